@@ -1,7 +1,7 @@
-//! The kernel all tasks share: memory, processes' pages, and the charge for work done to them.
+//! The kernel shared by all tasks: memory, processes' pages, and the charge for work.
 //!
-//! The engine counts work; the cost model turns the counts into time. A task's clock advances by what its work takes,
-//! and by the wait for a zone lock that another CPU holds.
+//! The engine counts work; the cost model turns the counts into time. A task's clock advances by
+//! the time of its work and by its wait for zone locks that other CPUs hold.
 
 use crate::base::barrier::Barriers;
 use crate::base::context::Context;
@@ -19,14 +19,14 @@ use kontig_mm::compact::Passed;
 use kontig_mm::event::Event;
 use kontig_mm::{AllocSlow, Memory, Work};
 
-/// Memory, processes' pages, costs, wait queues, timers and barriers: what all tasks share.
+/// State shared by all tasks: memory, user pages, costs, wait queues, timers and barriers.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) mem: Memory,
     pub(crate) pages: Pages,
     pub(crate) family: Family,
     pub(crate) costs: CostModel,
-    /// What memory of other nodes costs more, where the machine says so.
+    /// Extra costs of remote memory, if the machine file has them.
     pub(crate) far: Option<FarCosts>,
     pub(crate) bus: MemoryBus,
     pub(crate) queues: Queues,
@@ -34,21 +34,22 @@ pub(crate) struct Kernel {
     pub(crate) barriers: Barriers,
     pub(crate) daemons: Daemons,
     pub(crate) khugepaged: Khugepaged,
-    /// When each zone's lock is free again.
+    /// When each zone's lock is next free.
     lock_free_at: Vec<u64>,
-    /// Processes that were killed for want of memory.
+    /// OOM kills, in order.
     pub(crate) oom_kills: Vec<OomKill>,
-    /// Why the machine's run has to end after this turn.
+    /// An error that ends the machine's run after this turn.
     pub(crate) failed: Option<SimError>,
-    /// All work charged so far.
     pub(crate) work: Work,
     /// Time spent waiting for zone locks, ns.
     pub(crate) lock_wait_ns: u64,
-    /// Events with the time they happened at. A task may run past another's next turn, so they are not yet in order.
+    /// Events with their times. A task may run past another's next turn, so they are not in order
+    /// yet.
     events: Vec<(u64, Event)>,
 }
 
-/// Pageblocks a scanner may visit in one step at most: a host that looks at the machine waits no longer than that.
+/// The most pageblocks a scanner may visit in one step. It bounds the time until the host can look
+/// at the machine.
 const MAX_BUDGET: u64 = 4096;
 
 impl Kernel {
@@ -76,7 +77,8 @@ impl Kernel {
         }
     }
 
-    /// Charges the engine's work since the last charge to `now`. [`Kernel::charge`] runs errands as well.
+    /// Charges the engine's work since the last charge to `now`. [`Kernel::charge`] also runs
+    /// deferred work.
     #[inline(never)]
     pub(crate) fn charge_work(&mut self, now: &mut u64) {
         let w = self.mem.take_work();
@@ -98,13 +100,13 @@ impl Kernel {
         self.stamp(begin, &w, shootdowns);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
         if w.migrated > 0 {
-            // Its thread's own part of the copies is part of their cost.
+            // The cost of a migration already includes the copy by one thread.
             *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);
         }
     }
 
-    /// Dates the events of a step. An event's time is `begin` plus the cost of the work done before it, with TLB
-    /// shootdowns in proportion to pages migrated.
+    /// Dates the events of a step: `begin` plus the cost of the work done before each. TLB
+    /// shootdowns are spread in proportion to the pages migrated.
     fn stamp(&mut self, begin: u64, whole: &Work, shootdowns: u64) {
         let (costs, events) = (&self.costs, &mut self.events);
         events.extend(self.mem.trace().take_with_work().map(|(event, done)| {
@@ -113,20 +115,20 @@ impl Kernel {
         }));
     }
 
-    /// Events that happened before `until`, in the order of their times; ties stay in the order recorded.
+    /// Takes the events before `until`, by time; ties stay in the order recorded.
     pub(crate) fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.events.sort_by_key(|(at, _)| *at);
         let later = self.events.partition_point(|(at, _)| *at < until);
         self.events.drain(..later).collect()
     }
 
-    /// How many pageblocks a scanner may visit before the horizon.
+    /// The number of pageblocks a scanner may visit before the horizon.
     pub(crate) fn budget(&self, c: &Context) -> u64 {
         budget(&self.costs, c)
     }
 
-    /// Goes on with a walk over pageblocks that a request's last step left unfinished, budget after budget as its steps
-    /// would: each is charged by itself, and the turn ends where it would have ended.
+    /// Continues an unfinished walk over pageblocks, budget by budget as the request's steps would:
+    /// each is charged separately, and the turn ends where it would have ended.
     pub(crate) fn walk_on(&mut self, c: &mut Context, slow: &mut AllocSlow) {
         if self.must_yield(c) {
             return;
@@ -140,21 +142,21 @@ impl Kernel {
         });
     }
 
-    /// How many things that take so long each can begin before the turn has to end, if nothing wakes a task meanwhile.
+    /// How many operations of `each_ns` can begin before the turn must end, if nothing wakes a task
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn begun_in_turn(&self, c: &Context, each_ns: u64) -> u64 {
         let end = c.horizon.min(c.until).min(self.timers.next_at());
         if each_ns == 0 { u64::MAX } else { end.saturating_sub(c.now).div_ceil(each_ns) }
     }
 
-    /// Whether the turn has to end: another task's turn or an event has come, or a task was woken.
+    /// Whether the turn must end: another task's turn or an event is due, or a task was woken.
     #[inline(always)]
     pub(crate) fn must_yield(&self, c: &Context) -> bool {
         c.is_over() || self.mem.has_wakes() || self.queues.has_woken() || self.timers.next_at() <= c.now
     }
 }
 
-/// How many pageblocks a scanner may visit before the horizon.
 fn budget(costs: &CostModel, c: &Context) -> u64 {
     costs.blocks_in(c.horizon.saturating_sub(c.now)).clamp(32, MAX_BUDGET)
 }

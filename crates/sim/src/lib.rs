@@ -1,18 +1,20 @@
 //! A simulated machine: virtual time, CPUs, processes and kernel threads over the engine.
 //!
-//! Nothing here depends on the host: the same machine file, profile and programs give the same run to the
-//! nanosecond. [`Machine`] runs [`Program`](kontig_program::Program)s (user processes and kernel drivers, as streams
-//! of system calls) beside the machine's kswapd and kcompactd; the engine counts the work each does, and one cost
-//! model ([`CostModel`]) turns the counts into time.
+//! Nothing here depends on the host: the same machine file, profile and programs give the same run
+//! to the nanosecond. [`Machine`] runs [`Program`](kontig_program::Program)s (user processes and
+//! kernel drivers, as streams of system calls) beside the machine's kswapd and kcompactd; the
+//! engine counts the work each does, and one cost model ([`CostModel`]) turns the counts into time.
 //!
-//! Folders are floors: each uses what is below it, and nothing above. From the top: `machine` runs tasks; `task` is what has
-//! turns; `syscall` and `thread` have a file for each system call and kernel thread; `paging` has what these share; `kernel`
-//! is what all tasks share, and the charge for work; `owner` answers the engine's questions about pages; `device` is disks;
-//! `state` is what there is, which waits for nothing; `sched` finds who is next; `base` has names, time, costs and queues.
+//! Folders are floors: each uses only those below it. From the top: `machine` runs tasks; `task`
+//! holds what takes turns; `syscall` and `thread` have a file for each system call and kernel
+//! thread; `paging` has the steps these share; `kernel` is the state all tasks share, and charges
+//! work; `owner` answers the engine's questions about pages; `device` has the disks; `state` is
+//! data, and waits for nothing; `sched` chooses the next task; `base` has names, time, costs and
+//! queues.
 //!
 //! # Run a machine
 //!
-//! A process maps 8 MiB, touches every page and is done; the machine says when.
+//! A process maps 8 MiB, touches every page and ends; the machine says when.
 //!
 //! ```
 //! use kontig_mm::{MachineSpec, Memory, ZoneSpec, ZoneType};
@@ -38,9 +40,11 @@
 //! }
 //!
 //! // A machine file has costs and zones; this machine takes the costs of one, and 64 MiB.
-//! let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml"))?;
+//! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml");
+//! let file = std::fs::read_to_string(path)?;
 //! let file: MachineFile = toml::from_str(&file)?;
-//! let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 16384, present: 16384, managed: 16384 };
+//! let (kind, pages) = (ZoneType::Normal, 16384);
+//! let zone = ZoneSpec { node: 0, kind, start: 0, end: pages, present: pages, managed: pages };
 //! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! let memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let mut machine = Machine::new(memory, CostModel::new(&file.costs));
@@ -67,12 +71,13 @@ mod thread;
 pub use base::cost;
 pub use base::cost::{CostModel, Costs};
 pub use base::error::SimError;
-pub use base::id::{Place, TaskId, UserPage};
+pub use base::id::{PageLocation, TaskId, UserPage};
 pub use base::numa::NumaEntry;
 pub use device::{DiskEntry, Kind as DiskKind};
+pub use machine::found::{FoundIn, FoundPage};
 pub use machine::machine_file;
 pub use machine::machine_file::MachineFile;
-pub use machine::{FoundIn, FoundPage, Machine, Stop};
+pub use machine::{Machine, Stop};
 pub use sched::{CpuTime, CpuUse};
 pub use state::file::{Counts as FileCounts, FileSystem, SlabInfo};
 pub use state::khugepaged::KhugepagedCounts;

@@ -1,12 +1,13 @@
-//! Barriers: tasks wait until so many have come, and then go on together (`pthread_barrier_wait`).
+//! Barriers: tasks wait until a given number have arrived, and go on together
+//! (`pthread_barrier_wait`).
 //!
-//! Programs name a barrier by a number, and say how many it is for whenever they come to it. It is there while somebody
-//! waits at it, so a number can be used again, for as many as one likes.
+//! Programs name a barrier by a number, and give its size at every arrival. It exists while a task
+//! waits at it, so that the number can be used again, with any size.
 
 use crate::base::queue::{QueueId, Queues};
 use std::collections::BTreeMap;
 
-/// A barrier at which somebody waits.
+/// A barrier with waiting tasks.
 #[derive(Clone)]
 struct Barrier {
     parties: u32,
@@ -14,25 +15,25 @@ struct Barrier {
     queue: QueueId,
 }
 
-/// Every barrier at which somebody waits, by its number.
+/// Barriers with waiting tasks, by number.
 #[derive(Clone, Default)]
 pub(crate) struct Barriers {
     barriers: BTreeMap<u32, Barrier>,
 }
 
-/// What a task finds that comes to a barrier.
+/// The result of arriving at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrival {
-    /// It is the last: all others have been woken.
+    /// The last to arrive: all others have been woken.
     Last,
-    /// It is to wait in this queue.
+    /// Wait in this queue.
     Wait(QueueId),
-    /// Those who wait take the barrier for one of another size, or it is for nobody.
+    /// The tasks waiting there gave another size, or the size is 0.
     WrongSize,
 }
 
 impl Barriers {
-    /// A task comes to a barrier that is for so many.
+    /// A task arrives at a barrier for `parties` tasks.
     pub(crate) fn arrive(&mut self, number: u32, parties: u32, queues: &mut Queues) -> Arrival {
         if parties <= 1 {
             return if parties == 1 { Arrival::Last } else { Arrival::WrongSize };

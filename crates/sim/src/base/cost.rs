@@ -1,9 +1,9 @@
-//! The cost model: what each piece of work takes, in nanoseconds.
+//! The cost model: the time of each kind of work, in nanoseconds.
 //!
-//! One model for the whole machine, read from the machine file, where every cost stands with its source. The model
-//! is linear in the engine's work counters, plus the costs of what happens above the engine: faults, unmapping, TLB
-//! shootdowns. Writing whole pages is charged by bandwidth (`memory_bus.rs`). The model knows nothing of kernel
-//! generations or variants.
+//! There is one model for the whole machine, read from the machine file, where every cost stands
+//! with its source. It is linear in the engine's work counters, plus the costs of events above the
+//! engine: faults, unmapping, TLB shootdowns. Writing whole pages is charged by bandwidth
+//! (`memory_bus.rs`). It does not depend on kernel generations or variants.
 
 use kontig_mm::Work;
 use kontig_mm::types::PAGE_SIZE;
@@ -11,13 +11,12 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// One cost with where it comes from.
+/// A cost, with its source.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// Nanoseconds.
     pub ns: f64,
-    /// A measurement, a published figure, or what it was fitted to.
+    /// A measurement, a published figure, or the data it was fitted to.
     pub source: String,
 }
 
@@ -25,7 +24,7 @@ pub struct Cost {
 const MOST_NS: f64 = 1e9;
 
 impl Cost {
-    /// Whether a thing of this name can cost that.
+    /// Checks that the cost is in range.
     pub(crate) fn check(&self, name: &str) -> Result<(), String> {
         if (0.0..=MOST_NS).contains(&self.ns) {
             return Ok(());
@@ -33,27 +32,27 @@ impl Cost {
         Err(format!("cost {name} = {} ns is not from 0 to {MOST_NS}", self.ns))
     }
 
-    /// Whole picoseconds: sums of integers are the same on every machine.
+    /// Whole picoseconds, because sums of integers are the same on every host.
     pub(crate) fn ps(&self) -> u64 {
         (self.ns * 1000.0).round() as u64
     }
 }
 
-/// How fast memory is written, with where that comes from.
+/// A memory write bandwidth, with its source.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Bandwidth {
-    /// Gigabytes (10^9) a second.
+    /// Gigabytes (10^9) per second.
     pub gb_s: f64,
-    /// A measurement, a published figure, or what it was fitted to.
+    /// A measurement, a published figure, or the data it was fitted to.
     pub source: String,
 }
 
-/// The slowest and the fastest memory, GB/s.
+/// The range of bandwidths allowed, GB/s.
 const GB_S: std::ops::RangeInclusive<f64> = 0.001..=100_000.0;
 
 impl Bandwidth {
-    /// Whether there can be such memory.
+    /// Checks that the bandwidth is in range.
     fn check(&self, name: &str) -> Result<(), String> {
         if GB_S.contains(&self.gb_s) {
             return Ok(());
@@ -61,7 +60,7 @@ impl Bandwidth {
         Err(format!("{name} = {} GB/s is not from {} to {}", self.gb_s, GB_S.start(), GB_S.end()))
     }
 
-    /// Whole picoseconds for a page.
+    /// Whole picoseconds per page.
     pub(crate) fn page_ps(&self) -> u64 {
         (PAGE_SIZE as f64 * 1000.0 / self.gb_s).round() as u64
     }
@@ -92,7 +91,7 @@ macro_rules! costs {
         }
 
         impl CostModel {
-            /// From the named costs.
+            /// Converts the named costs.
             pub fn new(c: &Costs) -> CostModel {
                 let mut model = CostModel {
                     $($work: c.$work.ps(),)*
@@ -103,20 +102,21 @@ macro_rules! costs {
                 model
             }
 
-            /// Picoseconds that this work takes.
+            /// Picoseconds of this work.
             fn work_ps(&self, w: &Work) -> u64 {
                 0 $(+ w.$work * self.$work)*
             }
         }
 
         impl Costs {
-            /// The costs, and after them the bandwidths.
+            /// Names of the costs, then of the bandwidths.
             const NAMES: &[&str] =
                 &[$(stringify!($work),)* $(stringify!($other),)* $(stringify!($bandwidth),)*];
-            /// How many of them are costs.
+            /// The number of costs among the names.
             const COSTS: usize = [$(stringify!($work),)* $(stringify!($other),)*].len();
 
-            /// From costs and bandwidths in the order of their names, or the name of the first that is missing.
+            /// Builds the struct from values in the order of the names. The error is the first name
+            /// missing.
             fn of(costs: Vec<Option<Cost>>, bandwidths: Vec<Option<Bandwidth>>) -> Result<Costs, &'static str> {
                 let (mut costs, mut bandwidths) = (costs.into_iter(), bandwidths.into_iter());
                 let mut cost = |name| costs.next().flatten().ok_or(name);
@@ -128,7 +128,7 @@ macro_rules! costs {
                 })
             }
 
-            /// Whether a machine can cost that; the name of what it cannot, and why.
+            /// Checks all costs; the error names one and gives the reason.
             pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
                 $(self.$work.check(stringify!($work)).map_err(|e| (stringify!($work), e))?;)*
                 $(self.$other.check(stringify!($other)).map_err(|e| (stringify!($other), e))?;)*
@@ -140,7 +140,7 @@ macro_rules! costs {
                 Ok(())
             }
 
-            /// Every cost with its name; no bandwidth.
+            /// Every cost with its name, without the bandwidths.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Cost)> {
                 [$((stringify!($work), &self.$work),)* $((stringify!($other), &self.$other),)*].into_iter()
             }
@@ -150,37 +150,38 @@ macro_rules! costs {
 
 costs! {
     work {
-        /// A zone considered and passed over by a free-list walk.
+        /// A zone considered and skipped by a free-list walk.
         zones_tried;
         /// Taking and releasing a zone's lock.
         zone_locks;
         /// A block taken from or given to the free lists.
         buddy_blocks;
-        /// A block halved.
+        /// A free block split in two halves.
         splits;
-        /// Two buddies joined.
+        /// Two buddy blocks merged into one.
         merges;
         /// A free block moved to another type's list.
         stolen_blocks;
-        /// A page looked at when a pageblock may change hands.
+        /// A page examined when a pageblock may change its type.
         steal_scanned;
         /// A pageblock visited by a compaction scanner: its first page's descriptor is read.
         blocks_visited;
-        /// A pageblock the migration scanner passes over by its skip hint, a bit in a bitmap.
+        /// A pageblock skipped by the migration scanner for its skip hint, a bit in a bitmap.
         blocks_hinted;
-        /// A frame looked at by the migration scanner.
+        /// A frame examined by the migration scanner.
         migrate_scanned;
-        /// A frame looked at by the free scanner.
+        /// A frame examined by the free scanner.
         free_scanned;
-        /// A free-list entry looked at by a fast search.
+        /// A free-list entry examined by a fast search.
         list_scanned;
         /// A page isolated from the LRU.
         isolated;
         /// A free page isolated as a target.
         free_isolated;
-        /// A page migrated: unmapped and mapped elsewhere. Its copy is copy_page and what writing a page takes.
+        /// A page migrated: unmapped and mapped elsewhere. The copy is charged as copy_page and the
+        /// write of a page.
         migrated;
-        /// A migration that failed.
+        /// A page migration that failed.
         migrate_failed;
         /// A per-CPU list drained.
         drains;
@@ -188,15 +189,15 @@ costs! {
         reset_sampled;
         /// A suitability or finished test.
         tests;
-        /// A page looked at by reclaim.
+        /// A page examined by reclaim.
         reclaim_scanned;
-        /// A page that reclaim passes over: it moves from the list's end to its head.
+        /// A page skipped by reclaim: it moves from the tail of the list to its head.
         reclaim_skipped;
     }
     other {
         /// Entering and leaving the kernel for one system call.
         syscall;
-        /// A minor fault of a 4 KiB page, without clearing it, with a page from the per-CPU list.
+        /// A minor fault of a 4 KiB page from the per-CPU list, without clearing it.
         fault;
         /// A huge-page fault, without clearing and without allocation beyond the per-CPU list.
         fault_huge;
@@ -204,50 +205,51 @@ costs! {
         touch;
         /// Unmapping and freeing a 4 KiB page to the per-CPU list.
         unmap;
-        /// An allocation or free by the kernel itself that the per-CPU or free lists serve.
+        /// A kernel allocation or free that the per-CPU or free lists serve.
         kernel_alloc;
-        /// Making one page of an allocated block ready: its descriptor is written.
+        /// Preparation of one page of an allocated block: writing its descriptor.
         prepare_page;
         /// Opening a file whose inode and dentry are in memory, and closing it.
         open;
-        /// Finding a page of a file in the page cache and copying it to the reader.
+        /// Looking up a page in the page cache and copying it to the reader.
         read_page;
-        /// Copying a page from the writer to one of a file, and what its file system does for that.
+        /// Copying a page from the writer into the page cache, including the file system's work.
         write_page;
-        /// Handing a dirty page of a file to its disk, and being told that it is written.
+        /// Submission and completion of the write of a dirty page.
         write_back;
-        /// Putting a page that was just allocated into the page cache, and making it ready when it has been read.
+        /// Adding a newly allocated page to the page cache, and completing its read.
         cache_page;
-        /// Mapping a page of a file, one of those around a fault; or unmapping a page that stays where it is.
+        /// Mapping one of the pages around a file fault, or unmapping a page that stays in memory.
         map_page;
-        /// A write fault on a page that was shared and is no longer.
+        /// A write fault on a page that is no longer shared.
         reuse_page;
-        /// Reading a page that is copied, on top of writing it.
+        /// Reading a page to be copied, on top of writing the copy.
         copy_page;
-        /// A read fault on a page that was never written to.
+        /// A read fault on a page never written to.
         zero_page;
-        /// Making a process, and its end, without its memory.
+        /// Creation and end of a process, without its memory.
         fork;
         /// Copying a page table entry for a new process.
         fork_page;
-        /// Looking at a page table entry and its page, as khugepaged does.
+        /// Examining a page table entry and its page, by khugepaged.
         scan_entry;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
-        /// From waking a kernel thread to its first instruction.
+        /// Time from the wake-up of a kernel thread to its first instruction.
         wakeup;
-        /// Going from one task to another on a CPU that both want.
+        /// A switch between two tasks that share a CPU.
         context_switch;
     }
     bandwidth {
-        /// What one thread writes: pages that it clears, copies or fills.
+        /// Write bandwidth of one thread that clears, copies or fills pages.
         write_one;
-        /// What all threads write together.
+        /// Write bandwidth of all threads together.
         write_all;
     }
 }
 
-/// By hand, and short to compile: what serde derives is code of each of the many fields for every format that costs are read from.
+/// Written by hand to compile quickly: serde's derived code would repeat for each of the many
+/// fields in every format that costs are read from.
 impl<'de> Deserialize<'de> for Costs {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Costs, D::Error> {
         d.deserialize_struct("Costs", Costs::NAMES, OfCosts)
@@ -266,7 +268,7 @@ impl<'de> Visitor<'de> for OfCosts {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
         let mut costs = vec![None; Costs::COSTS];
         let mut bandwidths = vec![None; Costs::NAMES.len() - Costs::COSTS];
-        while let Some(Place(i)) = map.next_key()? {
+        while let Some(CostName(i)) = map.next_key()? {
             let is_double = match costs.get_mut(i) {
                 Some(cost) => cost.replace(map.next_value()?).is_some(),
                 None => bandwidths[i - Costs::COSTS].replace(map.next_value()?).is_some(),
@@ -279,38 +281,38 @@ impl<'de> Visitor<'de> for OfCosts {
     }
 }
 
-/// The place of a cost among the names.
-struct Place(usize);
+/// The index of a cost in [`Costs::NAMES`].
+struct CostName(usize);
 
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Place, D::Error> {
-        d.deserialize_identifier(OfPlace)
+impl<'de> Deserialize<'de> for CostName {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<CostName, D::Error> {
+        d.deserialize_identifier(NameOfCost)
     }
 }
 
-struct OfPlace;
+struct NameOfCost;
 
-impl Visitor<'_> for OfPlace {
-    type Value = Place;
+impl Visitor<'_> for NameOfCost {
+    type Value = CostName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a cost")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Place, E> {
-        let place = Costs::NAMES.iter().position(|known| *known == name);
-        place.map(Place).ok_or_else(|| E::unknown_field(name, Costs::NAMES))
+    fn visit_str<E: Error>(self, name: &str) -> Result<CostName, E> {
+        let number = Costs::NAMES.iter().position(|known| *known == name);
+        number.map(CostName).ok_or_else(|| E::unknown_field(name, Costs::NAMES))
     }
 }
 
 impl CostModel {
-    /// Nanoseconds that this work takes.
+    /// Nanoseconds of this work.
     #[inline]
     pub fn work_ns(&self, w: &Work) -> u64 {
         ns(self.work_ps(w))
     }
 
-    /// Of that, nanoseconds with a zone's lock held.
+    /// The part of that with a zone's lock held, ns.
     #[inline]
     pub(crate) fn locked_ns(&self, w: &Work) -> u64 {
         ns(w.zone_locks * self.zone_locks
@@ -323,7 +325,7 @@ impl CostModel {
             + w.free_scanned * self.free_scanned)
     }
 
-    /// Pageblocks a scanner can visit in so many nanoseconds.
+    /// Pageblocks that a scanner can visit in this many nanoseconds.
     pub(crate) fn blocks_in(&self, ns: u64) -> u64 {
         ns.saturating_mul(1000) / self.blocks_visited.max(1)
     }

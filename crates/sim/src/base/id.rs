@@ -1,4 +1,4 @@
-//! Names and places: what tasks, processes, mappings and their pages are called everywhere.
+//! Identifiers of tasks, processes, mappings and their pages.
 
 use kontig_mm::Pfn;
 
@@ -12,10 +12,11 @@ impl TaskId {
     }
 }
 
-/// The number of a process. Every program is a process; a driver is one that maps nothing.
+/// A process number. Every program is a process; a driver is one that maps nothing.
 pub(crate) type ProcessId = u32;
 
-/// The number of a mapping among those of all processes. Regions name it otherwise: by its number in its process.
+/// The number of a mapping among those of all processes. Regions use its number in its process
+/// instead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MappingId(pub(crate) u32);
 
@@ -26,7 +27,7 @@ pub(crate) struct At {
     pub(crate) page: u32,
 }
 
-/// A stretch of a mapping: a region of which it is known that its process has it.
+/// A stretch of a mapping: a region that the process is known to have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) mapping: MappingId,
@@ -34,22 +35,21 @@ pub(crate) struct Span {
     pub(crate) pages: u32,
 }
 
-/// A page that a process has mapped.
+/// A page in a process's mapping.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct UserPage {
-    /// The process, by the number of its address space.
+    /// The number of the process's address space.
     pub process: u32,
-    /// The mapping, as the process's regions name it.
+    /// The mapping's number in the process's regions.
     pub mapping: u32,
     /// The page, counted from the mapping's start.
     pub page: u32,
 }
 
-/// Where a process's page is.
+/// The location of a process's page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Place {
-    /// In a frame, and nowhere else.
+pub enum PageLocation {
     Memory(Pfn),
-    /// It has a place of this number in swap, and is perhaps in memory, too.
+    /// In this slot of swap, and perhaps in memory, too.
     Swap(u32),
 }

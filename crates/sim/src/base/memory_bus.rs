@@ -1,36 +1,34 @@
-//! What writing memory takes: pages that are cleared, copied or filled.
+//! The time to write memory: clearing, copying or filling pages.
 //!
-//! One thread writes as fast as its CPU can, all together as fast as memory takes it in. Memory takes writes in one after
-//! the other, in the order in which they begin: a write ends when its thread can have made it, and not before memory has
-//! taken in those before it and itself. So a few threads write side by side without knowing of each other, and many share
-//! what there is in equal parts.
+//! One thread writes at its CPU's bandwidth, all threads together at the memory's. The memory
+//! accepts writes in the order in which they begin: a write ends no earlier than its thread can
+//! have made it, and no earlier than the memory has accepted it and all before it. So a few threads
+//! write independently, and many share the bandwidth equally.
 //!
-//! There is one bus, whatever the nodes: what memory of another node takes longer is [`super::numa`]'s. What is copied
-//! between a program and the page cache is not counted here: its costs were measured as a whole.
+//! There is one bus for all nodes; the extra cost of remote memory is in [`super::numa`]. Copies
+//! between a program and the page cache are not included: their costs were measured as a whole.
 
 use super::cost::{CostModel, ns};
 
 /// Memory write bandwidth, of one thread and of all together.
 #[derive(Clone, Copy)]
 pub(crate) struct MemoryBus {
-    /// What a page takes, ps: of one thread, and of all together.
+    /// Time per page, ps: of one thread, and of all together.
     one: u64,
     all: u64,
-    /// When memory will have taken in all that was written, ns.
+    /// When the memory will have accepted all writes, ns.
     free_at: u64,
 }
 
 /// How much of each page a program writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
-    /// A word.
     Word,
-    /// All of it.
     Page,
 }
 
 impl Written {
-    /// Whole pages that are written with a page that is faulted in: it is cleared first.
+    /// Pages written for a new page: it is cleared before the program writes to it.
     pub(crate) fn when_new(self) -> u64 {
         match self {
             Written::Word => 1,
@@ -44,27 +42,27 @@ impl MemoryBus {
         MemoryBus { one: costs.write_one, all: costs.write_all, free_at: 0 }
     }
 
-    /// Time in ns to write `pages` from now on, beside what others write.
+    /// Time in ns to write `pages` from now on, beside the writes in progress.
     #[inline]
     pub(crate) fn write(&mut self, now: u64, pages: u64) -> u64 {
         self.free_at = self.free_at.max(now) + ns(self.all * pages);
         self.alone(pages).max(self.free_at - now)
     }
 
-    /// Time in ns to write `pages` if nobody else writes.
+    /// Time in ns to write `pages` on an idle bus.
     #[inline]
     pub(crate) fn alone(&self, pages: u64) -> u64 {
         ns(self.one * pages)
     }
 
-    /// Whether writing `pages` now takes no longer than alone.
+    /// Whether writing `pages` now takes no longer than on an idle bus.
     #[inline]
     pub(crate) fn keeps_up(&self, now: u64, pages: u64) -> bool {
         self.free_at + ns(self.all * pages) <= now + self.alone(pages)
     }
 
-    /// Books `writes` writes of `pages` each, `each_ns` apart, the first at `now`. The same as separate calls if
-    /// [`Self::keeps_up`] holds for the first.
+    /// Books `writes` writes of `pages` each, `each_ns` apart, the first at `now`. The same as
+    /// separate calls if [`Self::keeps_up`] holds for the first.
     #[inline]
     pub(crate) fn write_run(&mut self, now: u64, each_ns: u64, writes: u64, pages: u64) {
         let takes = ns(self.all * pages);
@@ -92,7 +90,7 @@ mod tests {
         for (writers, each_ns) in [(2, 2_000), (4, 2_000), (5, 2_500), (16, 8_000)] {
             let mut bus = BUS;
             let mut clocks = vec![0u64; writers];
-            // Whoever is furthest behind writes next, as the executor has it.
+            // The writer furthest behind goes next, as in the executor.
             for _ in 0..1000 * writers {
                 let next = (0..writers).min_by_key(|i| clocks[*i]).expect("there are writers");
                 clocks[next] += bus.write(clocks[next], 1);

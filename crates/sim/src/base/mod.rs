@@ -1,4 +1,5 @@
-//! The ground: names, time, costs, and what tasks wait in. Nothing here knows what a machine simulates.
+//! Identifiers, time, costs, and the objects that tasks wait on. Nothing here depends on the rest
+//! of the machine.
 
 pub(crate) mod barrier;
 pub(crate) mod context;

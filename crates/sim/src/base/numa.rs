@@ -1,9 +1,10 @@
-//! Nodes that are far from each other: how far, and what memory of another node costs more.
+//! NUMA distances, and the extra cost of remote memory.
 //!
-//! Distances are those of firmware's table (SLIT), and decide in which order a request looks at the nodes. An access to
-//! memory of another node takes longer: a word that is touched, and a page that is cleared or copied. The machine file says by
-//! how much at distance 20; at others it is in proportion to what the distance has beyond 10. What costs nothing on the own
-//! node, such as a small page that is touched again, costs nothing on another.
+//! Distances are those of the firmware's table (SLIT), and order the nodes in a request's zonelist.
+//! Touching a word, or clearing or copying a page, takes longer on a remote node. The machine file
+//! gives the extra cost at distance 20; at other distances it is in proportion to the distance
+//! beyond 10. What is free on the local node, like touching a small page again, is free on a remote
+//! one.
 
 use crate::base::cost::Cost;
 use kontig_mm::{Memory, NodeId, Pfn};
@@ -13,17 +14,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct NumaEntry {
-    /// How far each node is from each, a row a node; 10 is itself.
+    /// Distances between nodes, a row per node; 10 is the node itself.
     pub distances: Vec<Vec<u8>>,
-    /// Where the distances come from.
+    /// Source of the distances.
     pub source: String,
-    /// What touching a word of a page takes more on a node at distance 20.
+    /// Extra cost of touching a word of a page on a node at distance 20.
     pub touch: Cost,
-    /// What clearing or copying a page takes more there.
+    /// Extra cost of clearing or copying a page there.
     pub page: Cost,
 }
 
-/// What memory of other nodes costs more, ps at distance 20.
+/// Extra costs of remote memory, ps at distance 20.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FarCosts {
     pub(crate) touch: u64,

@@ -1,19 +1,18 @@
 //! Wait queues: tasks in the order in which they began to wait.
 //!
-//! Whoever holds a queue wakes the first of its tasks or all of them, from anywhere in the kernel. The wake is noted
-//! here, ends the turn it happens in, and is delivered by the executor after that turn. A queue can also be a gate:
-//! while it is open nobody waits in it.
+//! Any part of the kernel that has a queue's number can wake the first of its tasks or all of them.
+//! The wake is recorded here, ends the turn it happens in, and is delivered by the executor after
+//! that turn. A queue can also be a gate: while it is open, nobody waits in it.
 //!
-//! The tasks of all queues are linked by number, so joining, waking and leaving (when a wait's time has come) take the
-//! same time however many wait, and allocate nothing once the machine has found its size.
+//! The tasks of all queues are linked by number, so joining, waking and leaving (after a timeout)
+//! take constant time, and allocate nothing once the machine has reached its size.
 
 use crate::base::id::TaskId;
 
-/// A wait queue. The number of one that was removed is given out again.
+/// A wait queue. Numbers of removed queues are reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct QueueId(u32);
 
-/// Stands for no task.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone)]
@@ -23,7 +22,7 @@ struct Queue {
     open: bool,
 }
 
-/// A task's place in a queue.
+/// A task's links in its queue.
 #[derive(Clone, Copy)]
 struct Link {
     /// `NONE` while it waits in no queue.
@@ -34,20 +33,19 @@ struct Link {
 
 const UNLINKED: Link = Link { queue: NONE, before: NONE, after: NONE };
 
-/// All wait queues, and the wakes that are not delivered yet.
+/// All wait queues, and the wakes not delivered yet.
 #[derive(Clone, Default)]
 pub(crate) struct Queues {
     queues: Vec<Queue>,
-    /// Numbers of queues that were removed.
+    /// Numbers of removed queues.
     free: Vec<u32>,
-    /// By task number.
     links: Vec<Link>,
-    /// Tasks that are woken and not told so, in the order they were woken.
+    /// Woken tasks whose wake is not delivered yet, in order.
     woken: Vec<TaskId>,
 }
 
 impl Queues {
-    /// A new queue in which nobody waits.
+    /// Adds an empty queue.
     pub(crate) fn add(&mut self) -> QueueId {
         let queue = Queue { first: NONE, last: NONE, open: false };
         if let Some(number) = self.free.pop() {
@@ -58,18 +56,17 @@ impl Queues {
         QueueId(self.queues.len() as u32 - 1)
     }
 
-    /// Gives a queue back. Nobody may wait in it.
+    /// Removes an empty queue.
     pub(crate) fn remove(&mut self, queue: QueueId) {
         assert!(self.is_empty(queue), "tasks that wait in a removed queue would never be woken");
         self.free.push(queue.0);
     }
 
-    /// Whether nobody waits in it.
     pub(crate) fn is_empty(&self, queue: QueueId) -> bool {
         self.queues[queue.0 as usize].first == NONE
     }
 
-    /// How many tasks wait in it.
+    /// Number of waiting tasks.
     pub(crate) fn waiting(&self, queue: QueueId) -> u64 {
         let (mut task, mut waiting) = (self.queues[queue.0 as usize].first, 0);
         while task != NONE {
@@ -78,7 +75,7 @@ impl Queues {
         waiting
     }
 
-    /// Wakes the task that has waited longest; which one.
+    /// Wakes the task that has waited longest, and returns it.
     pub(crate) fn wake_one(&mut self, queue: QueueId) -> Option<TaskId> {
         let first = self.queues[queue.0 as usize].first;
         (first != NONE).then(|| {
@@ -88,23 +85,22 @@ impl Queues {
         })
     }
 
-    /// Wakes all tasks that wait, in the order they began to.
+    /// Wakes all waiting tasks, in the order in which they joined.
     pub(crate) fn wake_all(&mut self, queue: QueueId) {
         while self.wake_one(queue).is_some() {}
     }
 
-    /// Opens the gate: all who wait are woken, and whoever joins is woken at once.
+    /// Opens the gate: wakes all waiting tasks, and from now on each task that joins.
     pub(crate) fn open(&mut self, queue: QueueId) {
         self.queues[queue.0 as usize].open = true;
         self.wake_all(queue);
     }
 
-    /// Closes the gate.
     pub(crate) fn close(&mut self, queue: QueueId) {
         self.queues[queue.0 as usize].open = false;
     }
 
-    /// The task waits in the queue, behind all others. In an open one it is woken at once.
+    /// Appends the task to the queue, or wakes it at once if the gate is open.
     pub(crate) fn join(&mut self, queue: QueueId, task: TaskId) {
         let q = &mut self.queues[queue.0 as usize];
         if q.open {
@@ -122,7 +118,7 @@ impl Queues {
         }
     }
 
-    /// The task waits no longer, wherever it waited.
+    /// Removes the task from the queue it waits in, if any.
     pub(crate) fn leave(&mut self, task: TaskId) {
         let Some(link) = self.links.get_mut(task.index()) else { return };
         let Link { queue, before, after } = std::mem::replace(link, UNLINKED);
@@ -140,13 +136,13 @@ impl Queues {
         }
     }
 
-    /// Whether a task is woken and not told so.
+    /// Whether wakes are to deliver.
     #[inline(always)]
     pub(crate) fn has_woken(&self) -> bool {
         !self.woken.is_empty()
     }
 
-    /// The tasks that were woken, in the order they were.
+    /// Takes the woken tasks, in the order of their wakes.
     pub(crate) fn take_woken(&mut self) -> impl Iterator<Item = TaskId> {
         self.woken.drain(..)
     }

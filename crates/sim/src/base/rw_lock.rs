@@ -1,35 +1,35 @@
-//! A lock for reading and writing on which tasks sleep, such as `mmap_lock` (`struct rw_semaphore`).
+//! A sleeping lock for readers and writers, such as `mmap_lock` (`struct rw_semaphore`).
 //!
-//! Many readers or one writer hold it. Who finds somebody waiting waits too, so nobody waits for ever; who gives it back
-//! hands it over to the first that waits, and with a reader to all readers up to the next writer. It is handed over
-//! before it is known who runs next: one that is woken has it already. A wait for a lock is not broken off. The kernel lets a task that runs take a lock from
-//! under one that was just woken, and spin for it, for some milliseconds; here none does.
+//! It is held by many readers or one writer. A task that finds others waiting waits behind them, so
+//! nobody starves. Release hands the lock to the first in the queue and, if that is a reader, to
+//! all readers up to the next writer: a task that is woken already holds it. A wait cannot be
+//! interrupted. In the kernel a running task may steal the lock from one just woken, and spins for
+//! it for some milliseconds; here none does.
 
 use crate::base::queue::{QueueId, Queues};
 use std::collections::VecDeque;
 
-/// How a lock is held.
+/// The mode of a hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
-    /// With others who read.
+    /// Shared with other readers.
     Read,
-    /// Alone.
     Write,
 }
 
-/// A lock; a new one nobody holds.
+/// A lock; free when new.
 #[derive(Clone, Default)]
 pub(crate) struct RwLock {
     readers: u32,
     has_writer: bool,
-    /// What those who wait in the queue want, in the same order.
+    /// The modes wanted by the tasks in the queue, in order.
     waiting: VecDeque<Mode>,
-    /// Where they wait, once somebody has.
+    /// The wait queue, once a task has waited.
     queue: Option<QueueId>,
 }
 
 impl RwLock {
-    /// A lock is gone that nobody holds.
+    /// Removes a free lock and its queue.
     pub(crate) fn remove(self, queues: &mut Queues) {
         debug_assert!(self.is_free());
         self.queue.into_iter().for_each(|queue| queues.remove(queue));
@@ -39,13 +39,13 @@ impl RwLock {
         self.readers == 0 && !self.has_writer
     }
 
-    /// Whether one who asks for it gets it.
+    /// Whether it could be taken in this mode without a wait.
     #[inline(always)]
     pub(crate) fn is_open(&self, mode: Mode) -> bool {
         self.waiting.is_empty() && (self.is_free() || mode == Mode::Read && !self.has_writer)
     }
 
-    /// Takes the lock if it gets it.
+    /// Takes the lock if that needs no wait; whether it did.
     pub(crate) fn try_take(&mut self, mode: Mode) -> bool {
         let may = self.is_open(mode);
         if may {
@@ -54,7 +54,7 @@ impl RwLock {
         may
     }
 
-    /// Takes the lock, or says where to wait: when its wait is over the task has it.
+    /// Takes the lock, or returns the queue to wait in: after the wait the task holds it.
     pub(crate) fn take(&mut self, mode: Mode, queues: &mut Queues) -> Result<(), QueueId> {
         if self.try_take(mode) {
             return Ok(());
@@ -70,7 +70,7 @@ impl RwLock {
         }
     }
 
-    /// Gives the lock back, which was held like this, and hands it over.
+    /// Releases a hold of this mode and hands the lock over.
     pub(crate) fn give_back(&mut self, mode: Mode, queues: &mut Queues) {
         match mode {
             Mode::Read => self.readers -= 1,
@@ -79,7 +79,7 @@ impl RwLock {
         self.hand_over(queues);
     }
 
-    /// Who writes only reads from now on.
+    /// Turns the writer's hold into a reader's.
     pub(crate) fn downgrade(&mut self, queues: &mut Queues) {
         debug_assert!(self.has_writer);
         (self.has_writer, self.readers) = (false, 1);
@@ -105,7 +105,7 @@ mod tests {
     use crate::base::id::TaskId;
     use proptest::prelude::*;
 
-    /// Takes the lock for a task, or lets it wait; whether it has it.
+    /// Takes the lock for a task or queues it; whether it holds the lock.
     fn take(lock: &mut RwLock, queues: &mut Queues, task: u32, mode: Mode) -> bool {
         let taken = lock.take(mode, queues);
         taken.map_err(|queue| queues.join(queue, TaskId(task))).is_ok()

@@ -1,6 +1,7 @@
-//! A sequence of numbered things: each is in it once or not at all, joins at the end, and leaves from anywhere.
+//! A sequence of numbered things. Each is in it at most once, joins at the end, and can leave from
+//! anywhere.
 //!
-//! The links lie beside the things, by number, so that one thing can be in several sequences.
+//! The links are kept beside the things, by number, so that one thing can be in several sequences.
 
 const NIL: u32 = u32::MAX;
 
@@ -11,7 +12,6 @@ struct Link {
     is_in: bool,
 }
 
-/// Things in a sequence.
 #[derive(Clone)]
 pub(crate) struct Sequence {
     links: Vec<Link>,
@@ -27,22 +27,19 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// How many are in it.
     pub(crate) fn len(&self) -> u64 {
         self.count
     }
 
-    /// The first.
     pub(crate) fn first(&self) -> Option<u32> {
         (self.first != NIL).then_some(self.first)
     }
 
-    /// Whether it is in it.
     pub(crate) fn has(&self, thing: u32) -> bool {
         self.links.get(thing as usize).is_some_and(|link| link.is_in)
     }
 
-    /// Joins at the end, if it is not in it.
+    /// Appends the thing, unless it is in the sequence.
     pub(crate) fn add(&mut self, thing: u32) {
         if self.has(thing) {
             return;
@@ -59,7 +56,7 @@ impl Sequence {
         self.count += 1;
     }
 
-    /// Leaves, if it is in it; whether it was.
+    /// Removes the thing; whether it was in the sequence.
     pub(crate) fn remove(&mut self, thing: u32) -> bool {
         if !self.has(thing) {
             return false;

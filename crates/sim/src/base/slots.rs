@@ -1,8 +1,7 @@
-//! Numbered things that come and go. A number that is free again is the next to be given out.
+//! Numbered things that come and go. A free number is the next to be reused.
 
 use std::ops::{Index, IndexMut};
 
-/// Things by number.
 #[derive(Clone)]
 pub(crate) struct Slots<T> {
     slots: Vec<Option<T>>,
@@ -30,19 +29,16 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Takes a thing out.
     pub(crate) fn remove(&mut self, number: u32) -> T {
         let thing = self.slots[number as usize].take().expect("what is removed is there");
         self.free.push(number);
         thing
     }
 
-    /// All things.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }
 
-    /// The same, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().flatten()
     }
@@ -52,18 +48,16 @@ impl<T> Slots<T> {
         (number..).zip(self.slots.get(number as usize..)?).find_map(|(number, slot)| Some((number, slot.as_ref()?)))
     }
 
-    /// Two things at once.
+    /// Mutable access to two different things.
     pub(crate) fn both(&mut self, a: u32, b: u32) -> (&mut T, &mut T) {
         let both = self.slots.get_disjoint_mut([a as usize, b as usize]).expect("two numbers of things");
         both.map(|slot| slot.as_mut().expect("the number is of something that is there")).into()
     }
 
-    /// The thing with this number, to be changed, if there is one.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number as usize)?.as_mut()
     }
 
-    /// The thing with this number, if there is one.
     #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         self.slots.get(number as usize)?.as_ref()

@@ -1,50 +1,48 @@
-//! Timers: what happens at a time by itself, without a task's turn.
+//! Timers: events at a given time, outside any task's turn.
 //!
-//! Events happen in the order of their times, and those of one time in the order in which they were asked for. A turn
+//! Events happen in the order of their times, then in the order in which they were added. A turn
 //! ends when the next one is due.
 
 use crate::base::id::TaskId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens at its time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Event {
-    /// A task that was woken wants the CPU.
+    /// A woken task becomes runnable.
     Woken(TaskId),
-    /// A device may be through with something.
+    /// A device may have completed a request.
     IoDone(u8),
 }
 
-/// Events still to come.
 #[derive(Clone, Default)]
 pub(crate) struct Timers {
-    /// By time, then by number: the events of one time are in the order they were asked for.
+    /// By time, then by the order of addition.
     heap: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// The number of the next event asked for.
+    /// Number of the next event added.
     next_number: u64,
 }
 
 impl Timers {
-    /// The event happens at this time.
+    /// Adds an event at this time.
     pub(crate) fn at(&mut self, ns: u64, event: Event) {
         self.heap.push(Reverse((ns, self.next_number, event)));
         self.next_number += 1;
     }
 
-    /// When the next event happens; the greatest time if there is none.
+    /// Time of the next event; the greatest time if there is none.
     #[inline(always)]
     pub(crate) fn next_at(&self) -> u64 {
         self.heap.peek().map_or(u64::MAX, |Reverse((at, ..))| *at)
     }
 
-    /// Takes out the next event.
+    /// Removes the next event.
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))
     }
 }
 
-/// A tick of the timer, where `HZ` is 250: what Debian's kernels have.
+/// A tick of the timer with `HZ` at 250, as in Debian's kernels.
 pub(crate) const JIFFY_NS: u64 = 4_000_000;
 
 #[cfg(test)]

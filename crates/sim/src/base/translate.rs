@@ -1,4 +1,5 @@
-//! A program's plain values as the engine's types, and back. Nowhere else are the two vocabularies side by side.
+//! Translates a program's plain values to the engine's types, and back. Only here do the two
+//! vocabularies meet.
 
 use crate::base::error::SimError;
 use kontig_mm::{Gfp, MemPolicy, Memory, NodeId, NodeSet, Order, Pfn};
@@ -32,15 +33,16 @@ pub(crate) fn gfp(flags: program::Gfp) -> Gfp {
     flags.places().fold(Gfp::NONE, |all, place| all | FLAGS[place])
 }
 
-/// `None` for an order above the largest of the buddy lists, of which there is no block.
+/// `None` for an order above the buddy allocator's largest: there is no such block.
 pub(crate) fn order(order: program::Order) -> Option<Order> {
     (order.get() <= kontig_mm::types::MAX_ORDER.get()).then(|| Order::new(order.get()))
 }
 
-/// A policy; `None` for that of the process, or of the kernel. Nodes without memory are left out of a set.
+/// A policy; `None` for the default, which is the process's or the kernel's. Nodes without memory
+/// are removed from a set.
 ///
 /// # Errors
-/// If no node that it names has memory.
+/// If no node of it has memory.
 pub(crate) fn policy(
     policy: program::MemPolicy,
     mem: &Memory,
@@ -69,7 +71,7 @@ pub(crate) fn frame(pfn: Pfn) -> program::Frame {
 /// The frame of a driver's block.
 ///
 /// # Errors
-/// If the number is beyond every machine's: it was not given by this one.
+/// If the number is too large to be one of this machine's.
 pub(crate) fn pfn(frame: program::Frame, op: &program::Op) -> Result<Pfn, SimError> {
     u32::try_from(frame.get()).map(Pfn::new).map_err(|_| SimError::bad_address(op))
 }

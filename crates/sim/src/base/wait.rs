@@ -1,28 +1,27 @@
-//! What a task waits for: a time, a wake by name, or a wait queue, or whichever of a queue and a time is first; or for
-//! its own computing.
+//! The waits of a task: for a time, a wake by name, a wait queue, the first of a queue and a time,
+//! or its own computing.
 
 use crate::base::queue::QueueId;
 
-/// What a task waits for.
+/// The condition that a task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
     /// A daemon sleeps until it is woken.
     Wakeup,
-    /// Until so many nanoseconds have passed; a daemon also until it is woken.
+    /// For this many nanoseconds; a daemon also until it is woken.
     Time(u64),
     /// Until the queue wakes it.
     Queue(QueueId),
-    /// Until the queue wakes it, and for so many nanoseconds at most.
+    /// Until the queue wakes it, for this many nanoseconds at most.
     QueueAtMost(QueueId, u64),
-    /// Until the queue wakes it, which stands for a device: the CPU waits for I/O meanwhile, if it has nothing else to
-    /// do.
+    /// Until the queue of a device wakes it: meanwhile an idle CPU counts as waiting for I/O.
     Io(QueueId),
-    /// For nothing but a CPU: it computes for so many nanoseconds.
+    /// It computes for this many nanoseconds of CPU time.
     Compute(u64),
 }
 
-/// The value of a step that is done. While it works or waits, the function returns the same; with a second argument, such as
-/// `Ok`, inside of that.
+/// The value of a finished step. If the step works or waits, the function returns the same, wrapped
+/// in the second argument, such as `Ok`, if there is one.
 macro_rules! done {
     ($step:expr $(, $wrap:path)?) => {
         match $step {

@@ -1,23 +1,24 @@
-//! What waits for a device: adjacent requests become one, and the host chooses which is next.
+//! The queue of a device: merges adjacent requests and chooses the next one.
 //!
-//! For a device with one queue the host orders by place (`mq-deadline`): batches of 16 in one direction, upwards from where
-//! the last one was; reads before writes, unless writes have been passed over twice; and what has waited for half a second,
-//! a write for five, begins a new batch. NVMe takes them as they come.
+//! For a device with one queue the host orders requests by block (`mq-deadline`): batches of 16 in
+//! one direction, upwards from the end of the last one; reads before writes, unless writes have
+//! been passed over twice; and a read that has waited for half a second, or a write for five,
+//! starts a new batch. NVMe takes requests in order of arrival.
 
-use super::{Bio, Kind};
+use super::bio::Bio;
+use super::parameters::Kind;
 use std::collections::VecDeque;
 
-/// The most that requests are merged to: 1,280 KiB (`BLK_DEF_MAX_SECTORS`).
+/// The largest merged request: 1,280 KiB (`BLK_DEF_MAX_SECTORS`).
 const MOST_BLOCKS: u32 = 320;
 const BATCH: u32 = 16;
 const WRITES_STARVED: u32 = 2;
-/// How long a read and a write wait at most before they begin a batch, ns.
+/// The longest wait of a read and of a write before it starts a batch, ns.
 const EXPIRES: [u64; 2] = [500_000_000, 5_000_000_000];
 
-/// A request by its place in the table.
+/// Index of a request in the table.
 pub(super) type RequestId = u32;
 
-/// Adjacent bios.
 #[derive(Clone, Default)]
 pub(super) struct Request {
     pub(super) first: u32,
@@ -25,7 +26,6 @@ pub(super) struct Request {
     pub(super) write: bool,
     pub(super) bios: Vec<Bio>,
     since: u64,
-    /// In the order they came.
     sequence: u64,
 }
 
@@ -34,16 +34,16 @@ pub(super) struct Elevator {
     by_place: bool,
     requests: Vec<Request>,
     unused: Vec<RequestId>,
-    /// What waits to be read and to be written, by place.
+    /// Waiting reads and writes, by block.
     sorted: [Vec<RequestId>; 2],
-    /// The same in the order it came.
+    /// The same in order of arrival.
     queued: [VecDeque<RequestId>; 2],
     sequence: u64,
-    /// The batch: its direction, how many of it are out, and the block after the last.
+    /// The current batch: its direction, the requests dispatched, and the block after the last.
     writes: bool,
     of_batch: u32,
     after: u32,
-    /// How often reads have gone before writes that waited.
+    /// How often reads have gone before waiting writes.
     starved: u32,
 }
 
@@ -67,18 +67,18 @@ impl Elevator {
         &self.requests[id as usize]
     }
 
-    /// Forgets a request that is through.
+    /// Frees a completed request.
     pub(super) fn finish(&mut self, id: RequestId) {
         self.requests[id as usize].bios.clear();
         self.unused.push(id);
     }
 
-    /// Where a block is among what waits, by place.
+    /// The position of a block among the waiting requests of this direction.
     fn place(&self, way: usize, block: u32) -> usize {
         self.sorted[way].partition_point(|id| self.requests[*id as usize].first < block)
     }
 
-    /// Adds a bio; whether it became part of a request that waited already.
+    /// Adds a bio; whether it was merged into a waiting request.
     pub(super) fn add(&mut self, now: u64, bio: Bio) -> bool {
         let way = usize::from(bio.write);
         let at = self.place(way, bio.first);
@@ -114,7 +114,7 @@ impl Elevator {
         false
     }
 
-    /// Takes the request that goes to the device next.
+    /// Takes the request to dispatch next.
     pub(super) fn next(&mut self, now: u64) -> Option<RequestId> {
         let waits = |way: usize| !self.queued[way].is_empty();
         if !waits(0) && !waits(1) {
@@ -157,7 +157,7 @@ impl Elevator {
     fn take(&mut self, way: usize, at: usize) -> RequestId {
         let id = self.sorted[way].remove(at);
         let sequence = |id: RequestId| self.requests[id as usize].sequence;
-        // They are in the order they came.
+        // The queue is in order of arrival.
         let in_queue = self.queued[way].partition_point(|queued| sequence(*queued) < sequence(id));
         let queued = self.queued[way].remove(in_queue);
         debug_assert_eq!(queued, Some(id));
@@ -181,7 +181,7 @@ mod tests {
         assert!(bios.iter().all(|bio| !e.add(0, *bio)));
     }
 
-    /// The first blocks of what is taken, until nothing waits.
+    /// The first blocks of the requests taken, until none waits.
     fn order(e: &mut Elevator, now: u64) -> Vec<u32> {
         std::iter::from_fn(|| e.next(now).map(|id| e.request(id).first)).collect()
     }

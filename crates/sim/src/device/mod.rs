@@ -1,12 +1,16 @@
-//! Block devices: what is read and written, in which order, and when it is through.
+//! Block devices: the order and the completion times of I/O.
 //!
-//! A [`Bio`] asks for a run of blocks of a page each. It waits with others in the host's queue, where adjacent ones become
-//! one request and an elevator orders them ([`elevator`]), until the device takes it. What the device takes for it follows
-//! from the machine file ([`parameters`]): flash serves as many requests at once as its queue holds and moves their data
-//! over one link ([`flash`]); a disk has one head, which seeks, waits for the platter and transfers ([`platter`]).
+//! A [`bio::Bio`] asks for a run of blocks, each of a page. It waits in the host's queue, where
+//! adjacent bios are merged into one request and an elevator orders the requests ([`elevator`]),
+//! until the device takes it. Service times follow from the machine file ([`parameters`]): flash
+//! serves as many requests at once as its queue holds and moves their data over one link
+//! ([`flash`]); a disk has one head, which seeks, waits for the platter and transfers
+//! ([`platter`]).
 //!
-//! A device knows no pages and no tasks. It is told the time, and says when it wants to be told again.
+//! A device knows no pages and no tasks. It is told the time, and says when to call it again.
 
+mod bio;
+mod block_device;
 mod elevator;
 mod flash;
 mod parameters;
@@ -16,148 +20,6 @@ mod queues;
 pub(crate) use parameters::{BLOCK_BYTES, Parameters};
 pub use parameters::{DiskEntry, Kind};
 pub(crate) use queues::{Devices, Io, Target};
-
-use elevator::{Elevator, RequestId};
-use flash::Flash;
-use platter::Platter;
-
-/// Something to read or write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Bio {
-    /// The first block.
-    pub(crate) first: u32,
-    /// How many, at least one.
-    pub(crate) blocks: u32,
-    /// Whether they are written.
-    pub(crate) write: bool,
-    /// What whoever asks knows it by.
-    pub(crate) tag: u32,
-}
-
-/// A block device with all that waits for it.
-#[derive(Clone)]
-pub(crate) struct Device {
-    parameters: Parameters,
-    waiting: Elevator,
-    /// Taken by the device and not yet through.
-    taken: Vec<Taken>,
-    mechanism: Mechanism,
-    /// Writes that wait or are taken, as requests.
-    writes: u32,
-    /// The latest time it was told: a task's turn may end a little after another's begins.
-    now: u64,
-}
-
-#[derive(Clone)]
-enum Mechanism {
-    Flash(Flash),
-    Platter(Platter),
-}
-
-/// A request that the device works on.
-#[derive(Clone, Copy)]
-struct Taken {
-    request: RequestId,
-    /// When it is through; `None` while a disk's head is elsewhere.
-    done: Option<u64>,
-    /// How often a disk has served another first.
-    passed_over: u32,
-}
-
-impl Device {
-    /// An idle device.
-    pub(crate) fn new(parameters: Parameters) -> Device {
-        let mechanism = match parameters.kind {
-            Kind::Nvme | Kind::Ssd => Mechanism::Flash(Flash::new(&parameters)),
-            Kind::Hdd => Mechanism::Platter(Platter::new(&parameters)),
-        };
-        Device {
-            waiting: Elevator::new(parameters.kind),
-            taken: Vec::with_capacity(parameters.queue_depth as usize),
-            mechanism,
-            parameters,
-            writes: 0,
-            now: 0,
-        }
-    }
-
-    /// Whether a place on it costs as much as any other: no seeks.
-    pub(crate) fn is_flash(&self) -> bool {
-        matches!(self.mechanism, Mechanism::Flash(_))
-    }
-
-    /// Whether whoever writes in the background may ask for more. Three quarters of the host's requests are for writes, the
-    /// rest is kept for readers (`dd_limit_depth`).
-    pub(crate) fn takes_writes(&self) -> bool {
-        self.writes < self.parameters.host_requests() * 3 / 4
-    }
-
-    /// Asks for these at this time, all before the device takes the first: what is adjacent among them is merged.
-    pub(crate) fn submit(&mut self, now: u64, bios: impl IntoIterator<Item = Bio>) {
-        self.now = self.now.max(now);
-        let now = self.now;
-        for bio in bios {
-            debug_assert!(bio.blocks > 0 && bio.first + bio.blocks <= self.parameters.blocks, "{bio:?} is outside");
-            let merged = self.waiting.add(now, bio);
-            self.writes += u32::from(bio.write && !merged);
-        }
-        self.dispatch(now);
-    }
-
-    /// When it has to be told the time again ([`Device::complete`]); `None` while it is idle.
-    pub(crate) fn next_completion(&self) -> Option<u64> {
-        self.taken.iter().filter_map(|taken| taken.done).min()
-    }
-
-    /// Hands over what is through by now, in the order it is, and goes on with what waits.
-    pub(crate) fn complete(&mut self, now: u64, done: &mut Vec<Bio>) {
-        while let Some(at) = self.next_completion().filter(|at| *at <= now) {
-            let through = self.taken.iter().position(|taken| taken.done == Some(at)).expect("one is through then");
-            let taken = self.taken.remove(through);
-            let request = self.waiting.request(taken.request);
-            self.writes -= u32::from(request.write);
-            done.extend_from_slice(&request.bios);
-            self.waiting.finish(taken.request);
-            self.now = self.now.max(at);
-            self.dispatch(self.now);
-        }
-    }
-
-    /// The device takes what it has room for.
-    fn dispatch(&mut self, now: u64) {
-        while self.taken.len() < self.parameters.queue_depth as usize
-            && let Some(id) = self.waiting.next(now)
-        {
-            let request = self.waiting.request(id);
-            let done = match &mut self.mechanism {
-                Mechanism::Flash(flash) => Some(flash.serve(now, request.blocks, request.write)),
-                Mechanism::Platter(_) => None,
-            };
-            self.taken.push(Taken { request: id, done, passed_over: 0 });
-        }
-        if let Mechanism::Platter(platter) = &mut self.mechanism
-            && self.taken.iter().all(|taken| taken.done.is_none())
-        {
-            Device::move_head(platter, &self.waiting, &mut self.taken, now);
-        }
-    }
-
-    /// The head goes where it is soonest; but to a request that has been passed over often enough before all others.
-    fn move_head(platter: &mut Platter, waiting: &Elevator, taken: &mut [Taken], now: u64) {
-        let most = taken.len() as u32;
-        let soonest = taken.iter().enumerate().min_by_key(|(_, taken)| {
-            let first = waiting.request(taken.request).first;
-            (taken.passed_over <= PASSES * most, platter.reaches(now, first))
-        });
-        let Some((next, _)) = soonest else { return };
-        let request = waiting.request(taken[next].request);
-        taken[next].done = Some(platter.serve(now, request.first, request.blocks, request.write));
-        taken.iter_mut().filter(|taken| taken.done.is_none()).for_each(|taken| taken.passed_over += 1);
-    }
-}
-
-/// How many queues' worth of others a disk may serve before a request it has taken.
-const PASSES: u32 = 4;
 
 #[cfg(test)]
 mod tests;

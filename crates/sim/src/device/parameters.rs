@@ -1,4 +1,4 @@
-//! What a machine file says of a disk, and whether that can be.
+//! Disks in machine files: parsing, checks and service times.
 
 use crate::state::file::FileSystem;
 use kontig_program::parse_size;
@@ -7,96 +7,97 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a block: a page.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// The kinds of disks.
+/// The kind of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Flash behind PCIe: many queues, and the host orders nothing.
+    /// Flash behind PCIe: many queues, not ordered by the host.
     Nvme,
     /// Flash behind SATA: one queue, ordered by `mq-deadline`.
     Ssd,
-    /// Platters: one queue, ordered by `mq-deadline`, then by the drive.
+    /// Hard disk: one queue, ordered by `mq-deadline`, then by the drive.
     Hdd,
 }
 
-/// A disk of a machine file. MB are 10⁶ bytes, as drives' documents have them.
+/// A disk of a machine file. MB are 10⁶ bytes, as in the drives' data sheets.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DiskEntry {
-    /// The name it is asked for by.
+    /// The name to select it by.
     pub name: String,
     /// `nvme`, `ssd` or `hdd`.
     pub kind: Kind,
     /// Its size, such as `"1 TiB"`.
     pub size: String,
-    /// The file system on it: `ext4`, which is meant where nothing is said, or `xfs`.
+    /// The file system on it: `ext4`, the default, or `xfs`.
     #[serde(default, skip_serializing_if = "FileSystem::is_default")]
     pub filesystem: FileSystem,
-    /// Requests it works on at once.
+    /// Requests that the device works on at once.
     pub queue_depth: u32,
-    /// Requests the host keeps for it, waiting and taken (`queue/nr_requests`); by default what a disk of its kind has.
+    /// Requests the host keeps for it, waiting and taken (`queue/nr_requests`); the default depends
+    /// on its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nr_requests: Option<u32>,
-    /// What it reads of one long run, MB/s.
+    /// Sequential read bandwidth, MB/s.
     pub read_mb_s: f64,
-    /// What it writes of one long run, MB/s.
+    /// Sequential write bandwidth, MB/s.
     pub write_mb_s: f64,
-    /// Flash: from asking for one block, with nothing else to do, until it is read, µs.
+    /// Flash: latency of reading one block on an idle device, µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_us: Option<f64>,
-    /// Flash: until it is written, µs.
+    /// Flash: latency of writing one block, µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_us: Option<f64>,
-    /// Flash: single blocks read a second with a full queue.
+    /// Flash: single blocks read per second with a full queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_iops: Option<f64>,
-    /// Flash: written a second.
+    /// Flash: single blocks written per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_iops: Option<f64>,
-    /// Platters: turns a minute.
+    /// Hard disk: revolutions per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpm: Option<f64>,
-    /// Platters: the average seek, ms.
+    /// Hard disk: average seek, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_ms: Option<f64>,
-    /// Platters: the seek to the next track, ms.
+    /// Hard disk: seek to the next track, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_ms: Option<f64>,
-    /// Where the figures come from.
+    /// Source of the figures.
     pub source: String,
 }
 
-/// The same as whole numbers, ready to be used. An index of 0 is reading, of 1 writing.
+/// The same as whole numbers, ready for use. Index 0 is reading, 1 writing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parameters {
     pub(crate) kind: Kind,
     pub(crate) blocks: u32,
     pub(crate) queue_depth: u32,
-    /// Requests the host keeps for the device.
+    /// Requests that the host keeps for the device.
     pub(crate) nr_requests: Option<u32>,
-    /// Moving a block of a long run, ps.
+    /// Time per block of a sequential run, ps.
     pub(crate) block_ps: [u64; 2],
-    /// Flash: one block alone, ps.
+    /// Flash: time of a lone block, ps.
     pub(crate) alone_ps: [u64; 2],
-    /// Flash: what a request takes of the device at least, ps.
+    /// Flash: least time of the device per request, ps.
     pub(crate) request_ps: [u64; 2],
-    /// Platters: a turn, ps.
+    /// Hard disk: one revolution, ps.
     pub(crate) turn_ps: u64,
-    /// Platters: the shortest and the longest seek, ps.
+    /// Hard disk: shortest and longest seek, ps.
     pub(crate) seek_ps: [u64; 2],
 }
 
-/// What is wrong with an entry: the key, and a sentence that begins with it.
+/// An error in an entry: the key, and a sentence that begins with it.
 pub(crate) type Wrong = (&'static str, String);
 
-/// Of a square root between 0 and 1 at random distances of random places: the mean.
+/// Mean of the square root of the distance between two random positions in 0..1.
 const MEAN_OF_ROOT: f64 = 8.0 / 15.0;
 
 impl DiskEntry {
-    /// Its parameters.
+    /// Checks the entry and converts it.
     ///
     /// # Errors
-    /// If no such disk can be: which key is wrong, and why.
+    /// The wrong key, and the reason.
     pub(crate) fn parameters(&self) -> Result<Parameters, Wrong> {
         let bytes = parse_size(&self.size)
             .ok_or_else(|| ("size", format!("size = \"{}\" is not a size such as \"512 GiB\"", self.size)))?;
@@ -157,7 +158,7 @@ impl DiskEntry {
         Ok(all)
     }
 
-    /// A full queue has to be able to reach what is said of it.
+    /// Checks that a full queue can reach the rate for single blocks.
     fn check_flash(&self, all: &Parameters, way: usize, alone: &'static str, iops: &'static str) -> Result<(), Wrong> {
         let (each, once) = (all.request_ps[way], all.alone_ps[way]);
         if once < each {
@@ -175,8 +176,8 @@ impl DiskEntry {
 }
 
 impl Parameters {
-    /// Requests the host keeps for the device, waiting and taken (`nr_requests`): where the machine does not say, twice what
-    /// the device takes where the host orders them, else as many as an NVMe queue has.
+    /// Requests that the host keeps for the device, waiting and taken (`nr_requests`). By default
+    /// twice the device's queue depth where the host orders them, else the depth of an NVMe queue.
     pub(crate) fn host_requests(&self) -> u32 {
         self.nr_requests.unwrap_or(match self.kind {
             Kind::Nvme => 1023,
@@ -185,7 +186,7 @@ impl Parameters {
     }
 }
 
-/// The time of one where so many are done a second, ps. `said` is what the file has.
+/// Time of one operation at this rate per second, ps. `said` is the value in the file.
 fn per_second(key: &'static str, rate: Option<f64>, said: f64) -> Result<u64, Wrong> {
     let Some(rate) = rate else { return Err((key, format!("{key} is missing"))) };
     if !(1e-3..=1e9).contains(&rate) {
@@ -194,7 +195,7 @@ fn per_second(key: &'static str, rate: Option<f64>, said: f64) -> Result<u64, Wr
     Ok((1e12 / rate).round() as u64)
 }
 
-/// A time, ps.
+/// Converts a time to ps.
 fn time((key, value): (&'static str, Option<f64>), unit_ps: f64) -> Result<u64, Wrong> {
     let Some(value) = value else { return Err((key, format!("{key} is missing"))) };
     if !(0.0..=10e12).contains(&(value * unit_ps)) {

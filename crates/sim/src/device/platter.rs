@@ -1,9 +1,10 @@
-//! A disk: one head, which seeks by the root of the distance, waits for its place on the platter and transfers.
+//! A hard disk: one head, which seeks by the square root of the distance, waits for the platter and
+//! transfers.
 //!
-//! What follows where the last request ended costs neither: the drive reads ahead into its buffer, and writes from it. All
-//! tracks are as long as the bandwidth says.
+//! A request that starts where the last one ended costs neither seek nor rotation: the drive reads
+//! ahead into its buffer, and writes from it. All tracks are as long as the bandwidth implies.
 
-use super::Parameters;
+use super::parameters::Parameters;
 
 #[derive(Clone)]
 pub(super) struct Platter {
@@ -12,7 +13,7 @@ pub(super) struct Platter {
     turn_ps: u64,
     seek_ps: [u64; 2],
     track_blocks: u64,
-    /// The block the head is before.
+    /// The block under the head.
     head: u32,
 }
 
@@ -23,7 +24,7 @@ impl Platter {
         Platter { blocks, block_ps, turn_ps, seek_ps, track_blocks, head: 0 }
     }
 
-    /// When the head, which is free now, would be at a block, ps.
+    /// The time at which the head, now free, would reach a block, ps.
     pub(super) fn reaches(&self, now: u64, block: u32) -> u64 {
         let now = now * 1000;
         if block == self.head {
@@ -35,7 +36,7 @@ impl Platter {
         there + (self.turn_ps + place - there % self.turn_ps) % self.turn_ps
     }
 
-    /// Moves there and transfers; when the request is through, ns.
+    /// Seeks and transfers; the completion time, ns.
     pub(super) fn serve(&mut self, now: u64, first: u32, blocks: u32, write: bool) -> u64 {
         let done = self.reaches(now, first) + self.block_ps[usize::from(write)] * u64::from(blocks);
         self.head = first + blocks;

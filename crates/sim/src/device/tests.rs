@@ -1,5 +1,7 @@
-//! Every device does what the machine file says of it, within two per cent.
+//! Every device performs as its machine file says, within two per cent.
 
+use super::bio::Bio;
+use super::block_device::Device;
 use super::*;
 
 fn entry(kind: Kind) -> DiskEntry {
@@ -31,7 +33,7 @@ fn device(kind: Kind) -> Device {
     Device::new(entry.parameters().expect("such a disk can be"))
 }
 
-/// Keeps so many of these in the queue; how many are through in a second.
+/// Keeps this many requests in flight; the number completed per second.
 fn load(mut d: Device, depth: u32, mut next: impl FnMut() -> Bio) -> f64 {
     let seconds = if d.is_flash() { 1 } else { 40 };
     d.submit(0, (0..depth).map(|_| next()));
@@ -48,7 +50,7 @@ fn close(what: &str, got: f64, said: f64) {
     assert!((got / said - 1.0).abs() < 0.02, "{what}: {got:.0}, and {said:.0} was said");
 }
 
-/// Single blocks, far from each other, from a fixed sequence.
+/// Single blocks far apart, from a fixed sequence.
 fn at_random(write: bool, blocks: u32) -> impl FnMut() -> Bio {
     let mut state = 1u64;
     move || {
@@ -57,7 +59,7 @@ fn at_random(write: bool, blocks: u32) -> impl FnMut() -> Bio {
     }
 }
 
-/// Runs of a megabyte, one behind the other.
+/// Consecutive runs of a megabyte.
 fn in_order(write: bool) -> impl FnMut() -> Bio {
     let mut first = 0;
     move || {

@@ -1,7 +1,7 @@
-//! What holds between processes, frames and swap whenever a machine stands still, looked for in all of it.
+//! Checks the invariants between processes, frames and swap over a whole machine at rest.
 //!
-//! The engine has its own walk ([`kontig_mm::Memory::check`]). This one begins where that ends: at every entry of every
-//! page table. It is slow and changes nothing; tests call it after whatever they have a machine do.
+//! The engine has a check of its own ([`kontig_mm::Memory::check`]). This one adds every entry of
+//! every page table. It is slow and changes nothing; tests run it after each scenario.
 
 use crate::machine::Machine;
 use crate::state::file::Flags;
@@ -13,45 +13,47 @@ use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Order, Pfn};
 use std::collections::BTreeMap;
 
-/// How many entries have each frame and name each place in swap; whose kernel page a frame is.
+/// Counts gathered from all page tables: entries for each frame and each swap slot, and the owner
+/// of each kernel page.
 #[derive(Default)]
-struct Found {
+struct Census {
     maps: BTreeMap<Pfn, u32>,
     names: BTreeMap<u32, u32>,
     kernel: BTreeMap<Pfn, String>,
 }
 
 impl Machine {
-    /// Walks the whole machine.
+    /// Checks the whole machine.
     ///
-    /// - A page table's entry has a frame of the LRU, singly or as a huge page, with the number of its page if it is a process's: a process's own in a
-    ///   mapping of its own, some file's in a mapping of a file. Huge pages are processes' own.
-    /// - A frame is mapped by as many entries as is kept of it, and a place in swap is named by as many.
-    /// - A page that nobody maps is a file's, or of the swap cache, which has it at the place it names.
-    /// - A page table, and a process's other kernel pages, are one process's.
+    /// - A page table entry names a frame on the LRU, as a small page or as part of a huge page: an
+    ///   anonymous page in an anonymous mapping, a file's page in a mapping of a file. An anonymous
+    ///   page's owner word is its number. Huge pages are anonymous.
+    /// - The map count of a frame, and the use count of a swap slot, equal the number of entries
+    ///   that name it.
+    /// - An unmapped page is a file's, or in the swap cache at the slot it names.
+    /// - A page table, and each other kernel page of a process, belongs to one process.
     ///
     /// # Errors
-    ///
-    /// The first that does not hold, in words.
+    /// The first violation, in words.
     pub fn check(&self) -> Result<(), String> {
         self.kernel.mem.check().map_err(|e| e.to_string())?;
-        let mut found = Found::default();
+        let mut census = Census::default();
         for mapping in self.kernel.pages.spaces.mappings() {
-            self.check_mapping(mapping, &mut found)?;
+            self.check_mapping(mapping, &mut census)?;
         }
         for pfn in self.kernel.pages.spaces.all_upper() {
-            self.check_kernel_page(pfn, "a process's own".into(), &mut found)?;
+            self.check_kernel_page(pfn, "a process's own".into(), &mut census)?;
         }
-        self.check_counts(&found)?;
-        self.check_swap(&found)
+        self.check_counts(&census)?;
+        self.check_swap(&census)
     }
 
-    fn check_mapping(&self, m: &Mapping, found: &mut Found) -> Result<(), String> {
+    fn check_mapping(&self, m: &Mapping, census: &mut Census) -> Result<(), String> {
         for first in (0..m.pages()).step_by(TABLE_PAGES as usize) {
             let table = m.table(first);
             let says = |what: &str| Err(format!("{what}: {m}, table of page {first}"));
             if let Some(pfn) = table.page() {
-                self.check_kernel_page(pfn, format!("the table of page {first} of {m}"), found)?;
+                self.check_kernel_page(pfn, format!("the table of page {first} of {m}"), census)?;
             }
             let pages = first..(first + TABLE_PAGES).min(m.pages());
             if let Some(pfn) = table.huge() {
@@ -62,7 +64,7 @@ impl Machine {
                     return says("a huge page, and entries beside it");
                 }
                 self.check_frame(m, first, pfn, HPAGE_PMD_ORDER)?;
-                *found.maps.entry(pfn).or_default() += 1;
+                *census.maps.entry(pfn).or_default() += 1;
             }
             if table.page().is_none() && (table.huge().is_some() || pages.clone().any(|p| m.entry(p) != Entry::None)) {
                 return says("pages without a page table");
@@ -70,10 +72,10 @@ impl Machine {
             for page in pages {
                 match m.entry(page) {
                     Entry::None | Entry::Zero => {}
-                    Entry::Swap(slot) => *found.names.entry(slot.get()).or_default() += 1,
+                    Entry::Swap(slot) => *census.names.entry(slot.get()).or_default() += 1,
                     Entry::Frame(pfn) => {
                         self.check_frame(m, page, pfn, Order::ZERO)?;
-                        *found.maps.entry(pfn).or_default() += 1;
+                        *census.maps.entry(pfn).or_default() += 1;
                     }
                 }
             }
@@ -81,12 +83,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The frame that a page of a mapping is in.
+    /// Checks the frame of one page of a mapping.
     fn check_frame(&self, m: &Mapping, page: u32, pfn: Pfn, order: Order) -> Result<(), String> {
         let frames = self.kernel.mem.frames();
         let tag = frames.tag(pfn);
         let says = |what: String| Err(format!("{what}: {pfn}, page {page} of {m}"));
-        // What is on its way to the LRU is in a batch of a CPU's.
+        // A page on its way to the LRU is in a CPU's batch.
         let is_on_its_way = tag.kind() == FrameKind::Kernel && self.kernel.mem.lru().holds(pfn) > 0;
         let is_user = is_on_its_way || matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru);
         if !is_user || tag.order() != order {
@@ -107,25 +109,25 @@ impl Machine {
         Ok(())
     }
 
-    fn check_kernel_page(&self, pfn: Pfn, whose: String, found: &mut Found) -> Result<(), String> {
+    fn check_kernel_page(&self, pfn: Pfn, whose: String, census: &mut Census) -> Result<(), String> {
         let tag = self.kernel.mem.frames().tag(pfn);
         if tag.kind() != FrameKind::Kernel {
             return Err(format!("{pfn} is {whose}, but {:?}", tag.kind()));
         }
-        match found.kernel.insert(pfn, whose.clone()) {
+        match census.kernel.insert(pfn, whose.clone()) {
             None => Ok(()),
             Some(other) => Err(format!("{pfn} is {whose} and {other}")),
         }
     }
 
-    /// As many entries map a frame as is kept of it.
-    fn check_counts(&self, found: &Found) -> Result<(), String> {
+    /// Map counts equal the entries that were found.
+    fn check_counts(&self, census: &Census) -> Result<(), String> {
         let pages = &self.kernel.pages;
         for zone in self.kernel.mem.zones() {
             for pfn in (zone.start.get()..zone.end.get()).map(Pfn::new) {
                 let kind = self.kernel.mem.frames().tag(pfn).kind();
-                let maps = found.maps.get(&pfn).copied().unwrap_or(0);
-                // A page that was given back stays as long as a CPU's batch or compaction holds it.
+                let maps = census.maps.get(&pfn).copied().unwrap_or(0);
+                // A freed page stays while a CPU's batch or compaction holds it.
                 let is_held = kind == FrameKind::IsolatedLru || self.kernel.mem.lru().holds(pfn) > 0;
                 if !matches!(kind, FrameKind::Lru | FrameKind::IsolatedLru) || maps == 0 && is_held {
                     continue;
@@ -150,13 +152,14 @@ impl Machine {
         Ok(())
     }
 
-    /// As many entries name a place in swap as is kept of it; the swap cache and its pages name each other.
-    fn check_swap(&self, found: &Found) -> Result<(), String> {
+    /// Use counts of swap slots equal the entries found; the swap cache and its pages name each
+    /// other.
+    fn check_swap(&self, census: &Census) -> Result<(), String> {
         let Some(swap) = &self.kernel.pages.swap else {
-            return found.names.keys().next().map_or(Ok(()), |slot| Err(format!("place {slot} in swap, and no swap")));
+            return census.names.keys().next().map_or(Ok(()), |slot| Err(format!("place {slot} in swap, and no swap")));
         };
         for slot in (0..swap.area.slots()).map(Slot::new) {
-            let (names, kept) = (found.names.get(&slot.get()).copied().unwrap_or(0), swap.area.users(slot));
+            let (names, kept) = (census.names.get(&slot.get()).copied().unwrap_or(0), swap.area.users(slot));
             if names != kept {
                 return Err(format!(
                     "place {} in swap is named by {names} entries, and {kept} are kept of it",

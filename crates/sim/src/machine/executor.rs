@@ -1,8 +1,8 @@
-//! The executor: gives turns, settles what they took, and delivers wakes.
+//! The executor: gives turns, charges them, and delivers wakes.
 //!
-//! Every CPU has a clock. The task that runs on the CPU whose clock is furthest behind ([`Turn`]) runs until it passes
-//! the time at which the next turn or event begins, has to wait, or has woken another. So the order of all engine
-//! operations follows from virtual time alone.
+//! Every CPU has a clock. The task on the CPU whose clock is furthest behind ([`Turn`]) runs until
+//! it passes the time of the next turn or event, must wait, or has woken another task. So virtual
+//! time alone decides the order of all engine operations.
 
 use crate::base::context::{Context, TaskPolicy};
 use crate::base::cost::ns;
@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::sched::{Schedule, Then, Turn};
 use crate::task::process::Process;
-use crate::task::{Body, State, Task};
+use crate::task::{Body, Task, TaskState};
 use kontig_mm::{CpuId, Step};
 
 impl Machine {
@@ -23,13 +23,13 @@ impl Machine {
     /// # Errors
     /// If a program asks for something the machine cannot give. The program is then done.
     pub fn run(&mut self, until: u64, done: Option<TaskId>) -> Result<Stop, SimError> {
-        // Time never goes back, whatever is asked for, and however far a task lags behind.
+        // Time never goes back, even if `until` is in the past or a task lags behind.
         let entered = self.now;
         let until = until.max(entered);
         self.deliver_wakes(self.now);
         loop {
             if let Some(id) = done
-                && self.tasks[id.index()].state == State::Done
+                && self.tasks[id.index()].state == TaskState::Done
             {
                 self.now = self.now.max(entered);
                 return Ok(Stop::ProgramDone);
@@ -56,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// Lets happen what is due by itself: an event, or the end of a sleep.
+    /// Handles an event or the end of a sleep that is due.
     fn happen(&mut self, due: u64) {
         self.now = due;
         if self.kernel.timers.next_at() == due {
@@ -67,14 +67,14 @@ impl Machine {
             }
         } else if let Some(task) = self.schedule.happen() {
             self.kernel.queues.leave(TaskId(task));
-            self.tasks[task as usize].state = State::TimedOut;
+            self.tasks[task as usize].state = TaskState::TimedOut;
             self.schedule.wake(task, due);
         }
         self.deliver_wakes(due);
         self.tell_preempted();
     }
 
-    /// Tasks that had to make way are on no CPU.
+    /// Tells preempted tasks that they are off their CPUs.
     #[inline]
     fn tell_preempted(&mut self) {
         while let Some(task) = self.schedule.take_preempted() {
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Folds every CPU's part of the counters in, as the kernel does once a second.
+    /// Folds all CPUs' counters, as the kernel does once a second.
     #[cold]
     fn fold_counters(&mut self, now: u64) {
         self.next_fold = (now / STAT_INTERVAL_NS + 1) * STAT_INTERVAL_NS;
@@ -90,14 +90,14 @@ impl Machine {
     }
 
     fn turn(&mut self, turn: Turn, until: u64) -> Result<(), SimError> {
-        // Folding concerns every task: no turn goes past it.
+        // Folding concerns every task, so no turn goes past it.
         let horizon = self.schedule.horizon(turn).min(self.next_fold).min(self.kernel.timers.next_at());
         let cpu = CpuId::new(turn.cpu);
         let node = self.kernel.mem.node_of_cpu(cpu);
         let id = TaskId(turn.task);
         self.kernel.pages.cpu = cpu;
         let task = &mut self.tasks[id.index()];
-        let timed_out = task.state == State::TimedOut;
+        let timed_out = task.state == TaskState::TimedOut;
         let policy = TaskPolicy::default();
         let mut c =
             Context { cpu, node, now: turn.start, horizon, until, timed_out, policy, process: None, user_ns: 0 };
@@ -105,12 +105,12 @@ impl Machine {
         let step = *result.as_ref().unwrap_or(&Step::Done(()));
         let then;
         (task.state, then) = match step {
-            Step::Working => (State::Runnable, Then::GoOn),
-            Step::Wait(Wait::Compute(ns)) => (State::Runnable, Then::Compute(ns)),
-            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (State::Resting, Then::Wait),
-            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (State::Queued, Then::Wait),
-            Step::Wait(Wait::Io(_)) => (State::Queued, Then::WaitForIo),
-            Step::Done(()) => (State::Done, Then::Wait),
+            Step::Working => (TaskState::Runnable, Then::GoOn),
+            Step::Wait(Wait::Compute(ns)) => (TaskState::Runnable, Then::Compute(ns)),
+            Step::Wait(Wait::Wakeup | Wait::Time(_)) => (TaskState::Resting, Then::Wait),
+            Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (TaskState::Queued, Then::Wait),
+            Step::Wait(Wait::Io(_)) => (TaskState::Queued, Then::WaitForIo),
+            Step::Done(()) => (TaskState::Done, Then::Wait),
         };
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
@@ -126,7 +126,7 @@ impl Machine {
         self.kernel.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Makes tasks of the processes and threads that a task has made.
+    /// Starts tasks for the processes and threads that a task has made.
     #[inline]
     fn deliver_births(&mut self, parent: TaskId) {
         if self.kernel.family.births.is_empty() {
@@ -142,8 +142,8 @@ impl Machine {
         }
     }
 
-    /// A task that another made is done: another may have its number. Its time is its process's, and the task's by whose
-    /// descendants it was made.
+    /// Removes a finished task that another task made, so that its number can be reused. Its time
+    /// goes to its process and to the task that the host started.
     fn retire(&mut self, id: TaskId) {
         let Body::Process(process) = &self.tasks[id.index()].body else { return };
         let Some(root) = process.root() else { return };
@@ -152,7 +152,7 @@ impl Machine {
         self.schedule.remove(id.0);
     }
 
-    /// A task has begun to wait: it joins its queue, or sleeps; a daemon that rests opens its gate.
+    /// Puts a task that begins to wait on its queue or to sleep; a sleeping daemon opens its gate.
     #[inline]
     fn settle_wait(&mut self, id: TaskId, wait: Wait, now: u64) {
         if let Wait::Time(ns) | Wait::QueueAtMost(_, ns) = wait {
@@ -170,7 +170,7 @@ impl Machine {
         self.deliver_wakes(now);
     }
 
-    /// Tells the tasks and daemons that were woken at `now`.
+    /// Wakes the tasks and daemons that were woken at `now`.
     #[inline]
     fn deliver_wakes(&mut self, now: u64) {
         if self.kernel.mem.has_wakes() || self.kernel.queues.has_woken() || !self.kernel.family.kills.is_empty() {
@@ -183,21 +183,21 @@ impl Machine {
         let at = now + ns(costs.wakeup);
         let schedule = &mut self.schedule;
         let mut rouse = |task: &mut Task, id: TaskId, schedule: &mut Schedule| {
-            task.state = State::Runnable;
+            task.state = TaskState::Runnable;
             schedule.wake_not(id.0);
             timers.at(at, Event::Woken(id));
         };
         for daemon in mem.take_wakes() {
             let id = daemons.task_of(daemon);
             let task = &mut self.tasks[id.index()];
-            if task.state == State::Resting {
+            if task.state == TaskState::Resting {
                 queues.close(daemons.rest_of(daemon));
                 rouse(task, id, schedule);
             }
         }
         for id in family.kills.drain(..) {
             let task = &mut self.tasks[id.index()];
-            if matches!(task.state, State::Resting | State::Queued) && task.body.may_end() {
+            if matches!(task.state, TaskState::Resting | TaskState::Queued) && task.body.may_end() {
                 queues.leave(id);
                 rouse(task, id, schedule);
             } else {
@@ -205,9 +205,9 @@ impl Machine {
             }
         }
         for id in queues.take_woken() {
-            // One that was killed, too, is awake already.
+            // A task that was also killed is already awake.
             let task = &mut self.tasks[id.index()];
-            if task.state == State::Queued {
+            if task.state == TaskState::Queued {
                 rouse(task, id, schedule);
             }
         }
@@ -238,7 +238,7 @@ mod tests {
         Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), CostModel::new(&costs))
     }
 
-    /// A task that takes these steps, each of so many nanoseconds; when each began.
+    /// A task that takes these steps, each of this many nanoseconds; sends the start of each.
     fn steps(m: &mut Machine, cpu: usize, steps: Vec<(u64, Step<(), Wait>)>) -> (TaskId, Receiver<u64>) {
         let (tell, times) = channel();
         let mut steps = steps.into_iter();
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 100, 105]);
     }
 
-    /// Every wait of the engine that a daemon ends, with the daemon.
+    /// The engine's waits that a daemon ends, with the daemon.
     const FOR_DAEMONS: [(kontig_mm::Wait, Daemon); 3] = [
         (kontig_mm::Wait::Daemon(Daemon::Kcompactd(NODE)), Daemon::Kcompactd(NODE)),
         (kontig_mm::Wait::Daemon(Daemon::Kswapd(NODE)), Daemon::Kswapd(NODE)),
@@ -282,7 +282,7 @@ mod tests {
             }));
             let thread = m.kernel.daemons.task_of(daemon);
             let task = &mut m.tasks[thread.index()];
-            (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), State::Runnable);
+            (task.body, task.state) = (Body::Steps(Some(daemon), steps_of_daemon), TaskState::Runnable);
             m.kernel.queues.close(m.kernel.daemons.rest_of(daemon));
             m.schedule.wake(thread.0, m.now);
             let wait = m.kernel.wait_for(wait);
@@ -300,7 +300,7 @@ mod tests {
         let Wait::QueueAtMost(queue, 1_000_000) = wait else { panic!("{wait:?}") };
         for tasks in 1..3 {
             (0..tasks).for_each(|task| m.kernel.queues.join(queue, TaskId(task)));
-            // What was written before does not count.
+            // Pages written before the wait do not count.
             m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
             (0..32 * tasks).for_each(|_| m.kernel.daemons.page_written(NODE, &mut m.kernel.queues));
             assert!(!m.kernel.queues.has_woken());
@@ -332,7 +332,7 @@ mod tests {
                 Step::Done(())
             })),
         );
-        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, State::Resting);
+        let id = m.add(body, Affinity::Cpu(3), Nice::ZERO, 3, TaskState::Resting);
         m.schedule.wake_at(id.0, at);
     }
 
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(times.try_iter().collect::<Vec<_>>(), [0, 500]);
     }
 
-    /// Forks a child that ends at once, waits for it, and does so again.
+    /// Forks a child that ends at once, waits for it, and repeats.
     #[derive(Clone)]
     struct Forker {
         left: u32,

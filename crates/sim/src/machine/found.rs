@@ -1,9 +1,11 @@
-//! Users' pages that were there before anything ran, as a real host was found with them.
+//! User pages present before anything runs, as imported from a snapshot of a real host.
 //!
-//! Whose they are is not known, and neither is when they were used. What is not of a file belongs to one process that rests:
-//! it can be moved, swapped out and split, and goes with the process if memory runs out. Pages of files are in the page cache of
-//! files of 64 pages each, open for good, of which the inode itself keeps the pages: their trees' nodes are among what the kernel was found
-//! with, so no memory is taken for them. A machine without disks has no page cache, so there they are the process's, too.
+//! A snapshot knows neither their owners nor when they were last used. Anonymous pages belong to
+//! one idle process: they can be moved, swapped out and split, and go with the process if memory
+//! runs out. File pages are in the page cache, in files of 64 pages that stay open. Each inode
+//! itself holds its pages: the tree nodes of the host's files are among the kernel pages of the
+//! snapshot, so none are allocated here. A machine without disks has no page cache; there, file
+//! pages belong to the process as well.
 
 use crate::machine::Machine;
 use crate::state::file::Flags;
@@ -14,30 +16,27 @@ use kontig_mm::types::PAGEBLOCK_ORDER;
 use kontig_mm::{Order, Pfn};
 use kontig_program::{Batch, FileName, Outcome, Placement, Program};
 
-/// A user's page, or a huge page, that was found.
+/// A user page, or a huge page, of a host snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoundPage {
-    /// Its first frame.
     pub pfn: Pfn,
-    /// Whether it is a huge page, which none of a file is.
+    /// Whether it is a huge page; never one of a file.
     pub huge: bool,
-    /// What it is of.
     pub of: FoundIn,
 }
 
-/// What a page is of.
+/// The owner of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FoundIn {
-    /// A process, or memory that processes share.
+    /// A process, or memory shared by processes.
     Process,
-    /// A file, as it is on the disk or not.
     File {
-        /// It has to be written before it can go.
+        /// Whether it must be written back before it can be reclaimed.
         dirty: bool,
     },
 }
 
-/// A process that does nothing and keeps what it has.
+/// A process that does nothing and keeps its memory.
 #[derive(Clone)]
 struct Resting;
 
@@ -49,11 +48,12 @@ impl Program for Resting {
 }
 
 impl Machine {
-    /// Gives the users' pages that its memory was made with to whom they belong, before anything runs and after its disks
-    /// are there.
+    /// Assigns the user pages of a snapshot to their owners. Call it after the disks are attached
+    /// and before anything runs.
     ///
     /// # Errors
-    /// If there are more pages of files than its first disk has room for, or more others than can be mapped.
+    /// If the first disk has no room for the file pages, or there are more others than can be
+    /// mapped.
     pub fn adopt(&mut self, found: &[FoundPage]) -> Result<(), String> {
         let has_files = self.kernel.pages.files.is_some();
         let is_of_file = |page: &&FoundPage| has_files && page.of != FoundIn::Process && !page.huge;
@@ -90,11 +90,11 @@ impl Machine {
     }
 }
 
-/// Names of files that were in memory before anything ran: numbers that no workload gives.
+/// Names of imported files: numbers that no workload uses.
 const FIRST_NAME: u64 = 1 << 63;
 
 impl Machine {
-    /// Puts pages into the cache, in the order in which they are found: those of a file lie near each other.
+    /// Puts pages into the cache in the order found, since pages of one file lie close together.
     pub(crate) fn adopt_files<'a>(&mut self, found: impl Iterator<Item = &'a FoundPage>) -> Result<(), String> {
         let mut last: Option<(u32, u32)> = None;
         for (name, page) in (0u64..).zip(found) {

@@ -16,46 +16,45 @@ use std::ops::Range;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
-    /// The name it is asked for by.
+    /// The name to select it by.
     pub name: String,
-    /// One line: what it is.
+    /// A description in one line.
     pub summary: String,
     /// Number of CPU threads, spread evenly over the nodes.
     pub cpus: usize,
-    /// How many of them are threads of one core.
+    /// CPU threads per core.
     #[serde(default = "one")]
     pub threads_per_core: usize,
     /// Whether transparent huge pages are on, which raises `vm.min_free_kbytes`.
     pub thp: bool,
-    /// What was assumed where nothing is published, and why.
+    /// Assumptions made where nothing is published, and why.
     pub notes: String,
-    /// The zones, ascending.
+    /// The zones, in ascending order.
     pub zone: Vec<ZoneEntry>,
-    /// How far its nodes are from each other. Where nothing is said each is at distance 20 from each, as the kernel takes it,
-    /// and memory of another node costs no more.
+    /// Distances between the nodes. By default every other node is at distance 20, as the kernel
+    /// assumes, and its memory costs no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa: Option<NumaEntry>,
-    /// The disks. A machine with any has files and reclaims memory; one without keeps no order of its pages.
+    /// The disks. A machine with disks has files and reclaims memory; one without keeps no LRU
+    /// order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disk: Vec<DiskEntry>,
-    /// Where anonymous memory goes.
+    /// Swap for anonymous memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapEntry>,
-    /// What things take.
     pub costs: Costs,
 }
 
-/// The swap area of a machine file: at the end of a disk.
+/// The swap area of a machine file, at the end of a disk.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SwapEntry {
-    /// The disk's name.
     pub disk: String,
-    /// How much of it, such as `"16 GiB"`.
+    /// Size of the area, such as `"16 GiB"`.
     pub size: String,
 }
 
-/// A disk, and which of its blocks are for files and which for swap.
+/// A disk, with its blocks for files and for swap.
 pub(crate) struct Disk {
     pub(crate) parameters: Parameters,
     pub(crate) filesystem: FileSystem,
@@ -63,12 +62,12 @@ pub(crate) struct Disk {
     pub(crate) swap: Range<u32>,
 }
 
-/// Something wrong in a machine file: the keys that lead to it, and what it is.
+/// An error in a machine file: the keys that lead to it, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongEntry {
-    /// The keys and numbers, outermost first.
+    /// Keys and indexes, outermost first.
     pub way: Vec<String>,
-    /// What is wrong, and what would be right.
+    /// The error, and how to correct it.
     pub reason: String,
 }
 
@@ -76,38 +75,36 @@ pub struct WrongEntry {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneEntry {
-    /// The node it belongs to.
     pub node: usize,
     /// `DMA`, `DMA32` or `Normal`.
     pub kind: String,
-    /// First address.
     pub start: String,
-    /// First address after it.
+    /// First address beyond the zone.
     pub end: String,
-    /// What the allocator does not get: holes, firmware, kernel image, memmap.
+    /// Memory that the allocator does not manage: holes, firmware, kernel image, memmap.
     pub reserved: String,
-    /// Where the figures come from.
+    /// Source of the figures.
     pub source: String,
 }
 
 impl MachineFile {
-    /// Whether it has disks, and with them files and an order of pages that reclaim goes by.
+    /// Whether it has disks, and therefore files and an ordered LRU.
     pub fn has_disks(&self) -> bool {
         !self.disk.is_empty()
     }
 
-    /// The machine the engine is to make.
+    /// The engine's description of the machine.
     ///
     /// # Errors
-    /// Which entry is wrong, and why.
+    /// The wrong entry, and the reason.
     pub fn spec(&self) -> Result<MachineSpec, String> {
         self.layout().map_err(|wrong| wrong.reason)
     }
 
-    /// Whether there can be such a machine: CPUs, zones, nodes, their distances, disks and swap.
+    /// Checks CPUs, zones, nodes, distances, disks and swap.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The first error, and where it is.
     pub fn check(&self) -> Result<(), WrongEntry> {
         let spec = self.layout()?;
         Memory::check_spec(&spec).map_err(|WrongSpec { zone, reason }| match zone {
@@ -135,12 +132,11 @@ impl MachineFile {
         Ok(MachineSpec { cpus, zones, thp: self.thp, lru: self.has_disks() })
     }
 
-    /// How many nodes there are.
     fn nodes(&self) -> usize {
         self.zone.iter().map(|zone| zone.node + 1).max().unwrap_or(1)
     }
 
-    /// Pages of memory that each node has; none of a machine that cannot be.
+    /// Pages of memory of each node; empty if the machine is invalid.
     pub fn node_pages(&self) -> Vec<u64> {
         let mut nodes = vec![0; self.nodes()];
         for zone in self.spec().map_or(Vec::new(), |spec| spec.zones) {
@@ -164,18 +160,18 @@ impl MachineFile {
         Ok(())
     }
 
-    /// Whether there can be such disks, and room for swap on the one it names.
+    /// Checks the disks, and that swap fits on the disk it names.
     fn check_disks(&self) -> Result<(), WrongEntry> {
         self.disks().map(|_| ())
     }
 
-    /// How many pages of files each disk has room for; none of disks that cannot be.
+    /// Pages of files that each disk has room for; empty if the disks are invalid.
     pub fn file_pages(&self) -> Vec<u32> {
         let disks = self.disks().unwrap_or_default();
         disks.iter().map(|disk| disk.files.end - disk.files.start).collect()
     }
 
-    /// The disks, each with the blocks that files have and those that swap has.
+    /// The disks, each with its blocks for files and for swap.
     pub(crate) fn disks(&self) -> Result<Vec<Disk>, WrongEntry> {
         let mut disks = Vec::with_capacity(self.disk.len());
         for (i, disk) in self.disk.iter().enumerate() {
@@ -222,14 +218,15 @@ impl MachineFile {
         }
     }
 
-    /// How many pages swap has room for; none of disks that cannot be.
+    /// Pages of swap; 0 if the disks are invalid.
     pub fn swap_pages(&self) -> u64 {
         let disks = self.disks().unwrap_or_default();
         disks.iter().map(|disk| u64::from(disk.swap.end - disk.swap.start)).sum()
     }
 
-    /// Bytes of host memory a run of this machine may need: every frame's state, with a place in a list, page tables
-    /// with an entry for every page, and with disks what the page cache and the order of the LRU take.
+    /// Bytes of host memory that a run of this machine may need: the state and list entry of every
+    /// frame, page tables with an entry for every page and, with disks, the page cache and the LRU
+    /// order.
     pub fn host_bytes(&self) -> Result<u64, String> {
         let frames: u64 = self.spec()?.zones.iter().map(|z| u64::from(z.end - z.start)).sum();
         let of_engine = (Frames::BYTES_PER_FRAME + List::BYTES_PER_BLOCK) as u64;
@@ -238,7 +235,7 @@ impl MachineFile {
     }
 }
 
-/// Where nothing is said, a thread is a core.
+/// By default a thread is a core.
 fn one() -> usize {
     1
 }
@@ -249,10 +246,10 @@ fn wrong(way: &[&str], reason: String) -> WrongEntry {
 
 impl ZoneEntry {
     /// # Errors
-    /// The key of what is wrong, and what it is.
+    /// The wrong key, and the reason.
     fn spec(&self) -> Result<ZoneSpec, (&'static str, String)> {
         let at = format!("zone {} of node {}", self.kind, self.node);
-        // Where on x86-64 the zone ends at the latest.
+        // The highest end of such a zone on x86-64.
         let (kind, most) = match self.kind.as_str() {
             "DMA" => (ZoneType::Dma, Some(("16 MiB", 1 << 12))),
             "DMA32" => (ZoneType::Dma32, Some(("4 GiB", 1 << 20))),
@@ -309,7 +306,7 @@ mod tests {
 
     fn machine(more: &str) -> MachineFile {
         let text = include_str!("../../../../machines/xeon-1t.toml");
-        // Tables of the file's own follow after these.
+        // The file's own tables follow these.
         let (head, tables) = text.split_at(text.find("[[zone]]").expect("a machine has zones"));
         toml::from_str(&format!("{head}{more}\n{tables}")).expect("well-formed")
     }

@@ -1,16 +1,14 @@
-//! The machine: memory, CPUs and tasks, and what a host may do with them and see of them.
+//! The machine: memory, CPUs and tasks, and the interface for a host to run and observe it.
 
 mod check;
 mod executor;
-mod found;
+pub(crate) mod found;
 pub mod machine_file;
-
-pub use found::{FoundIn, FoundPage};
 
 use crate::base::context::TaskPolicy;
 use crate::base::cost::{CostModel, ns};
 use crate::base::error::SimError;
-use crate::base::id::{Place, TaskId, UserPage};
+use crate::base::id::{PageLocation, TaskId, UserPage};
 use crate::base::numa::FarCosts;
 use crate::base::translate;
 use crate::kernel::Kernel;
@@ -23,7 +21,7 @@ use crate::state::process::family::OomKill;
 use crate::state::swap::Swap;
 use crate::state::swap::Swapping;
 use crate::task::process::Process;
-use crate::task::{Body, State, Task};
+use crate::task::{Body, Task, TaskState};
 use crate::thread::KernelThread;
 use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
@@ -34,7 +32,7 @@ use kontig_mm::event::Event;
 use kontig_mm::{CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 
-/// Why [`Machine::run`] came back.
+/// The reason that [`Machine::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// The time asked for has come.
@@ -43,19 +41,18 @@ pub enum Stop {
     ProgramDone,
 }
 
-/// How often the kernel folds per-CPU counters (`vm.stat_interval`): one second.
+/// Interval at which the kernel folds per-CPU counters (`vm.stat_interval`): one second.
 pub(crate) const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// A simulated machine with its tasks. A copy goes on from where it is, and shares nothing with it.
+/// A simulated machine with its tasks. A clone goes on independently from the same state.
 #[derive(Clone)]
 pub struct Machine {
     pub(crate) kernel: Kernel,
-    /// By number, as the schedule knows them.
     pub(crate) tasks: Vec<Task>,
     pub(crate) schedule: Schedule,
     pub(crate) now: u64,
     pub(crate) turns: u64,
-    /// When the CPUs next fold their parts of the counters in.
+    /// The time of the next folding of per-CPU counters.
     pub(crate) next_fold: u64,
 }
 
@@ -78,12 +75,12 @@ impl Machine {
                 0 => CpuId::new(0),
                 n => cpus[n - 1 - i.min(n - 1)],
             };
-            // They may run on all CPUs of their node; those of a node without any, anywhere.
+            // They may run on all CPUs of their node, or anywhere if the node has none.
             let affinity = if cpus.is_empty() { Affinity::Any } else { Affinity::Node(node) };
-            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), State::Resting);
+            let mut rest = |body, i| machine.add(body, affinity, Nice::ZERO, from_last(i).index(), TaskState::Resting);
             let kcompactd = rest(Body::Kcompactd(KcompactdThread::new(node, from_last(0))), 0);
             let kswapd = rest(Body::Kswapd(KswapdThread::new(node, from_last(1))), 1);
-            // At boot kcompactd has a first look, and goes to sleep by itself.
+            // At boot kcompactd looks once and then goes to sleep.
             machine.schedule.wake_at(kcompactd.0, 0);
             let rests = [kswapd, kcompactd].map(|task| (task, machine.kernel.queues.add()));
             rests.iter().for_each(|(_, rest)| machine.kernel.queues.open(*rest));
@@ -93,27 +90,28 @@ impl Machine {
         if machine.kernel.mem.lru().is_ordered() {
             machine.kernel.khugepaged.queue = Some(machine.kernel.queues.add());
             let last = machine.schedule.cpus() - 1;
-            // It gives way to all others.
+            // It runs at the lowest priority.
             let khugepaged = Body::Khugepaged(KhugepagedThread::new());
-            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, State::Runnable);
+            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, TaskState::Runnable);
             machine.schedule.begin_new(khugepaged.0, 0);
         }
         machine
     }
 
-    /// The same with so many threads to a core, of which the first half of each node's CPUs are the first ones.
+    /// Sets the number of threads per core. The first half of each node's CPUs are then the first
+    /// threads.
     ///
     /// # Panics
-    /// If a node's CPUs are no multiple of that.
+    /// If a node's CPUs are no multiple of it.
     pub fn with_threads_per_core(mut self, threads: usize) -> Machine {
         self.schedule.set_topology(topology(&self.kernel.mem, threads));
         self
     }
 
-    /// Gives the machine's nodes the distances of its file, and memory of other nodes its costs.
+    /// Sets the distances and costs of remote memory from the machine file.
     ///
     /// # Errors
-    /// Which distance cannot be, and where.
+    /// The invalid distance, and where it is.
     pub fn attach_nodes(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
         let Some(numa) = &file.numa else { return Ok(()) };
         let wrong = |reason| WrongEntry { way: vec!["numa".into(), "distances".into()], reason };
@@ -122,7 +120,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Has memory of a program, that was started and has not run, be there, as `numactl` does.
+    /// Sets the memory policy of a spawned program that has not run yet, as `numactl` would.
     ///
     /// # Errors
     /// If no node that the policy names has memory.
@@ -134,13 +132,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Gives the machine the disks of its file, and its swap. A machine without any is left as it is.
+    /// Attaches the disks and swap of the machine file, if it has any.
     ///
     /// # Errors
-    /// What is wrong with them, and where.
+    /// The first error, and where it is.
     ///
     /// # Panics
-    /// If its memory keeps no order of its pages.
+    /// If the machine's memory keeps no LRU order.
     pub fn attach_disks(&mut self, file: &MachineFile) -> Result<(), WrongEntry> {
         let disks = file.disks()?;
         if disks.is_empty() {
@@ -174,13 +172,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Lays a file of so many pages on a disk before anything runs. False if the disk has no room for it, or has a file of
-    /// that name.
+    /// Creates a file of this many pages on a disk before anything runs. False if the disk has no
+    /// room, or already has a file of that name.
     pub fn lay_file(&mut self, name: FileName, pages: u32) -> bool {
         self.kernel.pages.files.as_mut().is_some_and(|files| files.lay(name, pages))
     }
 
-    /// The blocks of a file's dirty pages have been written one by one: its pages stay dirty, and nobody has to hurry.
+    /// Marks the blocks of a file's dirty pages as written one by one: the pages stay dirty, but
+    /// need no writeback to be reclaimed.
     pub fn blocks_written(&mut self, name: FileName) {
         if let Some(files) = &mut self.kernel.pages.files
             && let Some(inode) = files.named(name)
@@ -189,12 +188,13 @@ impl Machine {
         }
     }
 
-    /// What is counted of files and swap.
+    /// Counters of files and swap.
     pub fn file_counts(&self) -> FileCounts {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
-    /// A counter of `/proc/vmstat` that is not the engine's: of files, swap and slabs. `None` of a machine without disks.
+    /// A counter of `/proc/vmstat` outside the engine: of files, swap and slabs. `None` without
+    /// disks.
     pub fn counter(&self, name: &str) -> Option<u64> {
         let files = self.kernel.pages.files.as_ref()?;
         let slabs = |reclaimable| {
@@ -207,7 +207,7 @@ impl Machine {
         }
     }
 
-    /// The slab caches of its files; none of a machine without disks.
+    /// The slab caches of its files; empty without disks.
     pub fn slabs(&self) -> Vec<SlabInfo> {
         self.kernel.pages.files.iter().flat_map(|files| files.slabs.info()).collect()
     }
@@ -218,8 +218,8 @@ impl Machine {
         files.is_some_and(|files| files.named(name).is_some_and(|inode| files.find(inode, page).is_some()))
     }
 
-    /// Adds a task that waits.
-    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: State) -> TaskId {
+    /// Adds a waiting task.
+    pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: TaskState) -> TaskId {
         let id = TaskId(self.schedule.add(affinity, nice, cpu));
         let task = Task { body, state };
         match self.tasks.get_mut(id.index()) {
@@ -229,14 +229,14 @@ impl Machine {
         id
     }
 
-    /// Starts a task now, which its parent on `cpu` has made.
+    /// Starts a task now, on behalf of its parent on `cpu`.
     pub(crate) fn start(&mut self, body: Body, affinity: Affinity, cpu: usize) -> TaskId {
-        let id = self.add(body, affinity, Nice::ZERO, cpu, State::Runnable);
+        let id = self.add(body, affinity, Nice::ZERO, cpu, TaskState::Runnable);
         self.schedule.begin_new(id.0, self.now);
         id
     }
 
-    /// Starts a program now.
+    /// Starts a program now, on one CPU or where the scheduler puts it.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
         let body = Body::Process(Box::new(Process::new(number, program, self.now)));
@@ -261,7 +261,7 @@ impl Machine {
         }
     }
 
-    /// The same, to be changed from outside.
+    /// Mutable access to a program.
     pub fn program_mut(&mut self, id: TaskId) -> Option<&mut dyn Program> {
         match &mut self.tasks[id.index()].body {
             Body::Process(process) => Some(process.program_mut()),
@@ -269,61 +269,61 @@ impl Machine {
         }
     }
 
-    /// Has a user's frame be one that nobody has used since reclaim last looked at it.
+    /// Clears a user page's accessed state.
     pub fn forget_use(&mut self, pfn: Pfn) {
         let number = self.kernel.mem.frames().owner(pfn, Order::ZERO);
         self.kernel.pages.references(pfn, number);
     }
 
-    /// Virtual time, ns.
+    /// The virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.now
     }
-    /// The machine's memory.
+    /// The engine's memory of this machine.
     pub fn memory(&self) -> &Memory {
         &self.kernel.mem
     }
-    /// The processes' pages that a user's frame, or the huge page that begins there, is mapped as.
+    /// The pages of processes that map this frame, or the huge page that begins there.
     pub fn mapped_as(&self, pfn: Pfn) -> impl Iterator<Item = UserPage> {
         let frames = self.kernel.mem.frames();
         self.kernel.pages.mapped_as(pfn, frames.owner(pfn, frames.tag(pfn).order()))
     }
-    /// Where a process's page is; `None` if it is nowhere.
-    pub fn place_of(&self, page: UserPage) -> Option<Place> {
-        self.kernel.pages.place_of(page)
+    /// The location of a process's page; `None` if it has none.
+    pub fn location_of(&self, page: UserPage) -> Option<PageLocation> {
+        self.kernel.pages.location_of(page)
     }
-    /// The machine's memory, for tracing and for sysctls set from outside.
+    /// The machine's memory, for tracing and for setting sysctls from outside.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.kernel.mem
     }
-    /// Hands over the events of the groups listened to (`memory_mut().trace().listen()`) that happened before `until`,
-    /// each with its virtual time, in order. With `until` no later than a [`Machine::run`] that came back for the time
-    /// asked for, none that is handed over afterwards is earlier.
+    /// Takes the events of the groups listened to (`memory_mut().trace().listen()`) that happened
+    /// before `until`, in order of their virtual times. If `until` is no later than the last
+    /// [`Machine::run`] was asked to go, no event returned later is earlier than these.
     pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
         self.kernel.take_events(until)
     }
-    /// Pages that a process has in memory, those it shares with others included; `None` if it is gone.
+    /// Resident pages of a process, shared ones included; `None` if it is gone.
     pub fn rss(&self, process: kontig_program::Process) -> Option<u64> {
         let number = process.get();
         self.kernel.family.is_alive(number).then(|| self.kernel.pages.spaces.size(number).in_memory)
     }
-    /// Processes that were killed for want of memory, in that order.
+    /// OOM kills, in order.
     pub fn oom_kills(&self) -> &[OomKill] {
         &self.kernel.oom_kills
     }
-    /// What khugepaged has done.
+    /// Counters of khugepaged, as in its directory in sysfs.
     pub fn khugepaged(&self) -> KhugepagedCounts {
         self.kernel.khugepaged.counts
     }
-    /// Turns that tasks have had.
+    /// Number of turns so far.
     pub fn turns(&self) -> u64 {
         self.turns
     }
-    /// How often a CPU went from one task to another.
+    /// Number of context switches.
     pub fn context_switches(&self) -> u64 {
         self.schedule.switches()
     }
-    /// All work charged so far.
+    /// The engine's work charged so far.
     pub fn work(&self) -> &Work {
         &self.kernel.work
     }
@@ -331,28 +331,28 @@ impl Machine {
     pub fn lock_wait_ns(&self) -> u64 {
         self.kernel.lock_wait_ns
     }
-    /// Time a task has been on a CPU, with that of processes it has forked that are gone.
+    /// CPU time of a task, including its descendants that have ended.
     pub fn cpu_time(&self, id: TaskId) -> CpuTime {
         self.schedule.time_of(id.0, self.now)
     }
-    /// What a CPU's time went into.
+    /// User, system, I/O wait and idle time of a CPU.
     pub fn cpu_use(&self, cpu: CpuId) -> CpuUse {
         self.schedule.use_of(cpu.index(), self.now)
     }
-    /// Every kernel thread with its time on a CPU, ns.
+    /// All kernel threads, with the CPU time of each, ns.
     pub fn kernel_threads(&self) -> Vec<(KernelThread, u64)> {
         let thread = |(i, t): (usize, &Task)| {
             Some((t.body.kernel_thread()?, self.schedule.time_of(i as u32, self.now).system_ns))
         };
         self.tasks.iter().enumerate().filter_map(thread).collect()
     }
-    /// Time all daemons of a kind, such as `Daemon::Kswapd`, have been on a CPU, ns.
+    /// CPU time of all daemons of a kind, such as `Daemon::Kswapd`, ns.
     pub fn daemon_ns(&self, kind: fn(NodeId) -> Daemon) -> u64 {
         self.kernel_threads().iter().filter(|(thread, _)| thread.is_daemon(kind)).map(|(_, ns)| ns).sum()
     }
 }
 
-/// The CPUs of a machine with so many threads to a core.
+/// The CPUs of a machine with this many threads per core.
 fn topology(mem: &Memory, threads_per_core: usize) -> Topology {
     Topology::new(mem.nodes().iter().map(|n| (n.id, n.cpus.clone())), threads_per_core)
 }

@@ -1,8 +1,9 @@
-//! What reclaim and compaction are told about pages of processes.
+//! The engine's questions about anonymous pages.
 //!
-//! A page that is to go gets a place in swap, which makes it a page of the swap cache; then every page table entry of it is
-//! made to name the place. It is written there, and goes when that is done. While the disk's queue is full reclaim writes no
-//! more, and who reclaims waits. Source: `mm/vmscan.c`, `mm/rmap.c`, `mm/swap_state.c` of 6.1.
+//! Reclaim first gives the page a slot in swap, which puts it into the swap cache; then every page
+//! table entry is replaced by the slot. The page is written to it, and is freed when that is done.
+//! While the disk's queue is full, reclaim writes nothing more and its caller waits. Source:
+//! `mm/vmscan.c`, `mm/rmap.c`, `mm/swap_state.c` of 6.1.
 
 use crate::device::{Io, Target};
 use crate::owner::Pages;
@@ -12,23 +13,23 @@ use crate::state::swap::Swapping;
 use kontig_mm::{Memory, MigrateOutcome, PageState, Pfn, References, Shadow, WriteOut};
 
 impl Pages {
-    /// The swap of a machine that has some.
+    /// The swap of a machine that has it.
     #[inline(always)]
     pub(crate) fn swap(&mut self) -> &mut Swapping {
         self.swap.as_mut().expect("only a machine with swap has pages in the swap cache")
     }
 
-    /// The place of a page of the swap cache.
+    /// The slot of a page in the swap cache.
     #[inline(always)]
     pub(crate) fn slot_of(&self, pfn: Pfn) -> Slot {
         debug_assert!(self.frames.flags(pfn).any(Flags::SWAP_CACHE));
         Slot::new(self.frames.word(pfn))
     }
 
-    /// What reclaim finds in a page of a process.
+    /// The state of an anonymous page.
     pub(crate) fn anon_state(&mut self, pfn: Pfn) -> PageState {
         if self.swap.is_none() {
-            // Without swap they stay.
+            // Without swap they cannot be reclaimed.
             return PageState { locked: true, anon: true, mapped: true, ..PageState::default() };
         }
         let flags = self.frames.flags(pfn);
@@ -43,7 +44,7 @@ impl Pages {
         }
     }
 
-    /// The entries through which a page of a process was used, which are so no longer.
+    /// Counts and clears the accessed bits of an anonymous page.
     pub(crate) fn anon_references(&mut self, pfn: Pfn, number: u32) -> References {
         let (object, page) = self.objects.at(number);
         let mut ptes = 0;
@@ -53,7 +54,7 @@ impl Pages {
         References { ptes, ..References::default() }
     }
 
-    /// Gives a page of a process a place in swap. False where there is none.
+    /// Adds an anonymous page to the swap cache. False if there is no free slot.
     pub(crate) fn add_anon_to_swap(&mut self, m: &mut Memory, pfn: Pfn) -> bool {
         let cpu = self.cpu;
         let Some(swap) = &mut self.swap else { return false };
@@ -65,7 +66,8 @@ impl Pages {
         true
     }
 
-    /// Gives a page's place in swap back, unless a page table names it. The page is as if it had never had one.
+    /// Removes a page from the swap cache and frees its slot, unless a page table entry names the
+    /// slot.
     pub(crate) fn free_swap_of(&mut self, pfn: Pfn) -> bool {
         let flags = self.frames.flags(pfn);
         if !flags.any(Flags::SWAP_CACHE) || flags.any(Flags::WRITEBACK) {
@@ -83,7 +85,7 @@ impl Pages {
         true
     }
 
-    /// Has all page table entries of a page of the swap cache name its place instead.
+    /// Replaces all page table entries of a page by its slot in swap.
     pub(crate) fn unmap_anon(&mut self, pfn: Pfn, number: u32) -> bool {
         let slot = self.slot_of(pfn);
         let (object, page) = self.objects.at(number);
@@ -102,7 +104,7 @@ impl Pages {
         true
     }
 
-    /// Begins to write a page of the swap cache.
+    /// Starts writing a page to swap.
     pub(crate) fn write_anon(&mut self, pfn: Pfn) -> WriteOut {
         let (slot, cpu) = (self.slot_of(pfn), self.cpu);
         let swap = self.swap.as_mut().expect("the page has a place in it");
@@ -121,7 +123,7 @@ impl Pages {
         WriteOut::Queued
     }
 
-    /// A page of the swap cache has been reclaimed.
+    /// Removes a reclaimed page from the swap cache.
     pub(crate) fn anon_removed(&mut self, pfn: Pfn, shadow: Option<Shadow>) {
         let slot = self.slot_of(pfn);
         self.swap().remove(slot, shadow);
@@ -129,20 +131,20 @@ impl Pages {
         self.files().counts.file_pages -= 1;
     }
 
-    /// Nothing is known of a frame any more.
+    /// Resets the state kept of a frame.
     pub(crate) fn forget_frame(&mut self, pfn: Pfn) {
         self.frames.reset(pfn, Flags::default());
         self.mapcounts.reset(pfn);
     }
 
-    /// Moves a page of a process to another frame, unless it is being read or written.
+    /// Moves an anonymous page to another frame, unless it is under I/O.
     #[inline(always)]
     pub(crate) fn migrate_anon(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         let flags = self.frames.flags(from);
         if flags.any(Flags::LOCKED | Flags::WRITEBACK) {
             return MigrateOutcome::Busy;
         }
-        // The number of a page that nobody maps says nothing.
+        // The owner word of an unmapped page is stale.
         if self.mapcounts.is_mapped(from) {
             let (object, page) = self.objects.at(number);
             for mapping in self.objects.mappings(object) {

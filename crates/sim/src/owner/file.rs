@@ -1,7 +1,7 @@
-//! What reclaim and compaction are told about pages of files, mapped or not.
+//! The engine's questions about pages of files, mapped or not.
 //!
-//! Reclaim asks for the use of a mapped page, and takes it out of all page tables before it goes. Who maps a file is kept with
-//! an object of no pages, as with anonymous memory.
+//! Reclaim asks whether a mapped page was used, and unmaps it before freeing it. The mappings of a
+//! file are kept with an object of no pages, as for anonymous memory.
 
 use super::Pages;
 use crate::device::{Io, Target};
@@ -11,7 +11,7 @@ use kontig_mm::{MigrateOutcome, PageState, Pfn, References, WriteOut};
 use kontig_program::Region;
 
 impl Pages {
-    /// Maps a part of a file for a process. `None` where the file does not have it.
+    /// Maps a part of a file into a process. `None` if the range goes beyond the file.
     pub(crate) fn mmap_file(&mut self, process: u32, inode: u32, first: u32, pages: u32) -> Option<Region> {
         let files = self.files.as_mut()?;
         let i = &mut files.inodes[inode];
@@ -27,7 +27,7 @@ impl Pages {
         Some(self.spaces.map_file(&mut self.objects, process, object, pages, file))
     }
 
-    /// What reclaim finds in a page of a file.
+    /// The state of a file's page.
     pub(crate) fn file_state(&mut self, pfn: Pfn, number: u32) -> PageState {
         let flags = self.frames.flags(pfn);
         let blocks_written = flags.any(Flags::DIRTY) && {
@@ -45,7 +45,7 @@ impl Pages {
         }
     }
 
-    /// The entries through which a page of a file was used, which are so no longer.
+    /// Counts and clears the accessed bits of a file's page.
     pub(crate) fn file_references(&mut self, pfn: Pfn, number: u32) -> References {
         let (inode, index) = self.files().place(number);
         let Some(object) = self.files().inodes[inode].object else { return References::default() };
@@ -54,7 +54,7 @@ impl Pages {
         References { ptes, ..References::default() }
     }
 
-    /// Takes a page of a file out of all page tables.
+    /// Unmaps a file's page from all page tables.
     pub(crate) fn unmap_file_page(&mut self, pfn: Pfn, number: u32) -> bool {
         let (inode, index) = self.files().place(number);
         if let Some(object) = self.files().inodes[inode].object {
@@ -66,7 +66,7 @@ impl Pages {
         true
     }
 
-    /// A page of a file moves to another frame, unless it is being read or written.
+    /// Moves a file's page to another frame, unless it is under I/O.
     pub(crate) fn migrate_file(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         if self.frames.flags(from).any(Flags::LOCKED | Flags::WRITEBACK) {
             return MigrateOutcome::Busy;
@@ -83,7 +83,7 @@ impl Pages {
         MigrateOutcome::Moved
     }
 
-    /// A page is no longer dirty; whether it was.
+    /// Clears a page's dirty state; whether it was dirty.
     pub(crate) fn clear_dirty(&mut self, inode: u32, pfn: Pfn, number: u32) -> bool {
         let was_dirty = self.frames.clear(pfn, Flags::DIRTY);
         if was_dirty {
@@ -95,7 +95,7 @@ impl Pages {
         was_dirty
     }
 
-    /// A dirty page is being written from now on.
+    /// Marks a dirty page as under writeback.
     pub(crate) fn begin_writeback(&mut self, inode: u32, pfn: Pfn, number: u32) {
         self.clear_dirty(inode, pfn, number);
         self.frames.set(pfn, Flags::WRITEBACK);
@@ -104,7 +104,7 @@ impl Pages {
         files.counts.writeback += 1;
     }
 
-    /// Reclaim writes a dirty page. One whose block is not chosen yet waits for its flusher.
+    /// Writes a dirty page out from reclaim. One without a block is left to the flusher.
     pub(crate) fn write_out_page(&mut self, pfn: Pfn, number: u32) -> WriteOut {
         let cpu = self.cpu;
         let files = self.files();

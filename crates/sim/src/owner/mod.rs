@@ -1,4 +1,5 @@
-//! What the engine is told about pages that it reclaims or moves: they are of processes ([`anon`]) or of files ([`mod@file`]).
+//! Answers to the engine's questions about pages that it reclaims or moves: anonymous ones
+//! ([`anon`]) and those of files ([`mod@file`]).
 
 mod anon;
 mod file;

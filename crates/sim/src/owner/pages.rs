@@ -1,8 +1,9 @@
-//! All pages that are not the kernel's own, and the engine's questions about them.
+//! The state of all user pages, and the engine's questions about them.
 //!
-//! The engine asks with a frame's number ([`crate::state::object`]); whatever knows the answer is reached from here.
+//! The engine passes the number kept with a frame ([`crate::state::object`]); everything that
+//! answers is reachable from here.
 
-use crate::base::id::{MappingId, Place, UserPage};
+use crate::base::id::{MappingId, PageLocation, UserPage};
 use crate::device::{Devices, Io};
 use crate::state::file::{Files, Flags, Frames, Waiters};
 use crate::state::mapcount::Mapcounts;
@@ -14,45 +15,46 @@ use kontig_mm::{
 };
 use kontig_program::Region;
 
-/// Address spaces, and the objects whose pages they map.
+/// Address spaces, objects, files, swap and devices.
 #[derive(Clone, Default)]
 pub(crate) struct Pages {
     pub(crate) spaces: AddressSpaces,
     pub(crate) objects: Objects,
     pub(crate) mapcounts: Mapcounts,
-    /// Of a machine with disks: its files, what is known of frames with pages of them, and who waits for such pages.
+    /// Files, on a machine with disks.
     pub(crate) files: Option<Files>,
     pub(crate) frames: Frames,
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
     pub(crate) swap: Option<Swapping>,
-    /// What a device is through with; empty but while that is told.
+    /// Requests completed by a device, while they are being handled.
     pub(crate) io_done: Vec<Io>,
-    /// Huge pages that reclaim has split and nobody has counted.
+    /// Huge pages split by reclaim and not counted yet.
     pub(crate) splits: u64,
-    /// A disk that took no more writes: who reclaims is to wait for it.
+    /// A disk that takes no more writes; reclaim must wait for it.
     pub(crate) full: Option<u8>,
-    /// Reclaim has met dirty pages that nobody writes.
+    /// Whether reclaim has met dirty pages that no flusher is writing.
     pub(crate) flushers_wanted: bool,
-    /// The CPU that the task is on whose turn it is.
+    /// The CPU of the running task.
     pub(crate) cpu: CpuId,
-    /// Migrations since last asked that had to interrupt another CPU.
+    /// TLB shootdowns by migration since last taken.
     pub(crate) shootdowns: u64,
 }
 
 impl Pages {
-    /// None yet, of a machine that reclaims or does not.
+    /// No pages yet; `reclaims` says whether the machine reclaims memory.
     pub(crate) fn new(reclaims: bool) -> Pages {
         Pages { spaces: AddressSpaces::new(reclaims), ..Pages::default() }
     }
 
-    /// Maps so many anonymous pages for a process; `None` if there are no numbers left for them.
+    /// Maps this many anonymous pages into a process; `None` if page numbers run out.
     pub(crate) fn mmap(&mut self, process: u32, pages: u32) -> Option<Region> {
         let object = self.objects.add(pages)?;
         Some(self.spaces.map_object(&mut self.objects, process, object, pages))
     }
 
-    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet; its number.
+    /// Adds a process with a copy of each of the parent's mappings, none of whose pages is mapped
+    /// yet; its number.
     pub(crate) fn fork(&mut self, parent: u32) -> u32 {
         let child = self.spaces.fork(&mut self.objects, parent);
         if let Some(files) = &mut self.files {
@@ -61,7 +63,7 @@ impl Pages {
         child
     }
 
-    /// Takes away a mapping of which no page is mapped any more; the file that is to be given up by that.
+    /// Removes a mapping that maps no pages; the file to evict if this was its last user.
     pub(crate) fn remove_mapping(&mut self, mapping: MappingId) -> Option<u32> {
         let inode = self.spaces.mapping(mapping).file().map(|file| file.inode);
         if let Some(object) = self.spaces.unmap_object(&mut self.objects, mapping) {
@@ -74,8 +76,8 @@ impl Pages {
         self.files().unpin(inode)
     }
 
-    /// Has a child's mapping map what its parent's has in a page's table, which has a page of its own in both. How many
-    /// entries that takes.
+    /// Copies one page table of a parent's mapping to the child's; both already have the table
+    /// page. The number of entries copied.
     pub(crate) fn share_table(&mut self, parent: MappingId, child: MappingId, page: u32) -> u64 {
         let Pages { spaces, mapcounts, swap, .. } = self;
         let mut entries = 0;
@@ -90,7 +92,7 @@ impl Pages {
         entries
     }
 
-    /// Has everybody who maps a huge page, with which the number is kept, map its small pages instead.
+    /// Splits a huge page in every mapping of it. `number` is the owner word of its head frame.
     pub(crate) fn split_huge(&mut self, pfn: Pfn, number: u32) {
         let (object, page) = self.objects.at(number);
         for mapping in self.objects.mappings(object) {
@@ -99,9 +101,9 @@ impl Pages {
         self.mapcounts.split(pfn, TABLE_PAGES);
     }
 
-    /// The processes' pages that a frame is mapped as, where the engine keeps this number with it.
+    /// The pages of processes that map this frame; `number` is its owner word.
     pub(crate) fn mapped_as(&self, pfn: Pfn, number: u32) -> impl Iterator<Item = UserPage> {
-        // The number of a page that nobody maps says nothing.
+        // The owner word of an unmapped page is stale.
         let is_mapped = self.mapcounts.is_mapped(pfn) && !self.frames.flags(pfn).any(Flags::FILE);
         let (mappings, page) = match is_mapped.then(|| self.objects.at(number)) {
             Some((object, page)) => (self.objects.mappings(object), page),
@@ -110,36 +112,37 @@ impl Pages {
         mappings.iter().filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
     }
 
-    /// The files of a machine that has some.
+    /// The files of a machine that has them.
     #[inline(always)]
     pub(crate) fn files(&mut self) -> &mut Files {
         self.files.as_mut().expect("only a machine with disks has files")
     }
 
-    /// Whether something was asked for that needs memory or the time: see [`crate::kernel::Kernel::charge`].
+    /// Whether there is deferred work, which needs `Memory` or the time: see
+    /// [`crate::kernel::Kernel::charge`].
     #[inline(always)]
-    pub(crate) fn has_errands(&self) -> bool {
+    pub(crate) fn has_deferred(&self) -> bool {
         self.devices.has_plugged()
             || self.flushers_wanted
             || self.splits > 0
             || self.files.as_ref().is_some_and(Files::has_gone)
-            || self.swap.as_ref().is_some_and(Swapping::has_errands)
+            || self.swap.as_ref().is_some_and(Swapping::has_deferred)
     }
 
-    /// Where a process's page is.
-    pub(crate) fn place_of(&self, at: UserPage) -> Option<Place> {
+    /// The location of a process's page.
+    pub(crate) fn location_of(&self, at: UserPage) -> Option<PageLocation> {
         let (entry, huge) = self.spaces.entry_of(at)?;
         match entry {
             Entry::Frame(pfn) if self.frames.flags(pfn).any(Flags::SWAP_CACHE) => {
-                Some(Place::Swap(self.frames.word(pfn)))
+                Some(PageLocation::Swap(self.frames.word(pfn)))
             }
-            Entry::Frame(pfn) => Some(Place::Memory(pfn)),
-            Entry::Swap(slot) => Some(Place::Swap(slot.get())),
-            Entry::Zero | Entry::None => huge.map(Place::Memory),
+            Entry::Frame(pfn) => Some(PageLocation::Memory(pfn)),
+            Entry::Swap(slot) => Some(PageLocation::Swap(slot.get())),
+            Entry::Zero | Entry::None => huge.map(PageLocation::Memory),
         }
     }
 
-    /// Migrations since last asked that had to interrupt another CPU.
+    /// TLB shootdowns by migration since last taken.
     pub(crate) fn take_shootdowns(&mut self) -> u64 {
         std::mem::take(&mut self.shootdowns)
     }
@@ -153,7 +156,7 @@ impl Owner for Pages {
 
     #[inline]
     fn moves_after_writing(&mut self, pfn: Pfn, _number: u32) -> bool {
-        // Its file system moves dirty pages.
+        // The file system migrates dirty pages.
         self.frames.flags(pfn).any(Flags::WRITEBACK)
     }
 

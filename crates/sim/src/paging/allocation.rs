@@ -1,12 +1,13 @@
-//! An allocation of the kernel's own, which may take the slow path: a value with a step.
+//! An allocation that may take the slow path, as a value with a step.
 //!
-//! Where memory has run out it tries again once somebody has been killed. It fails if the asker itself is to go. Who may not
-//! enter a file system kills nobody, as others could free memory that it may not (`out_of_memory`). A kernel tries again at
-//! once, for ever; here it does after a tick, and has somebody killed after a second of it.
+//! When memory runs out, it retries after a process has been killed, and fails if the caller itself
+//! is the victim. A request without `__GFP_FS` kills nobody, because others could free memory that
+//! it may not (`out_of_memory`). The kernel retries such a request at once and for ever; here it
+//! retries after a tick, and kills after a second of retries.
 //!
-//! A request of 7.2 that is not movable tries for ever, in defrag_mode, where no pageblock can be emptied: reclaim calls it progress
-//! that compaction could begin. So does any that finds nothing in 6.15 as it was posted. The kernel hangs there; the machine stops and
-//! says so.
+//! In defrag_mode, an unmovable request on 7.2 loops for ever if no pageblock can be emptied:
+//! reclaim reports progress because compaction could begin. On 6.15 as posted, so does any request
+//! that finds nothing. The kernel hangs there; the machine stops with an error.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -14,121 +15,154 @@ use crate::base::error::SimError;
 use crate::base::id::At;
 use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::oom::Blame;
+use crate::paging::purpose::Purpose;
 use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
 
-/// An allocation in progress.
 #[derive(Clone)]
 pub(crate) struct Allocation {
-    gfp: Gfp,
-    order: Order,
-    /// What it is for, if that is a page of a process's.
-    at: Option<At>,
-    /// Once the fast path has failed.
+    wanted: Wanted,
+    /// Set once the fast path has failed.
     slow: Option<Slow>,
-    /// Ticks that it has waited because it may have nobody killed.
+    /// Ticks waited because a request without `__GFP_FS` kills nobody.
     spared: u32,
 }
 
-/// Ticks after which a request that may not enter a file system has somebody killed all the same.
-const MOST_SPARED: u32 = 250;
-
-/// Whether nobody is killed for a request yet that has waited so many ticks. Who was killed itself is to end.
-fn spares_all(k: &Kernel, c: &Context, gfp: Gfp, waited: u32) -> bool {
-    !gfp.has(Gfp::FS) && waited < MOST_SPARED && !c.process.is_some_and(|asker| k.family.is_killed(asker))
+/// The block wanted and, for a page of a process, the place whose policy decides the node.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Block(Gfp, Order, Option<At>),
+    Fault(Purpose, At),
 }
+
+impl Wanted {
+    /// The request, under the policy in force now.
+    fn request(self, k: &mut Kernel, c: &mut Context) -> Request {
+        match self {
+            Wanted::Block(gfp, order, None) => k.request(c, gfp, order),
+            Wanted::Block(gfp, order, Some(at)) => k.request_at(c, at, gfp, order),
+            Wanted::Fault(purpose, at) => k.fault_request(c, purpose, at),
+        }
+    }
+}
+
+/// Ticks after which a request without `__GFP_FS` kills a process all the same.
+const MOST_SPARED: u32 = 250;
 
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
-        Allocation { gfp, order, at: None, slow: None, spared: 0 }
+        Allocation { wanted: Wanted::Block(gfp, order, None), slow: None, spared: 0 }
     }
 
-    /// The same, for a page of a process's.
-    pub(crate) fn at(self, at: At) -> Allocation {
-        Allocation { at: Some(at), ..self }
+    /// A page for this place in a process, allocated without a fault.
+    pub(crate) fn at(gfp: Gfp, order: Order, at: At) -> Allocation {
+        Allocation { wanted: Wanted::Block(gfp, order, Some(at)), slow: None, spared: 0 }
     }
 
-    /// A step; the block, or that there is none. When it is done the same value allocates the next block.
+    /// The allocation of a fault that has already tried the fast path.
+    pub(crate) fn of_fault(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Allocation {
+        let wanted = Wanted::Fault(purpose, at);
+        Allocation { wanted, slow: Some(Slow::new(k, c, wanted)), spared: 0 }
+    }
+
+    /// Steps towards the block. The error is [`AllocFailure::Failed`] also if the caller was
+    /// killed. After `Done`, the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
-            let request = match self.at {
-                Some(at) => k.request_at(c, at, self.gfp, self.order),
-                None => k.request(c, self.gfp, self.order),
-            };
+            let request = self.wanted.request(k, c);
             let got = k.mem.alloc(request);
             c.now += ns(k.costs.kernel_alloc);
             k.charge(&mut c.now);
             return match got {
                 Ok(pfn) => Step::Done(Ok(pfn)),
                 Err(_) => {
-                    self.slow = Some(Slow::new(k, c, request));
+                    self.slow = Some(Slow::of(k, c, request));
                     Step::Working
                 }
             };
         };
-        match slow.step(k, c) {
-            Step::Done(Err(AllocFailure::OutOfMemory)) if spares_all(k, c, self.gfp, self.spared) => {
-                self.spared += 1;
-                self.slow = None;
-                Step::Wait(Wait::Time(JIFFY_NS))
-            }
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
-                Blame::Another => {
-                    (self.slow, self.spared) = (None, 0);
-                    Step::Wait(Wait::Time(JIFFY_NS))
-                }
-                Blame::Asker => Step::Done(Err(AllocFailure::Failed)),
-                Blame::Nobody => Step::Done(Err(AllocFailure::OutOfMemory)),
-            },
-            Step::Done(got) => {
-                (self.slow, self.spared) = (None, 0);
-                Step::Done(got)
-            }
-            step => step,
+        let got = done!(slow.step(k, c));
+        let request = *slow.request();
+        self.slow = None;
+        if got == Err(AllocFailure::OutOfMemory) {
+            return self.out_of_memory(k, c, request);
         }
+        self.spared = 0;
+        Step::Done(got)
+    }
+
+    /// Kills a process and retries after a tick, unless the caller is the victim or there is nobody
+    /// to kill.
+    fn out_of_memory(
+        &mut self,
+        k: &mut Kernel,
+        c: &mut Context,
+        request: Request,
+    ) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        let is_killed = c.process.is_some_and(|caller| k.family.is_killed(caller));
+        if !request.gfp.has(Gfp::FS) && self.spared < MOST_SPARED && !is_killed {
+            self.spared += 1;
+        } else {
+            match k.out_of_memory(c, request.nodes()) {
+                Blame::Another => self.spared = 0,
+                Blame::Caller => return Step::Done(Err(AllocFailure::Failed)),
+                Blame::Nobody => return Step::Done(Err(AllocFailure::OutOfMemory)),
+            }
+        }
+        if let Wanted::Fault(..) = self.wanted {
+            // It stays on the slow path, as the kernel's does (`goto retry`).
+            self.slow = Some(Slow::new(k, c, self.wanted));
+        }
+        Step::Wait(Wait::Time(JIFFY_NS))
     }
 }
 
-/// A request has no end if it has gone so many rounds, and they took so long. What others do in that time could have helped it, and a
-/// round of a real kernel takes ten times as long as a round is charged with here.
+/// A request counts as endless after this many rounds that took at least this long. In that time
+/// other tasks could have freed memory for it, and a round of a real kernel takes ten times as long
+/// as it is charged here.
 const ENDLESS_ROUNDS: u32 = 1_000_000;
 const ENDLESS_NS: u64 = 1_000_000_000;
 
-/// Rounds without any work that the engine counts take no time: it does not count the first zone of a walk, whatever comes of the walk. More of them
-/// than this in a row, of a request that may hope for ever, would stop the machine's clock. No recorded or published run has as many: their results are
-/// the same without it.
+/// The engine does not count the first zone of a walk, so a round that does nothing else takes no
+/// time. A request that retries for ever would then stop the machine's clock, so after this many
+/// such rounds in a row each one is charged. No recorded or published run has as many, so their
+/// results do not depend on it.
 const TIMELESS_ROUNDS: u32 = 1_000;
 
-/// A request on the slow path, and when it began.
 #[derive(Clone)]
-pub(crate) struct Slow {
+struct Slow {
     path: Box<AllocSlow>,
     began: u64,
-    /// The rounds it has gone, when the last of them ended, and how many before that in a row took no time.
+    /// Rounds so far, and when the last of them ended.
     rounds: (u32, u64),
     timeless: u32,
 }
 
 impl Slow {
-    pub(crate) fn new(k: &Kernel, c: &Context, request: Request) -> Slow {
+    fn new(k: &mut Kernel, c: &mut Context, wanted: Wanted) -> Slow {
+        let request = wanted.request(k, c);
+        Slow::of(k, c, request)
+    }
+
+    fn of(k: &Kernel, c: &Context, request: Request) -> Slow {
         Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now, rounds: (0, c.now), timeless: 0 }
     }
 
-    /// What is asked for.
-    pub(crate) fn request(&self) -> &Request {
+    fn request(&self) -> &Request {
         self.path.request()
     }
 
-    /// A step. Where the request has no end the machine stops.
-    pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
+    /// A step. An endless request stops the machine.
+    fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let budget = k.budget(c);
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         if self.path.rounds() > self.rounds.0 {
             self.timeless = if c.now == self.rounds.1 { self.timeless + 1 } else { 0 };
             if self.timeless > TIMELESS_ROUNDS {
-                // Even a round in which there was nothing to reclaim has gone over the zones.
+                // Even a round with nothing to reclaim has walked the zones.
                 c.now += k.costs.work_ns(&Work { zones_tried: 1, ..Work::default() });
             }
             self.rounds = (self.path.rounds(), c.now);

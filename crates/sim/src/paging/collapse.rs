@@ -1,7 +1,8 @@
-//! A range that becomes a huge page: the page is allocated, what is in swap is read, and all is copied there.
+//! Collapsing a range into a huge page: allocates it, swaps in what is missing and copies
+//! everything.
 //!
-//! `mmap_lock` is dropped during allocation and between reading and copying, so the range is checked again each time.
-//! Source: `collapse_huge_page` of 6.1.
+//! `mmap_lock` is dropped during allocation and between swap-in and copy, so the range is checked
+//! again each time. Source: `collapse_huge_page` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -10,6 +11,7 @@ use crate::base::numa::node_of;
 use crate::base::rw_lock::Mode;
 use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::swap_in::SwapIn;
@@ -20,7 +22,7 @@ use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// A range of a process's memory, by the number of its mapping there.
+/// A 2 MiB range of a process, by the mapping's number there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Range {
     pub(crate) process: u32,
@@ -28,9 +30,9 @@ pub(crate) struct Range {
     pub(crate) page: u32,
 }
 
-/// What is in a range.
+/// Counts of a range's page-table entries.
 #[derive(Clone, Copy, Default, Debug)]
-struct Found {
+struct Ptes {
     none: u32,
     swapped: u32,
     shared: u32,
@@ -38,42 +40,41 @@ struct Found {
     writable: bool,
 }
 
-/// A range that becomes a huge page.
+/// A collapse in progress.
 #[derive(Clone)]
 pub(crate) struct Collapse {
     range: Range,
     mapping: MappingId,
     node: NodeId,
     stage: Stage,
-    /// Whether the process's memory map is held, for the stage it is in.
+    /// Whether the process's memory map is held, in the mode of the current stage.
     is_held: bool,
-    /// Up to this page nothing is in swap.
+    /// No page before this one is in swap.
     next: u32,
-    /// What is being read.
     reading: Option<Box<SwapIn>>,
 }
 
 #[derive(Clone)]
 enum Stage {
     Allocate(Allocation),
-    /// The huge page is there, and what is in swap is read.
+    /// The huge page is allocated; pages in swap are read in.
     SwapIn(Pfn),
-    /// All is there.
+    /// Every page is in memory.
     Copy(Pfn),
 }
 
-/// What ends a turn: more to do, a wait, or the end, with whether there was a huge page for it.
+/// The end of a turn. `Done` says whether a huge page could be allocated.
 type Over = Step<bool, Wait>;
 
 impl Collapse {
-    /// Of this range of a mapping, to a huge page of this node.
+    /// Collapses this range of a mapping into a huge page of this node.
     pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
         let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
         let stage = Stage::Allocate(Allocation::new(gfp, HPAGE_PMD_ORDER));
         Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
     }
 
-    /// A step; whether there was a huge page for it.
+    /// A step; done with whether a huge page could be allocated.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Over {
         loop {
             let next = match &mut self.stage {
@@ -94,7 +95,7 @@ impl Collapse {
         }
     }
 
-    /// Holds the process's memory map, which may have changed while it was not held.
+    /// Takes the process's memory map and checks that the range still exists.
     fn enter(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn, mode: Mode) -> ControlFlow<Over> {
         if self.is_held {
             return Continue(());
@@ -114,7 +115,7 @@ impl Collapse {
         self.is_held = false;
     }
 
-    /// Reads a page that is in swap, or finds the next one.
+    /// Reads a page in from swap, or finds the next one to read.
     fn swap_in(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> ControlFlow<Over, Stage> {
         self.enter(k, c, pfn, Mode::Read)?;
         if let Some(swap_in) = &mut self.reading {
@@ -167,26 +168,24 @@ impl Collapse {
     }
 }
 
-/// A step towards the huge page, from the node.
+/// Allocates the huge page on the node.
 fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut Context) -> ControlFlow<Over, Stage> {
     let own = std::mem::replace(&mut c.node, node);
     let step = allocation.step(k, c);
     c.node = own;
-    match step {
-        Step::Working => Break(Step::Working),
-        Step::Wait(wait) => Break(Step::Wait(wait)),
-        Step::Done(Ok(pfn)) => {
+    match done!(step, Break) {
+        Ok(pfn) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
             Continue(Stage::SwapIn(pfn))
         }
-        Step::Done(Err(_)) => {
+        Err(_) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);
             Break(Step::Done(false))
         }
     }
 }
 
-/// The range cannot be collapsed after all.
+/// Gives up on the range and frees the huge page.
 fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
     k.mem.free(c.cpu, pfn, HPAGE_PMD_ORDER);
     k.charge(&mut c.now);
@@ -194,7 +193,7 @@ fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
 }
 
 impl Kernel {
-    /// Copies a range into a huge page and maps that in its place.
+    /// Copies a range into a huge page and maps it in place of the small pages.
     fn collapse(&mut self, c: &mut Context, mapping: MappingId, first: u32, huge: Pfn) {
         let mut copied = 0;
         for page in first..first + TABLE_PAGES {
@@ -211,15 +210,16 @@ impl Kernel {
         self.mem.lru_add(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
         self.mem.set_owner(huge, HPAGE_PMD_ORDER, number);
         self.khugepaged.counts.pages_collapsed += 1;
-        // What is missing is cleared.
+        // Missing pages are cleared.
         c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns((self.costs.copy_page + self.costs.unmap) * copied);
         c.now += ns(self.costs.prepare_page * u64::from(TABLE_PAGES));
         self.charge(&mut c.now);
     }
 }
 
-/// The first range from this one on that is wholly in a mapping which may have huge pages. What a file holds stays as it is.
-/// (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` makes huge pages of programs that nobody writes to.)
+/// The first range from this one on that lies in an anonymous mapping which may have huge pages.
+/// File mappings are skipped. (A kernel with `CONFIG_READ_ONLY_THP_FOR_FS` collapses program text
+/// that nobody writes to.)
 pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, MappingId)> {
     if !k.family.is_alive(range.process) {
         return None;
@@ -241,7 +241,8 @@ pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, Mappi
 }
 
 impl Kernel {
-    /// Whether a range may become a huge page, and on which node. Only the first look asks whether it is used, and counts.
+    /// The node for a huge page, or `None` if the range must not be collapsed. Only the scan
+    /// (`looks`) requires recently used pages and counts the reasons.
     pub(crate) fn collapsible(
         &mut self,
         c: &mut Context,
@@ -257,7 +258,7 @@ impl Kernel {
             c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
         let limits = self.mem.tunables().khugepaged;
-        let mut found = Found::default();
+        let mut ptes = Ptes::default();
         let mut of_node = vec![0u32; self.mem.nodes().len()];
         let exceeded = |k: &mut Kernel, event| {
             k.mem.vmstat_mut().add(event, u64::from(looks));
@@ -268,22 +269,22 @@ impl Kernel {
             let (young, writable) = (m.is_young(page), !m.is_protected(page));
             match m.entry(page) {
                 Entry::None | Entry::Zero => {
-                    found.none += 1;
-                    if found.none > limits.max_ptes_none {
+                    ptes.none += 1;
+                    if ptes.none > limits.max_ptes_none {
                         return exceeded(self, VmEvent::ThpScanExceedNonePte);
                     }
                 }
                 Entry::Swap(_) => {
-                    found.swapped += 1;
-                    if !looks || found.swapped > limits.max_ptes_swap {
+                    ptes.swapped += 1;
+                    if !looks || ptes.swapped > limits.max_ptes_swap {
                         return exceeded(self, VmEvent::ThpScanExceedSwapPte);
                     }
                 }
                 Entry::Frame(pfn) => {
-                    found.writable |= writable;
-                    found.used += u32::from(young);
-                    found.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
-                    if found.shared > limits.max_ptes_shared {
+                    ptes.writable |= writable;
+                    ptes.used += u32::from(young);
+                    ptes.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
+                    if ptes.shared > limits.max_ptes_shared {
                         return exceeded(self, VmEvent::ThpScanExceedSharePte);
                     }
                     let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK);
@@ -294,11 +295,11 @@ impl Kernel {
                 }
             }
         }
-        let used_enough = found.used > 0 && (found.swapped == 0 || found.used >= TABLE_PAGES / 2);
-        if !found.writable || looks && !used_enough {
+        let used_enough = ptes.used > 0 && (ptes.swapped == 0 || ptes.used >= TABLE_PAGES / 2);
+        if !ptes.writable || looks && !used_enough {
             return None;
         }
-        // The first of those with the most.
+        // The lowest of the nodes with the most pages.
         let most = of_node.iter().copied().max()?;
         of_node.iter().position(|pages| *pages == most).map(NodeId::new)
     }

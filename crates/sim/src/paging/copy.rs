@@ -1,69 +1,17 @@
-//! Write faults on pages that may not be written to: a page of its own for the process that writes.
-//!
-//! Fork leaves all pages that it shares write-protected. Who writes to one first gets a copy; who is left with it alone
-//! may write to it as it is. How the kernel knows that nobody else has the page differs by generation, and it may count
-//! the LRU's batches as somebody. Source: kernel-behaviour §4.7.
+//! The copies that write faults make, and the split of a huge page into small ones.
 
-use super::fault::{Fault, For};
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::kernel::Kernel;
-use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::Entry;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{CpuId, Order, PageFlags, Pfn, VmEvent};
 
 impl Kernel {
-    /// A process writes to a protected page. Whether it may, from now on, as the page is; otherwise it has to get one of
-    /// its own.
-    fn reuse(&mut self, c: &mut Context, at: At, pfn: Pfn) -> bool {
-        let others = u64::from(self.pages.mapcounts.more(pfn));
-        if self.mem.lru().is_ordered() && self.mem.lru().holds(pfn) > 0 {
-            // The batch of another CPU is not drained. One that counts for nothing but the two of them is.
-            let few = others + u64::from(self.mem.lru().holds(pfn)) < 3;
-            if self.mem.profile().faults.copies_held_pages {
-                return false;
-            }
-            if few && !self.mem.is_on_lru(pfn) {
-                self.mem.lru_add_drain(c.cpu);
-            }
-            if self.mem.lru().holds(pfn) > 0 {
-                return false;
-            }
-        }
-        let in_swap = self.pages.frames.flags(pfn).any(Flags::SWAP_CACHE);
-        if others > 0 || in_swap && (self.mem.profile().faults.copies_held_pages || !self.pages.free_swap_of(pfn)) {
-            return false;
-        }
-        self.pages.spaces.mapping(at.mapping).unprotect(at.page);
-        true
-    }
-
-    /// A write fault on a page that is there and protected. If it was quick, the page can be written to.
-    #[inline(always)]
-    pub(crate) fn fault_protected(&mut self, c: &mut Context, at: At) -> Result<(), Fault> {
-        if let Entry::Frame(pfn) = self.pages.spaces.mapping(at.mapping).entry(at.page)
-            && self.reuse(c, at, pfn)
-        {
-            self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-            c.now += ns(self.costs.reuse_page);
-            self.charge(&mut c.now);
-            return Ok(());
-        }
-        let request = self.fault_request(c, For::Copy, at);
-        match self.mem.alloc(request) {
-            Ok(pfn) => {
-                self.finish_copy(c, at, pfn);
-                self.charge(&mut c.now);
-                Ok(())
-            }
-            Err(_) => Err(Fault::start(self, c, For::Copy, at)),
-        }
-    }
-
-    /// The page for a copy is there, and is touched next. What was to be copied may have gone or moved while it was made.
+    /// Maps and fills the copy; the page is touched next. The original may have gone or moved
+    /// during the allocation.
     pub(crate) fn finish_copy(&mut self, c: &mut Context, at: At, pfn: Pfn) {
         let m = self.pages.spaces.mapping(at.mapping);
         let old = match m.entry(at.page) {
@@ -89,31 +37,7 @@ impl Kernel {
         c.now += fault_ns + self.far_pages(c, pfn, 1);
     }
 
-    /// A write fault on a huge page that is protected. If it was quick, the page has to be looked at again.
-    pub(crate) fn fault_huge_protected(&mut self, c: &mut Context, at: At, pfn: Pfn) -> Result<(), Fault> {
-        if self.pages.mapcounts.more(pfn) == 0 {
-            self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_protected(false);
-            self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-            c.now += ns(self.costs.reuse_page);
-            return Ok(());
-        }
-        if self.mem.profile().faults.splits_shared_huge {
-            self.split_huge(c.cpu, pfn);
-            return Ok(());
-        }
-        let first = self.first_huge_copy(c, at);
-        let request = self.fault_request(c, first, at);
-        match self.mem.alloc(request) {
-            Ok(new) => {
-                self.finish_huge_copy(c, at, new);
-                self.charge(&mut c.now);
-                Ok(())
-            }
-            Err(_) => Err(Fault::start(self, c, first, at)),
-        }
-    }
-
-    /// The huge page for a copy is there.
+    /// Maps and fills the copy of a huge page.
     pub(crate) fn finish_huge_copy(&mut self, c: &mut Context, at: At, pfn: Pfn) {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table_mut(at.page);
@@ -137,7 +61,7 @@ impl Kernel {
         c.now += self.far_pages(c, pfn, TABLE_PAGES);
     }
 
-    /// There is no huge page to copy a protected one to: the copies will be of small pages.
+    /// No huge page for a copy: splits the original, so that small pages are copied.
     pub(crate) fn huge_copy_failed(&mut self, c: &Context, at: At) {
         self.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
         let table = self.pages.spaces.mapping(at.mapping).table(at.page);
@@ -146,10 +70,10 @@ impl Kernel {
         }
     }
 
-    /// Splits a huge page, and has everybody who maps it map its small pages.
+    /// Splits a huge page, in every mapping of it.
     ///
-    /// The kernel splits the mapping now and the page itself only under memory pressure, once a part of it is not mapped
-    /// by anybody. Here the page is split with its mappings.
+    /// The kernel splits only the mapping now, and the page itself under memory pressure once a
+    /// part of it is unmapped everywhere. Here the page is split together with its mappings.
     pub(crate) fn split_huge(&mut self, cpu: CpuId, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, HPAGE_PMD_ORDER);
         self.pages.split_huge(pfn, number);

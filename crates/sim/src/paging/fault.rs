@@ -1,23 +1,25 @@
-//! Page faults: a huge page where one is wanted, and the page table that is put by for its split; else a page table and a
-//! small page.
+//! Page faults: a huge page where one is wanted, with a page table deposited for its split;
+//! otherwise a page table and a small page.
 //!
-//! What the per-CPU lists serve is done at once. A fault whose allocation takes the slow path is a [`Fault`], a value
-//! with a step. A huge page is first tried on this node and lightly; then on any node, with what the advice allows;
-//! then the fault falls back to a small page. The page table is allocated after the huge page, which may be the last that the
-//! marks allow: it is this request, then, that wakes kswapd where a huge page's own does not.
-//! Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and 7.2.
+//! A fault that the per-CPU lists can serve completes at once. A fault whose allocation takes the
+//! slow path becomes a [`Fault`], a value with a step. A huge page is first tried on the local node
+//! with little effort, then on any node with the effort that `madvise` and `defrag` allow; after
+//! that the fault falls back to a small page. The page table is allocated after the huge page,
+//! which may have taken the last pages above the watermark: then the table's request wakes kswapd
+//! where the huge page's did not. Source: `__do_huge_pmd_anonymous_page` of 5.10, 6.1, 6.12 and
+//! 7.2.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::{At, Span};
 use crate::base::memory_bus::Written;
-use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::allocation::Slow;
+use crate::paging::allocation::Allocation;
 use crate::paging::file_fault::FileFault;
-use crate::paging::oom::Blame;
+use crate::paging::purpose::Purpose;
 use crate::paging::swap_in::SwapIn;
 use crate::state::object::TABLE_PAGES;
 use kontig_mm::types::HPAGE_PMD_ORDER;
@@ -25,66 +27,17 @@ use kontig_mm::{
     AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
 };
 
-/// The most pages that are faulted in at once.
+/// The most pages faulted in at once.
 const RUN: usize = 64;
 
-/// What a fault allocates.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum For {
-    /// A page table, and the huge page that it is put by for, if there is one.
-    Table(Option<Pfn>),
-    /// A page that is then written to.
-    Small(Written),
-    /// A page for a copy of one that others have, too.
-    Copy,
-    /// The first attempt at a huge page: this node, lightly.
-    HugeLocal(Gfp),
-    /// The second: any node, with what administrators and the advice allow.
-    HugeAny(Gfp),
-    /// A huge page for a copy of one that others have, too: the same two attempts.
-    HugeCopyLocal(Gfp),
-    HugeCopyAny(Gfp),
-}
-
-impl For {
-    pub(crate) fn gfp(self) -> Gfp {
-        match self {
-            For::Table(_) => Gfp::KERNEL,
-            For::Small(_) | For::Copy => Gfp::HIGHUSER_MOVABLE,
-            For::HugeLocal(gfp) | For::HugeAny(gfp) | For::HugeCopyLocal(gfp) | For::HugeCopyAny(gfp) => gfp,
-        }
-    }
-
-    fn is_huge(self) -> bool {
-        matches!(self, For::HugeLocal(_) | For::HugeAny(_)) || self.is_huge_copy()
-    }
-
-    fn is_huge_copy(self) -> bool {
-        matches!(self, For::HugeCopyLocal(_) | For::HugeCopyAny(_))
-    }
-
-    /// The second attempt that follows this one, with these flags; none after a second.
-    fn second(self, gfp: Gfp) -> Option<For> {
-        match self {
-            For::HugeLocal(_) => Some(For::HugeAny(gfp)),
-            For::HugeCopyLocal(_) => Some(For::HugeCopyAny(gfp)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn order(self) -> Order {
-        if self.is_huge() { HPAGE_PMD_ORDER } else { Order::ZERO }
-    }
-}
-
-/// What each of a run of faults takes.
+/// Costs of each fault in a run.
 #[derive(Clone, Copy)]
 struct EachFault {
-    /// All of it, ns.
+    /// Time of the whole fault, ns.
     fault_ns: u64,
-    /// Of that, the program's own time.
+    /// The program's share of it, ns.
     user_ns: u64,
-    /// Pages that the memory bus is given.
+    /// Pages written over the memory bus.
     written: u64,
 }
 
@@ -97,28 +50,25 @@ pub(crate) struct Fault {
 
 #[derive(Clone)]
 enum Stage {
-    Allocating(For, Slow),
-    /// The page is in swap.
+    Allocating(Purpose, Allocation),
     Swap(Box<SwapIn>),
-    /// The page is of a file.
     File(Box<FileFault>),
-    /// A huge page and its table are there; the page is to be cleared.
+    /// The huge page and its table are allocated; the page must be cleared.
     Clear {
         huge: Pfn,
         table: Pfn,
     },
-    /// The page is there, or the process is to go without; the next one to touch.
+    /// The page is mapped, or the process was killed; the next page to touch.
     Mapped(u32),
 }
 
 impl Fault {
-    pub(crate) fn start(k: &mut Kernel, c: &mut Context, what: For, at: At) -> Fault {
+    pub(crate) fn start(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Fault {
         k.charge(&mut c.now);
-        let request = k.fault_request(c, what, at);
-        Fault { at, stage: Stage::Allocating(what, Slow::new(k, c, request)) }
+        Fault { at, stage: Stage::Allocating(purpose, Allocation::of_fault(k, c, purpose, at)) }
     }
 
-    /// A fault on a page that is in swap.
+    /// A fault on a page in swap.
     pub(crate) fn swap(at: At, writes: bool) -> Fault {
         Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
     }
@@ -128,12 +78,12 @@ impl Fault {
         Fault { at, stage: Stage::File(Box::new(FileFault::new(at))) }
     }
 
-    /// Whether nothing is lost if it is never gone on with.
+    /// Whether it can be dropped without losing anything.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self.stage, Stage::Mapped(_))
     }
 
-    /// Whether what it waits for is a page that is being read.
+    /// Whether it waits for a page that is being read.
     pub(crate) fn waits_for_page(&self) -> bool {
         match &self.stage {
             Stage::Swap(swap_in) => swap_in.waits_for_page(),
@@ -146,78 +96,73 @@ impl Fault {
         SimError::OutOfMemory { what: format!("a fault on page {} of a process", self.at.page) }
     }
 
-    /// A step of the allocation; when the page is in place, the next one to touch.
+    /// A step; done with the next page to touch.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<u32, Wait>, SimError> {
-        let (what, slow) = match &mut self.stage {
-            Stage::Allocating(what, slow) => (*what, slow),
+        let brought_in = match &mut self.stage {
+            Stage::Allocating(purpose, allocation) => {
+                let purpose = *purpose;
+                return match done!(allocation.step(k, c), Ok) {
+                    Ok(pfn) => Ok(self.allocated(k, c, purpose, pfn)),
+                    Err(AllocFailure::Failed) if purpose.is_huge() => Ok(self.no_huge_page(k, c, purpose)),
+                    Err(AllocFailure::Failed) => {
+                        if let Purpose::Table(Some(huge)) = purpose {
+                            k.mem.free(c.cpu, huge, HPAGE_PMD_ORDER);
+                        }
+                        self.stage = Stage::Mapped(self.at.page);
+                        Ok(Step::Working)
+                    }
+                    Err(AllocFailure::OutOfMemory) => Err(self.no_memory()),
+                };
+            }
             Stage::Mapped(next) => return Ok(Step::Done(*next)),
             Stage::Clear { huge, table } => {
                 k.finish_huge(c, self.at, *huge, *table);
                 return Ok(Step::Done(self.at.page));
             }
-            Stage::Swap(_) | Stage::File(_) => {
-                let step = match &mut self.stage {
-                    Stage::Swap(swap_in) => swap_in.step(k, c),
-                    Stage::File(file) => file.step(k, c),
-                    _ => unreachable!("it was looked at"),
-                };
-                return Ok(match step {
-                    Step::Working => Step::Working,
-                    Step::Wait(wait) => Step::Wait(wait),
-                    Step::Done(Ok(())) => Step::Done(self.at.page),
-                    Step::Done(Err(AllocFailure::Failed)) => {
-                        self.stage = Stage::Mapped(self.at.page);
-                        Step::Working
-                    }
-                    Step::Done(Err(AllocFailure::OutOfMemory)) => return Err(self.no_memory()),
-                });
-            }
+            Stage::Swap(swap_in) => done!(swap_in.step(k, c), Ok),
+            Stage::File(file) => done!(file.step(k, c), Ok),
         };
-        Ok(match slow.step(k, c) {
-            Step::Working => Step::Working,
-            Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Ok(pfn)) => match what {
-                For::HugeLocal(_) | For::HugeAny(_) => self.go_on(k, c, Some(pfn)),
-                For::Table(Some(huge)) => {
-                    // A step of its own: whom the request has woken runs while the page is cleared.
-                    self.stage = Stage::Clear { huge, table: pfn };
-                    Step::Working
-                }
-                _ => Step::Done(k.finish_fault(c, what, self.at, pfn)),
-            },
-            Step::Done(Err(AllocFailure::Failed)) if what.is_huge() => {
-                if let Some(second) = k.second_request(self.at).and_then(|gfp| what.second(gfp)) {
-                    *self = Fault::start(k, c, second, self.at);
-                    Step::Working
-                } else if what.is_huge_copy() {
-                    k.huge_copy_failed(c, self.at);
-                    self.stage = Stage::Mapped(self.at.page);
-                    Step::Working
-                } else {
-                    k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
-                    // The table, and then a small page.
-                    self.go_on(k, c, None)
-                }
+        match brought_in {
+            Ok(()) => Ok(Step::Done(self.at.page)),
+            Err(AllocFailure::Failed) => {
+                self.stage = Stage::Mapped(self.at.page);
+                Ok(Step::Working)
             }
-            Step::Done(Err(AllocFailure::OutOfMemory)) => match k.out_of_memory(c, slow.request().nodes()) {
-                Blame::Another => {
-                    *self = Fault::start(k, c, what, self.at);
-                    Step::Wait(Wait::Time(JIFFY_NS))
-                }
-                Blame::Asker => {
-                    if let For::Table(Some(huge)) = what {
-                        k.mem.free(c.cpu, huge, HPAGE_PMD_ORDER);
-                    }
-                    self.stage = Stage::Mapped(self.at.page);
-                    Step::Working
-                }
-                Blame::Nobody => return Err(self.no_memory()),
-            },
-            Step::Done(Err(AllocFailure::Failed)) => return Err(self.no_memory()),
-        })
+            Err(AllocFailure::OutOfMemory) => Err(self.no_memory()),
+        }
     }
 
-    /// Goes on with the page table.
+    /// Goes on with the allocated page, huge page or page table.
+    fn allocated(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose, pfn: Pfn) -> Step<u32, Wait> {
+        match purpose {
+            Purpose::HugeLocal(_) | Purpose::HugeAny(_) => self.go_on(k, c, Some(pfn)),
+            Purpose::Table(Some(huge)) => {
+                // A step of its own, so that tasks woken by the request run while the page is
+                // cleared.
+                self.stage = Stage::Clear { huge, table: pfn };
+                Step::Working
+            }
+            _ => Step::Done(k.finish_fault(c, purpose, self.at, pfn)),
+        }
+    }
+
+    /// Handles the lack of a huge page: a second attempt, or small pages.
+    fn no_huge_page(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose) -> Step<u32, Wait> {
+        if let Some(second) = k.second_request(self.at).and_then(|gfp| purpose.second(gfp)) {
+            *self = Fault::start(k, c, second, self.at);
+            Step::Working
+        } else if purpose.is_huge_copy() {
+            k.huge_copy_failed(c, self.at);
+            self.stage = Stage::Mapped(self.at.page);
+            Step::Working
+        } else {
+            k.mem.vmstat_mut().add(VmEvent::ThpFaultFallback, 1);
+            // The table first, and then a small page.
+            self.go_on(k, c, None)
+        }
+    }
+
+    /// Allocates the page table.
     fn go_on(&mut self, k: &mut Kernel, c: &mut Context, huge: Option<Pfn>) -> Step<u32, Wait> {
         match k.fault_table(c, self.at, huge) {
             Ok(()) => Step::Done(self.at.page),
@@ -230,8 +175,8 @@ impl Fault {
 }
 
 impl Kernel {
-    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. If it was quick, the page has to be
-    /// looked at again.
+    /// The first fault in a 2 MiB range: a huge page if one is wanted, and a page table. Unless the
+    /// allocation takes the slow path, the caller looks at the page again.
     pub(crate) fn fault_range(&mut self, c: &mut Context, at: At, writes: bool) -> Result<(), Fault> {
         let m = self.pages.spaces.mapping(at.mapping);
         let advised = m.is_advised_huge();
@@ -248,37 +193,37 @@ impl Kernel {
         }
     }
 
-    /// A page table, and with it the huge page that there is for the range.
+    /// Allocates a page table and maps it, with the huge page of the range if there is one.
     fn fault_table(&mut self, c: &mut Context, at: At, huge: Option<Pfn>) -> Result<(), Fault> {
-        let what = For::Table(huge);
-        let request = self.fault_request(c, what, at);
+        let purpose = Purpose::Table(huge);
+        let request = self.fault_request(c, purpose, at);
         match self.mem.alloc(request) {
             Ok(table) => {
                 c.now += ns(self.costs.kernel_alloc);
                 match huge {
                     Some(huge) => self.finish_huge(c, at, huge, table),
-                    None => _ = self.finish_fault(c, what, at, table),
+                    None => _ = self.finish_fault(c, purpose, at, table),
                 }
                 Ok(())
             }
-            Err(_) => Err(Fault::start(self, c, what, at)),
+            Err(_) => Err(Fault::start(self, c, purpose, at)),
         }
     }
 
-    /// What a fault asks for that got no huge page of its own node.
+    /// The flags of the second attempt at a huge page.
     fn second_request(&mut self, at: At) -> Option<Gfp> {
         let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
         self.mem.huge_requests(advised).1
     }
 
-    /// A fault that takes a small page, and those that follow it up to `end` as far as they are as quick. The next
-    /// page to touch.
+    /// Faults in a small page and those after it, up to `end`, while they need no slow path. The
+    /// next page to touch.
     #[inline(always)]
     pub(crate) fn fault_small(&mut self, c: &mut Context, at: At, written: Written, end: u32) -> Result<u32, Fault> {
-        let what = For::Small(written);
-        let request = self.request_at(c, at, what.gfp(), Order::ZERO);
+        let purpose = Purpose::Small(written);
+        let request = self.request_at(c, at, purpose.gfp(), Order::ZERO);
         let Ok((pfn, source)) = self.mem.alloc_from(request) else {
-            return Err(Fault::start(self, c, what, at));
+            return Err(Fault::start(self, c, purpose, at));
         };
         self.map_small(c.cpu, at, pfn);
         self.charge_small(c, written, pfn);
@@ -306,12 +251,14 @@ impl Kernel {
         c.user_ns += user_ns;
     }
 
-    /// Faults in the pages that follow one that came from `source` by this request, one by one as [`Kernel::fault_small`]
-    /// would, while they are of the same page table, not there, and this CPU's list has pages, on a memory bus that keeps
-    /// up. The next page to touch.
+    /// Faults in the pages after one that came from `source` by this request, with the result of
+    /// calling [`Kernel::fault_small`] for each. It stops at the end of the page table, at a page
+    /// that is mapped, when this CPU's list is empty, or when the memory bus is saturated. The next
+    /// page to touch.
     ///
-    /// Nothing is charged on the way, so that no event would get its own time: while somebody listens to these
-    /// allocations there are no runs, and every page is a fault of its own, with the same result.
+    /// Nothing is charged in between, so events would have no times of their own. While somebody
+    /// listens to these allocations there are no runs and every page faults by itself, with the
+    /// same result.
     #[inline(always)]
     fn fault_run(
         &mut self,
@@ -345,7 +292,7 @@ impl Kernel {
         page
     }
 
-    /// A read fault on a page that is not there: it is zeros. The next page to touch.
+    /// A read fault on a missing page maps the zero page. The next page to touch.
     pub(crate) fn fault_zero(&mut self, c: &mut Context, at: At) -> u32 {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.pages.spaces.mapping(at.mapping).set_zero(at.page);
@@ -363,7 +310,7 @@ impl Kernel {
         self.mem.set_owner(pfn, Order::ZERO, mapping.number(at.page));
     }
 
-    /// Maps small pages that follow each other and were allocated one after the other, all of one zone.
+    /// Maps consecutive small pages, all of one zone, which were allocated one after the other.
     #[inline(always)]
     fn map_pages(&mut self, cpu: CpuId, at: At, pages: &[Pfn]) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, pages.len() as u64);
@@ -374,7 +321,8 @@ impl Kernel {
         numbers.zip(pages).for_each(|(number, pfn)| self.mem.set_owner(*pfn, Order::ZERO, number));
     }
 
-    /// Clears and maps a huge page, whose table is put by; both are given back where another thread has filled the range.
+    /// Clears and maps a huge page and deposits its table; frees both if another thread has filled
+    /// the range meanwhile.
     fn finish_huge(&mut self, c: &mut Context, at: At, huge: Pfn, table: Pfn) {
         let mapping = self.pages.spaces.mapping(at.mapping);
         if mapping.table(at.page).page().is_some() {
@@ -397,33 +345,37 @@ impl Kernel {
         self.charge(&mut c.now);
     }
 
-    /// Whether another thread has filled the place that a page is for.
-    fn is_taken(&mut self, what: For, at: At) -> bool {
+    /// Whether another thread has already filled the place.
+    fn is_taken(&mut self, purpose: Purpose, at: At) -> bool {
         let m = self.pages.spaces.mapping(at.mapping);
         let table = m.table(at.page);
-        match what {
-            For::Table(_) => table.page().is_some(),
-            For::Small(_) => table.huge().is_some() || !m.is_none(at.page),
-            // These look at what is there now.
-            For::Copy | For::HugeLocal(_) | For::HugeAny(_) | For::HugeCopyLocal(_) | For::HugeCopyAny(_) => false,
+        match purpose {
+            Purpose::Table(_) => table.page().is_some(),
+            Purpose::Small(_) => table.huge().is_some() || !m.is_none(at.page),
+            // These check the current entry themselves.
+            Purpose::Copy
+            | Purpose::HugeLocal(_)
+            | Purpose::HugeAny(_)
+            | Purpose::HugeCopyLocal(_)
+            | Purpose::HugeCopyAny(_) => false,
         }
     }
 
-    /// Puts a faulted page in place; the next page to touch. One whose place another thread has filled while memory was
-    /// looked for is given back.
-    fn finish_fault(&mut self, c: &mut Context, what: For, at: At, pfn: Pfn) -> u32 {
+    /// Maps a faulted page, or frees it if another thread has filled its place during the
+    /// allocation. The next page to touch.
+    fn finish_fault(&mut self, c: &mut Context, purpose: Purpose, at: At, pfn: Pfn) -> u32 {
         let mut next = at.page;
-        match what {
-            _ if self.is_taken(what, at) => self.mem.free(c.cpu, pfn, what.order()),
-            For::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
-            For::Small(written) => {
+        match purpose {
+            _ if self.is_taken(purpose, at) => self.mem.free(c.cpu, pfn, purpose.order()),
+            Purpose::Table(_) => self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_page(Some(pfn)),
+            Purpose::Small(written) => {
                 self.map_small(c.cpu, at, pfn);
                 self.charge_small(c, written, pfn);
                 next += 1;
             }
-            For::Copy => self.finish_copy(c, at, pfn),
-            For::HugeCopyLocal(_) | For::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
-            For::HugeLocal(_) | For::HugeAny(_) => unreachable!("it is mapped with its table"),
+            Purpose::Copy => self.finish_copy(c, at, pfn),
+            Purpose::HugeCopyLocal(_) | Purpose::HugeCopyAny(_) => self.finish_huge_copy(c, at, pfn),
+            Purpose::HugeLocal(_) | Purpose::HugeAny(_) => unreachable!("it is mapped with its table"),
         }
         self.charge(&mut c.now);
         next

@@ -1,8 +1,9 @@
-//! Files that processes have mapped, to be read.
+//! Faults on files mapped for reading.
 //!
-//! A fault on a page that is in memory maps it with those around it that are, 16 at most (fault-around). A page that is not is
-//! read with those around it, unless that has missed too often.
-//! Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c` (`do_fault_around`) of 6.1.
+//! A fault on a page in memory also maps the pages around it that are in memory, 16 at most
+//! (fault-around). A missing page is read with the pages around it, unless that has missed too
+//! often. Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c`
+//! (`do_fault_around`) of 6.1.
 
 use super::read_in::ReadIn;
 use crate::base::context::Context;
@@ -18,12 +19,12 @@ use kontig_mm::{AllocFailure, Gfp, Pfn, Step, VmEvent};
 
 /// `fault_around_bytes` is 64 KiB.
 const AROUND: u32 = 16;
-/// Pages that are asked for where readahead has left a mark (`ra_pages`).
+/// Pages read ahead when a fault meets the readahead mark (`ra_pages`).
 const AHEAD: u32 = 32;
 
 impl Kernel {
-    /// A fault on a page of a mapped file that is in memory: it is mapped, with those around it. False if it has to be read,
-    /// or waited for.
+    /// Maps a page of a mapped file that is in memory, with those around it. False if it must be
+    /// read or waited for.
     pub(crate) fn fault_file(&mut self, c: &mut Context, at: At) -> bool {
         let Some(FileMap { inode, first, .. }) = self.pages.spaces.mapping(at.mapping).file().copied() else {
             return false;
@@ -62,7 +63,7 @@ impl Kernel {
     }
 }
 
-/// A fault on a page of a file that has to be read, or waited for.
+/// A fault on a page of a file that must be read or waited for.
 #[derive(Clone)]
 pub(crate) struct FileFault {
     at: At,
@@ -75,12 +76,12 @@ impl FileFault {
         FileFault { at, missed: false, reading: None }
     }
 
-    /// Whether what it waits for is a page that is being read.
+    /// Whether it waits for a page that is being read.
     pub(crate) fn waits_for_page(&self) -> bool {
         self.reading.is_none()
     }
 
-    /// A step; done when the page has to be looked at again.
+    /// A step; when done, the caller looks at the page again.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         let Some(FileMap { inode, first, .. }) = k.pages.spaces.mapping(self.at.mapping).file().copied() else {
             return Step::Done(Ok(()));
@@ -102,7 +103,7 @@ impl FileFault {
                     }
                 };
                 let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
-                // A fault holds no lock of a file system (`__get_fault_gfp_mask`).
+                // A fault holds no lock of the file system (`__get_fault_gfp_mask`).
                 let gfp = k.pages.files().page_gfp(inode) | Gfp::FS;
                 self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp))));
                 continue;
@@ -123,7 +124,7 @@ impl FileFault {
                 return Step::Wait(k.wait_for_page(pfn));
             }
             if self.missed && k.pages.spaces.mapping(self.at.mapping).is_none(self.at.page) {
-                // Only what had to be waited for: the next fault maps what is around it.
+                // Only the page that was waited for: the next fault maps those around it.
                 k.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
                 k.map_file_page(self.at.mapping, self.at.page, pfn);
                 c.now += ns(k.costs.zero_page + k.costs.map_page);

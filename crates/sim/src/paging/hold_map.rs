@@ -1,4 +1,5 @@
-//! A memory map that an operation or a fault holds, or waits for ([`MmapLock`](crate::state::process::mmap_lock::MmapLock)).
+//! Taking and releasing `mmap_lock`, for operations and for faults
+//! ([`MmapLock`](crate::state::process::mmap_lock::MmapLock)).
 
 use crate::base::id::{MappingId, ProcessId};
 use crate::base::rw_lock::Mode;
@@ -6,42 +7,42 @@ use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::state::process::mmap_lock::FaultLock;
 
-/// A memory map that an operation holds, or is about to.
+/// A memory map that an operation holds or is about to take.
 #[derive(Clone)]
 pub(crate) struct Hold {
     process: ProcessId,
     mode: Mode,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum Stage {
     Free,
     Waits,
     Held,
 }
 
 impl Hold {
-    /// Not taken yet; [`Hold::take`] acquires it in this mode.
+    /// Takes nothing yet; [`Hold::take`] acquires the lock in this mode.
     pub(crate) fn new(process: ProcessId, mode: Mode) -> Hold {
-        Hold { process, mode, state: State::Free }
+        Hold { process, mode, stage: Stage::Free }
     }
 
-    /// Takes it; what has to be waited for first.
+    /// Takes the lock, or returns the wait for it.
     pub(crate) fn take(&mut self, k: &mut Kernel) -> Option<Wait> {
-        if self.state == State::Free {
+        if self.stage == Stage::Free {
             let Kernel { pages, queues, .. } = k;
             if let Err(queue) = pages.spaces.lock(self.process).map.take(self.mode, queues) {
-                self.state = State::Waits;
+                self.stage = Stage::Waits;
                 return Some(Wait::Queue(queue));
             }
         }
-        // Who waited has it.
-        self.state = State::Held;
+        // A task that waited was handed the lock.
+        self.stage = Stage::Held;
         None
     }
 
-    /// From now on others may read, too, if the kernel does so.
+    /// Lets readers in from now on, in kernels that do so.
     pub(crate) fn downgrade(&mut self, k: &mut Kernel) {
         if k.mem.profile().faults.unmaps_reading && self.mode == Mode::Write {
             let Kernel { pages, queues, .. } = k;
@@ -50,21 +51,20 @@ impl Hold {
         }
     }
 
-    /// Gives it back.
     pub(crate) fn give_back(&mut self, k: &mut Kernel) {
-        debug_assert!(self.state == State::Held);
-        self.state = State::Free;
+        debug_assert!(self.stage == Stage::Held);
+        self.stage = Stage::Free;
         k.unlock_map(self.process, self.mode);
     }
 }
 
 impl Kernel {
-    /// A process is gone, and all that it had.
+    /// Removes a process that has ended, with its locks.
     pub(crate) fn remove_process(&mut self, process: ProcessId) {
         self.pages.spaces.remove_process(process).remove(&mut self.queues);
     }
 
-    /// Whether a fault has to wait for the lock.
+    /// Whether a fault must wait for the lock.
     #[inline(always)]
     pub(crate) fn is_barred(&mut self, process: ProcessId, mapping: MappingId) -> bool {
         if self.mem.profile().faults.locks_mappings {
@@ -74,13 +74,13 @@ impl Kernel {
         }
     }
 
-    /// Whether one who asks for a memory map gets it.
+    /// Whether the lock could be taken in this mode now.
     #[inline(always)]
     pub(crate) fn is_map_open(&mut self, process: ProcessId, mode: Mode) -> bool {
         self.pages.spaces.lock(process).map.is_open(mode)
     }
 
-    /// A fault begins to take its time, and is not barred.
+    /// Takes the lock of a fault that takes time and is not barred.
     pub(crate) fn lock_fault(&mut self, process: ProcessId, mapping: MappingId) -> FaultLock {
         let locks_mappings = self.mem.profile().faults.locks_mappings;
         let lock = &mut self.pages.spaces.mapping(mapping).lock;
@@ -93,13 +93,13 @@ impl Kernel {
         FaultLock::Map
     }
 
-    /// A fault waits for the lock of its memory map; where.
+    /// Takes the memory map for a fault, or returns the wait for it.
     pub(crate) fn wait_to_fault(&mut self, process: ProcessId) -> Option<Wait> {
         let Kernel { pages, queues, .. } = self;
         pages.spaces.lock(process).map.take(Mode::Read, queues).err().map(Wait::Queue)
     }
 
-    /// A fault holds the lock no longer.
+    /// Releases a fault's lock.
     pub(crate) fn unlock_fault(&mut self, process: ProcessId, mapping: MappingId, held: FaultLock) {
         if held == FaultLock::Map {
             return self.unlock_map(process, Mode::Read);
@@ -114,8 +114,8 @@ impl Kernel {
         }
     }
 
-    /// Nobody faults in a mapping from now on; what has to be waited for until nobody does. Who asks holds the memory map
-    /// alone.
+    /// Bars faults in a mapping; returns the wait until those in progress are over. The caller
+    /// holds the memory map for writing.
     pub(crate) fn close_mapping(&mut self, process: ProcessId, mapping: MappingId) -> Option<Wait> {
         let lock = &mut self.pages.spaces.mapping(mapping).lock;
         lock.is_closed = true;
@@ -125,23 +125,23 @@ impl Kernel {
         })
     }
 
-    /// A mapping may be faulted in again.
+    /// Lets faults into a mapping again.
     pub(crate) fn open_mapping(&mut self, mapping: MappingId) {
         self.pages.spaces.mapping(mapping).lock.is_closed = false;
     }
 
-    /// Takes a memory map if it is open, and says whether it was.
+    /// Takes a memory map if that needs no wait; whether it did.
     pub(crate) fn try_lock_map(&mut self, process: ProcessId, mode: Mode) -> bool {
         self.pages.spaces.lock(process).map.try_take(mode)
     }
 
-    /// Gives a memory map back.
+    /// Releases a memory map.
     pub(crate) fn unlock_map(&mut self, process: ProcessId, mode: Mode) {
         let Kernel { pages, queues, .. } = self;
         pages.spaces.lock(process).map.give_back(mode, queues);
     }
 
-    /// Other CPUs that run threads of a process forget what they know of its page tables.
+    /// Charges the TLB flush on the other CPUs that run threads of the process.
     pub(crate) fn flush_tlb(&mut self, process: ProcessId, now: &mut u64) {
         if self.pages.spaces.is_running(process) {
             *now += crate::base::cost::ns(self.costs.tlb_shootdown);

@@ -1,35 +1,14 @@
-//! What devices are asked for and what they are through with; whoever waits for a page goes on then.
+//! Completion of I/O on files, buffers, logs and swap.
 
 use crate::base::numa::node_of;
-use crate::base::wait::Wait;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
 use crate::state::swap::Slot;
-use kontig_mm::{CpuId, Pfn};
+use kontig_mm::CpuId;
 
 impl Kernel {
-    /// To wait until the page is neither being read nor being written. Who waits looks again.
-    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
-        self.pages.frames.set(pfn, Flags::WAITERS);
-        Wait::Io(self.pages.waiters.of(pfn))
-    }
-
-    /// Whoever waits for the page may go on.
-    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
-        if self.pages.frames.clear(pfn, Flags::WAITERS) {
-            self.queues.wake_all(self.pages.waiters.of(pfn));
-        }
-    }
-
-    /// Hands over what devices have been asked for.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn unplug(&mut self, now: u64) {
-        self.pages.devices.unplug(now, &mut self.timers);
-    }
-
-    /// A device may be through with something.
+    /// Handles a device's completions.
     pub(crate) fn io_done(&mut self, number: u8, now: u64) {
         let Kernel { pages, queues, .. } = self;
         let mut done = std::mem::take(&mut pages.io_done);
@@ -39,7 +18,7 @@ impl Kernel {
         self.pages.devices.look_again(&mut self.timers);
     }
 
-    /// A device is through with something.
+    /// Completes a request and wakes those that wait for its pages.
     pub(crate) fn end_io(&mut self, io: Io) {
         let counts = &mut self.pages.files().counts;
         match io.write {
@@ -67,12 +46,12 @@ impl Kernel {
         }
     }
 
-    /// Pages from this place in swap on have been read, or written.
+    /// Completes the I/O of pages in swap from slot `first` on.
     pub(crate) fn end_swap_io(&mut self, first: u32, pages: u32, write: bool, cpu: CpuId) {
         for slot in (first..first + pages).map(Slot::new) {
             let pfn = self.pages.swap().area.page(slot).expect("it is locked or being written, and stays");
             if write {
-                self.run_swap_errands();
+                self.run_deferred_swap();
                 self.pages.frames.clear(pfn, Flags::WRITEBACK);
                 self.pages.swap().writeback -= 1;
                 let node = node_of(&self.mem, pfn);

@@ -1,4 +1,5 @@
-//! What a task pays to write whole pages, and words of them ([`MemoryBus`](crate::base::memory_bus::MemoryBus)).
+//! The cost of writing whole pages, and words of them
+//! ([`MemoryBus`](crate::base::memory_bus::MemoryBus)).
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -16,7 +17,8 @@ impl Kernel {
         }
     }
 
-    /// Time in ns to clear a page and write to it, and the program's share of it. `both` is the bus time of both writes.
+    /// Time in ns to clear a page and write to it, and the program's share of that. `both` is the
+    /// bus time of both writes.
     #[inline(always)]
     pub(crate) fn clear_and_write(&self, c: &Context, written: Written, pfn: Pfn, both: u64) -> (u64, u64) {
         let far = self.far_pages(c, pfn, 1);

@@ -1,9 +1,10 @@
-//! What the kernel does for whoever needs memory: steps that allocate, read, write and give back, and what they have in common.
+//! Steps that system calls and kernel threads share: allocating, faulting, reading, writing and
+//! freeing memory.
 
 pub(crate) mod allocation;
 pub(crate) mod collapse;
 mod copy;
-mod errands;
+mod deferred;
 pub(crate) mod fault;
 pub(crate) mod file_fault;
 pub(crate) mod hold_map;
@@ -11,9 +12,11 @@ mod io;
 mod memory_writes;
 mod mempolicy;
 mod numa;
-pub(crate) mod oom;
+mod oom;
+pub(crate) mod preload;
+mod protected_fault;
+mod purpose;
 pub(crate) mod read_in;
-pub(crate) mod room;
 pub(crate) mod swap_in;
 mod wait;
 pub(crate) mod write_pass;

@@ -1,4 +1,4 @@
-//! What a task pays for memory of another node ([`FarCosts`](crate::base::numa::FarCosts)).
+//! The extra cost of memory on another node ([`FarCosts`](crate::base::numa::FarCosts)).
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -7,19 +7,19 @@ use kontig_mm::Pfn;
 use kontig_mm::zonelist::LOCAL_DISTANCE;
 
 impl Kernel {
-    /// What touching so many pages takes more because of their node, ns.
+    /// Extra time to touch this many pages on the frame's node, ns.
     #[inline(always)]
     pub(crate) fn far_touch(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
         self.far.map_or(0, |far| self.beyond(c, pfn, far.touch * u64::from(pages)))
     }
 
-    /// What clearing or copying so many pages takes more because of their node, ns.
+    /// Extra time to clear or copy this many pages on the frame's node, ns.
     #[inline(always)]
     pub(crate) fn far_pages(&self, c: &Context, pfn: Pfn, pages: u32) -> u64 {
         self.far.map_or(0, |far| self.beyond(c, pfn, far.page * u64::from(pages)))
     }
 
-    /// Of a cost at distance 20, that at the distance of a frame's node, ns.
+    /// Scales a cost at distance 20 to the distance of the frame's node, ns.
     fn beyond(&self, c: &Context, pfn: Pfn, at_20: u64) -> u64 {
         let node = self.mem.zone(self.mem.pageblocks().zone_of(pfn)).node;
         let beyond = self.mem.distance(c.node, node).saturating_sub(LOCAL_DISTANCE);

@@ -1,9 +1,9 @@
-//! When memory has run out and nothing more can be reclaimed: the process that has most of it is killed.
+//! The OOM killer: ends the largest process when nothing more can be reclaimed.
 //!
-//! The victim is the process with the most pages: in memory, in swap, and of page tables (`oom_badness`); of two with as many,
-//! the younger one. Nobody else is killed until it has gone. It ends by itself as soon as it has its turn; the kernel's
-//! reaper, which takes its memory even where it cannot, is left out. Who asked for memory tries again after a tick.
-//! Source: `mm/oom_kill.c` of 5.10 to 7.2.
+//! The victim is the process with the most pages in memory, in swap and in page tables
+//! (`oom_badness`); of equals, the younger one. Nobody else is killed until it has gone. It ends
+//! itself at its next turn; the kernel's reaper, which frees its memory even where it cannot run,
+//! is left out. The caller retries after a tick. Source: `mm/oom_kill.c` of 5.10 to 7.2.
 
 use crate::base::context::Context;
 use crate::base::error::SimError;
@@ -12,25 +12,25 @@ use crate::state::process::family::OomKill;
 use kontig_mm::{MemPolicy, NodeSet, VmEvent};
 use kontig_program::Process;
 
-/// Who goes.
+/// The process that must go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blame {
-    /// Another process, now or soon.
+    /// Another process, which is ending.
     Another,
-    /// Whoever asks: it is not to have the memory.
-    Asker,
+    /// The caller is the victim; its request fails.
+    Caller,
     /// There is nobody to kill.
     Nobody,
 }
 
 impl Kernel {
-    /// A request that may not fail found nothing more to reclaim on the nodes it may use. Who is bound to others is not
-    /// killed for that.
+    /// Chooses and kills a process for a request that may not fail and found nothing more to
+    /// reclaim on `nodes`. Processes bound to other nodes are spared.
     #[cold]
     #[inline(never)]
     pub(crate) fn out_of_memory(&mut self, c: &Context, nodes: NodeSet) -> Blame {
         if c.process.is_some_and(|asker| self.family.is_killed(asker)) {
-            return Blame::Asker;
+            return Blame::Caller;
         }
         let alive = self.family.alive();
         if alive.iter().any(|process| self.family.is_oom_victim(*process)) {
@@ -42,7 +42,7 @@ impl Kernel {
                 _ => true,
             })
         };
-        // A process without memory, such as a driver, is as little to blame as a thread of the kernel.
+        // A process without memory, like a driver, is as little to blame as a kernel thread.
         let badness = |process: &u32| self.pages.spaces.size(*process).badness();
         let Some(victim) = alive.into_iter().filter(|p| may_have_some(p) && badness(p) > 0).max_by_key(badness) else {
             return Blame::Nobody;
@@ -54,10 +54,10 @@ impl Kernel {
         let kill = OomKill { at_ns: c.now, process, rss: size.in_memory, page_tables: size.page_tables };
         self.oom_kills.push(kill);
         if self.family.is_root(victim) {
-            // Nothing waits for it that could go on without it.
+            // It has no parent that could learn of it, so the run ends with an error.
             let what = format!("process {victim}, with {} pages, is killed for that", size.in_memory);
             self.failed = Some(SimError::OutOfMemory { what });
         }
-        if c.process == Some(victim) { Blame::Asker } else { Blame::Another }
+        if c.process == Some(victim) { Blame::Caller } else { Blame::Another }
     }
 }

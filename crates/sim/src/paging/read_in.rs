@@ -1,9 +1,11 @@
-//! Pages of a file that are being read in: allocated, put into the page cache locked, and asked for of the device.
+//! Reading pages of a file: each is allocated, put into the page cache locked, and requested from
+//! the device.
 //!
-//! Pages go into the cache one after the other; those that lie together on the disk are asked for together, once the last
-//! of them is there. Reading ahead gives up where memory is short. A page without a block on the disk is nothing but zeros.
+//! Pages enter the cache one after the other; those adjacent on the disk are requested together,
+//! once the last of them is in the cache. Readahead gives up where memory is short. A page without
+//! a block on the disk is zeros.
 
-use super::room::Room;
+use super::preload::Preload;
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::wait::Wait;
@@ -16,17 +18,17 @@ use crate::state::file::Window;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step};
 use std::ops::Range;
 
-/// The most pages that are asked for in one piece (`BIO_MAX_VECS`).
+/// The most pages in one request (`BIO_MAX_VECS`).
 const MOST_AT_ONCE: u32 = 256;
 
-/// Pages of a file that are being read in.
+/// A read in progress.
 #[derive(Clone)]
 pub(crate) struct ReadIn {
     inode: u32,
-    /// Those still to be looked at.
+    /// Pages not looked at yet.
     pages: Range<u32>,
     mark: Option<u32>,
-    /// Pages that are in the cache, locked, and not asked for yet: the last ones looked at.
+    /// Pages in the cache, locked and not requested yet; they end where `pages` begins.
     locked: u32,
     gfp: Gfp,
     stage: Stage,
@@ -36,11 +38,11 @@ pub(crate) struct ReadIn {
 enum Stage {
     Next,
     Page(Allocation),
-    Node(Pfn, Room),
+    Node(Pfn, Preload),
 }
 
 impl ReadIn {
-    /// What is to be read ahead, as far as the file goes.
+    /// Reads a readahead window, up to the end of the file.
     pub(crate) fn ahead(k: &mut Kernel, inode: u32, window: Window) -> ReadIn {
         let length = k.pages.files().inodes[inode].length;
         let lookahead = window.mark.map(|mark| window.pages.end - mark);
@@ -50,17 +52,17 @@ impl ReadIn {
         ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, stage: Stage::Next }
     }
 
-    /// One page that somebody cannot go on without.
+    /// Reads one page that the caller needs.
     pub(crate) fn one(inode: u32, index: u32, gfp: Gfp) -> ReadIn {
         ReadIn { inode, pages: index..index + 1, mark: None, locked: 0, gfp, stage: Stage::Next }
     }
 
-    /// Whether somebody cannot go on without what is read.
+    /// Whether the caller needs the page, so that a failure counts.
     pub(crate) fn is_needed(&self) -> bool {
         !self.gfp.has(Gfp::NORETRY)
     }
 
-    /// A step; done when all is asked for, or there was no memory for more of it.
+    /// A step; done when every page is requested, or memory has run short.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         loop {
             match &mut self.stage {
@@ -83,11 +85,11 @@ impl ReadIn {
                     Err(failure) => return self.give_up(k, c, failure),
                     Ok(pfn) => {
                         let missing = k.pages.files().missing(self.inode, self.pages.start);
-                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, self.gfp));
+                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, self.gfp));
                     }
                 },
-                Stage::Node(pfn, room) => {
-                    if let Err(failure) = done!(room.step(k, c)) {
+                Stage::Node(pfn, preload) => {
+                    if let Err(failure) = done!(preload.step(k, c)) {
                         let pfn = *pfn;
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         return self.give_up(k, c, failure);
@@ -95,16 +97,16 @@ impl ReadIn {
                     let (pfn, index) = (*pfn, self.pages.start);
                     let files = k.pages.files();
                     if files.find(self.inode, index).is_some()
-                        || files.missing(self.inode, index) > room.objects().len()
+                        || files.missing(self.inode, index) > preload.objects().len()
                     {
-                        // Somebody has been faster, or has made more necessary.
-                        room.give_back(k, c);
+                        // Another task has added the page, or the tree now needs more nodes.
+                        preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         k.charge(&mut c.now);
                         self.stage = Stage::Next;
                         continue;
                     }
-                    k.add_to_cache(c, self.inode, index, pfn, room);
+                    k.add_to_cache(c, self.inode, index, pfn, preload);
                     let mark = if self.mark == Some(index) { Flags::READAHEAD } else { Flags::FILE };
                     k.pages.frames.set(pfn, Flags::LOCKED | mark);
                     self.locked += 1;
@@ -126,7 +128,7 @@ impl ReadIn {
         Step::Done(Err(if may_fail { AllocFailure::Failed } else { failure }))
     }
 
-    /// Asks for the pages that are locked, in pieces as they lie on the disk.
+    /// Requests the locked pages, in pieces that are contiguous on the disk.
     fn ask(&mut self, k: &mut Kernel, c: &mut Context) {
         let end = self.pages.start;
         let mut index = end - std::mem::take(&mut self.locked);
@@ -153,9 +155,10 @@ impl ReadIn {
 }
 
 impl Kernel {
-    /// Puts a page into the page cache and on the LRU; if it was there before and went, as what it was.
-    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, room: &mut Room) {
-        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, room.objects());
+    /// Puts a page into the page cache and on the LRU; a refault activates it if its shadow says
+    /// so.
+    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, preload: &mut Preload) {
+        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, preload.objects());
         self.pages.frames.reset(pfn, Flags::FILE);
         self.pages.mapcounts.unmapped(pfn);
         let flags = match shadow {
@@ -165,6 +168,6 @@ impl Kernel {
         self.mem.lru_add(c.cpu, pfn, Order::ZERO, flags);
         self.mem.set_owner(pfn, Order::ZERO, number);
         c.now += ns(self.costs.cache_page);
-        room.give_back(self, c);
+        preload.give_back(self, c);
     }
 }

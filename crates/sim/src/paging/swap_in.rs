@@ -1,4 +1,4 @@
-//! A fault on a page that is in swap: it is read with those around it, waited for, and mapped.
+//! A fault on a page in swap: reads it with its neighbours, waits for it and maps it.
 //!
 //! Source: `mm/memory.c` (`do_swap_page`), `mm/swap_state.c` of 6.1.
 
@@ -17,7 +17,7 @@ use crate::state::swap::Slot;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step, VmEvent};
 use std::ops::Range;
 
-/// A page being brought back.
+/// A swap-in in progress.
 #[derive(Clone)]
 pub(crate) struct SwapIn {
     at: At,
@@ -27,13 +27,13 @@ pub(crate) struct SwapIn {
 
 #[derive(Clone)]
 enum Stage {
-    /// Look what there is.
+    /// Look up the entry.
     Look,
-    /// Read what is not there.
+    /// Read the slots that are not in the swap cache.
     Read { wanted: Slot, slots: Slots, allocation: Allocation },
 }
 
-/// Places that are read together: neighbours in swap, or of neighbours in the process's memory.
+/// Slots read together: neighbours in swap, or those of neighbouring pages in the process.
 #[derive(Clone)]
 enum Slots {
     InSwap(Range<u32>),
@@ -45,12 +45,12 @@ impl SwapIn {
         SwapIn { at, writes, stage: Stage::Look }
     }
 
-    /// Whether what it waits for is a page that is being read.
+    /// Whether it waits for a page that is being read.
     pub(crate) fn waits_for_page(&self) -> bool {
         matches!(self.stage, Stage::Look)
     }
 
-    /// A step; done when the page has to be looked at again, mapped or because things have changed.
+    /// A step; when done, the caller looks at the page again: it is mapped, or things have changed.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         loop {
             match &mut self.stage {
@@ -69,14 +69,14 @@ impl SwapIn {
                         None => {
                             k.pages.files().counts.major_faults += 1;
                             let slots = k.swap_window(self.at, slot);
-                            let allocation = Allocation::new(Gfp::HIGHUSER_MOVABLE, Order::ZERO).at(self.at);
+                            let allocation = Allocation::at(Gfp::HIGHUSER_MOVABLE, Order::ZERO, self.at);
                             self.stage = Stage::Read { wanted: slot, slots, allocation };
                         }
                     }
                 }
                 Stage::Read { wanted, slots, allocation } => {
                     let Some(slot) = next_slot(k, self.at, slots) else {
-                        // What was read ahead is to be found on the LRU.
+                        // Readahead's pages leave this CPU's batch for the LRU.
                         k.mem.lru_add_drain(c.cpu);
                         k.charge(&mut c.now);
                         self.stage = Stage::Look;
@@ -87,7 +87,7 @@ impl SwapIn {
                         Ok(pfn) => pfn,
                     };
                     let (is_wanted, at) = (slot == *wanted, self.at);
-                    // Others may have been faster while memory was looked for.
+                    // Another task may have read the slot during the allocation.
                     if next_slot(k, at, slots) == Some(slot) {
                         k.bring_from_swap(c, slot, pfn, !is_wanted);
                     } else {
@@ -102,7 +102,7 @@ impl SwapIn {
     }
 }
 
-/// The next place that is in use and whose page is not there; those before it are done with.
+/// The next slot in use whose page is not in the swap cache; skips those before it.
 fn next_slot(k: &mut Kernel, at: At, slots: &mut Slots) -> Option<Slot> {
     loop {
         let slot = match slots {
@@ -126,14 +126,14 @@ fn next_slot(k: &mut Kernel, at: At, slots: &mut Slots) -> Option<Slot> {
 }
 
 impl Kernel {
-    /// What is read with a page of a process that is not there.
+    /// The slots to read with this one.
     fn swap_window(&mut self, at: At, slot: Slot) -> Slots {
         let device = self.pages.swap().device;
         if self.mem.profile().faults.reads_swap_by_address && self.pages.devices.device(device).is_flash() {
             let m = self.pages.spaces.mapping(at.mapping);
             let pages = m.pages();
             let around = m.swap_window().around(at.page, pages);
-            // No further than the page table goes.
+            // Stay within the page table.
             let table = at.page & !(TABLE_PAGES - 1);
             Slots::InMemory(around.start.max(table)..around.end.min(table + TABLE_PAGES))
         } else {
@@ -143,7 +143,7 @@ impl Kernel {
         }
     }
 
-    /// Brings a page into the swap cache, to be read.
+    /// Adds a page to the swap cache and requests it from the device.
     fn bring_from_swap(&mut self, c: &mut Context, slot: Slot, pfn: Pfn, ahead: bool) {
         let cpu = c.cpu;
         let swap = self.pages.swap.as_mut().expect("the page has a place in it");
@@ -165,7 +165,7 @@ impl Kernel {
         c.now += ns(self.costs.cache_page);
     }
 
-    /// Maps a page that is in the swap cache where its place stood; it is touched next.
+    /// Maps a page of the swap cache in place of its swap entry; the page is touched next.
     fn map_from_swap(&mut self, c: &mut Context, at: At, slot: Slot, pfn: Pfn, writes: bool) {
         let rules = self.mem.profile().faults;
         let was_ahead = self.pages.frames.clear(pfn, Flags::READAHEAD);

@@ -1,14 +1,15 @@
-//! What the engine waits for, as waits of this machine.
+//! Waits for pages under I/O, and the engine's waits ([`kontig_mm::Wait`]) as this machine's.
 //!
-//! The engine says what it waits for in its own words ([`kontig_mm::Wait`]). A daemon's rest is a gate that is open while it
-//! rests, and a full queue is waited for where it makes room.
+//! A sleeping daemon is an open gate, and a full queue is waited for at its device.
 
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use kontig_mm::{Daemon, Step};
+use crate::state::file::Flags;
+use kontig_mm::{Daemon, Pfn, Step};
 
 impl Kernel {
-    /// What the engine waits for, on this machine. Pages that are written are counted from when the first waits for that.
+    /// The machine's wait for one of the engine's. From the first wait for writeback on, the node's
+    /// written pages are counted.
     pub(crate) fn wait_for(&mut self, wait: kontig_mm::Wait) -> Wait {
         match wait {
             kontig_mm::Wait::Wakeup => Wait::Wakeup,
@@ -29,11 +30,24 @@ impl Kernel {
         }
     }
 
-    /// What a step of reclaim waits for: who has filled a disk's queue waits until there is room in it again.
+    /// A step of reclaim that has filled a disk's queue waits until the queue has room.
     pub(crate) fn wait_for_room<T>(&mut self, step: Step<T, Wait>) -> Step<T, Wait> {
         match (self.pages.full.take(), step) {
             (Some(disk), Step::Working) => Step::Wait(Wait::Io(self.pages.devices.room(disk))),
             (_, step) => step,
+        }
+    }
+
+    /// A wait until the page is neither being read nor written. The caller checks again afterwards.
+    pub(crate) fn wait_for_page(&mut self, pfn: Pfn) -> Wait {
+        self.pages.frames.set(pfn, Flags::WAITERS);
+        Wait::Io(self.pages.waiters.of(pfn))
+    }
+
+    /// Wakes the tasks that wait for the page.
+    pub(crate) fn wake_waiters(&mut self, pfn: Pfn) {
+        if self.pages.frames.clear(pfn, Flags::WAITERS) {
+            self.queues.wake_all(self.pages.waiters.of(pfn));
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Writing back: dirty pages of a file on their way to the disk, in the order in which they lie in it.
+//! Writeback: submits a file's dirty pages in the order of their offsets.
 //!
-//! A page becomes dirty when it is written to; its block on the disk is reserved then and chosen when it is written back, so
-//! that pages that were written together lie together (ext4's delayed allocation). While it is written it may be written to again, and
-//! is dirty again then. Source: `fs/fs-writeback.c`, `fs/ext4/inode.c` of 6.1.
+//! A page becomes dirty when it is written to. Its block on the disk is reserved then and chosen at
+//! writeback, so that pages written together lie together (ext4's delayed allocation). A page
+//! written to again during writeback becomes dirty again. Source: `fs/fs-writeback.c`,
+//! `fs/ext4/inode.c` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -15,17 +16,17 @@ use crate::state::file::Flags;
 use crate::state::file::Tag;
 use kontig_mm::{CpuId, Order, Pfn};
 
-/// The most pages that are asked for in one piece (`BIO_MAX_VECS`).
+/// The most pages in one request (`BIO_MAX_VECS`).
 const MOST_AT_ONCE: u32 = 256;
 
-/// Why a file is not written on.
+/// The reason that a pass stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Halt {
-    /// As many pages were written as were to be, or none is dirty any more.
+    /// All pages wanted were submitted, or none is dirty any more.
     Done,
     /// The turn has to end.
     Turn,
-    /// The device has enough to do: until this queue is woken.
+    /// The device takes no more writes until this queue is woken.
     Full(QueueId),
 }
 
@@ -33,14 +34,13 @@ pub(crate) enum Halt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
     pub(crate) inode: u32,
-    /// The next page.
     pub(crate) next: u32,
     /// Pages that may still be written.
     pub(crate) left: u64,
 }
 
 impl Kernel {
-    /// A page of a file has been written to.
+    /// Marks a page of a file dirty after a write to it.
     ///
     /// # Errors
     /// If its disk has no block left for it.
@@ -59,7 +59,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Nobody wants a dirty page of a file any more.
+    /// Cancels the writeback of a dirty page that is being truncated.
     pub(crate) fn forget_dirty(&mut self, inode: u32, index: u32, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         if !self.pages.clear_dirty(inode, pfn, number) {
@@ -100,7 +100,8 @@ impl Kernel {
         }
     }
 
-    /// Writes a run of dirty pages that begins with this one, of which none is being written; how many.
+    /// Submits the run of dirty pages that begins at `first`, up to one under writeback; the number
+    /// of pages.
     pub(crate) fn write_run(&mut self, cpu: CpuId, inode: u32, first: u32, most: u32) -> u32 {
         let may_go = |k: &Kernel, index: u32| {
             let files = k.pages.files.as_ref()?;
@@ -131,13 +132,7 @@ impl Kernel {
         pages
     }
 
-    /// Has all flushers write what is dirty.
-    pub(crate) fn wake_flushers(&mut self) {
-        let Kernel { pages, queues, .. } = self;
-        pages.files().want_all_written(queues);
-    }
-
-    /// A page has been written.
+    /// Completes a page's writeback.
     pub(crate) fn end_writeback(&mut self, inode: u32, pfn: Pfn, cpu: CpuId) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         let again = self.pages.frames.flags(pfn).any(Flags::DIRTY);

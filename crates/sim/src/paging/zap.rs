@@ -1,7 +1,8 @@
-//! What becomes of a page, or of a place in swap, that a page table entry no longer names.
+//! Removal of page table entries: frees the page or swap slot that nothing names any more.
 //!
-//! A page that nobody maps any more is freed, with its place in swap if no page table names that. One that is being read or
-//! written stays until reclaim finds it. Source: `mm/memory.c` (`zap_pte_range`), `mm/swapfile.c` (`free_swap_and_cache`).
+//! An unmapped page is freed, with its swap slot if no entry names that. A page under I/O stays
+//! until reclaim finds it. Source: `mm/memory.c` (`zap_pte_range`), `mm/swapfile.c`
+//! (`free_swap_and_cache`).
 
 use crate::base::context::Context;
 use crate::kernel::Kernel;
@@ -10,11 +11,12 @@ use crate::state::process::address_space::Entry;
 use crate::state::swap::Slot;
 use kontig_mm::{CpuId, Order, Pfn};
 
-/// How many frames ahead what is known of one is asked for.
+/// Distance in frames of the prefetch.
 const FETCHED_AHEAD: usize = 8;
 
 impl Kernel {
-    /// A page table entry that held this is gone. Whether more is gone with it: a page, or a place in swap.
+    /// Drops the reference of a cleared page table entry. Whether a page was freed, or a slot
+    /// released.
     #[inline(always)]
     pub(crate) fn zap(&mut self, cpu: CpuId, entry: Entry) -> bool {
         match entry {
@@ -27,8 +29,8 @@ impl Kernel {
         }
     }
 
-    /// Page table entries that held these frames are gone, one after the other: how long it takes for each whose page is
-    /// gone with it, and for each other.
+    /// Drops the references of consecutive cleared entries. `freed_ns` is charged for each that
+    /// frees its page, `left_ns` for each that does not.
     #[inline(always)]
     pub(crate) fn zap_frames(&mut self, c: &mut Context, frames: &[Pfn], (freed_ns, left_ns): (u64, u64)) {
         let fetch = |k: &Kernel, pfn: Pfn| {
@@ -53,12 +55,12 @@ impl Kernel {
         self.free_pages(c, &frames[freed..], freed_ns);
     }
 
-    /// Frees pages that nothing is known of but that they were mapped, one after the other.
+    /// Frees consecutive pages that had one mapping and no state.
     #[inline(always)]
     fn free_pages(&mut self, c: &mut Context, mut pages: &[Pfn], each_ns: u64) {
         while !pages.is_empty() {
-            // An errand is not put off.
-            let most = if self.pages.has_errands() { 1 } else { pages.len() };
+            // Deferred work runs before the next page.
+            let most = if self.pages.has_deferred() { 1 } else { pages.len() };
             let count = self.mem.free_some(c.cpu, &pages[..most]);
             c.now += count as u64 * each_ns;
             self.charge(&mut c.now);
@@ -66,7 +68,7 @@ impl Kernel {
         }
     }
 
-    /// One page table entry less maps this page. Whether it is free now.
+    /// Drops one mapping of a page; whether that freed it.
     #[inline(always)]
     pub(crate) fn put_page(&mut self, cpu: CpuId, pfn: Pfn) -> bool {
         if !self.pages.mapcounts.drop_one(pfn) {
@@ -79,7 +81,7 @@ impl Kernel {
         true
     }
 
-    /// A page that nobody maps: whether it can go now.
+    /// Whether an unmapped page can be freed now.
     #[cold]
     #[inline(never)]
     fn leaves_swap(&mut self, pfn: Pfn) -> bool {
@@ -96,7 +98,7 @@ impl Kernel {
         true
     }
 
-    /// One page table entry less names this place in swap.
+    /// Drops one page table entry's reference to a swap slot.
     #[cold]
     #[inline(never)]
     pub(crate) fn put_slot(&mut self, cpu: CpuId, slot: Slot) {
@@ -104,7 +106,7 @@ impl Kernel {
         let page = swap.area.page(slot);
         swap.forget(slot);
         let Some(pfn) = page else { return };
-        // Somebody may map it: then it is as if it had never been in swap.
+        // If it is still mapped, it only leaves the swap cache.
         let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED);
         if !is_busy && self.pages.free_swap_of(pfn) && !self.pages.mapcounts.is_mapped(pfn) {
             self.pages.forget_frame(pfn);

@@ -1,15 +1,17 @@
-//! Spreading tasks: a CPU with nothing to do takes one over that waits elsewhere, and now and then so does one with
-//! less to do than others (`newidle_balance`, `load_balance`).
+//! Load balancing: an idle CPU pulls a waiting task from another CPU and, at intervals, so does one
+//! with less load than others (`newidle_balance`, `load_balance`).
 //!
-//! A CPU that falls idle looks at once, and every tick as long as it is idle: first at its own node's CPUs, then at the
-//! others. A busy one compares itself with its node's busiest CPU every 16 ms for each CPU of the node, one CPU after
-//! the other, and nodes are compared every 16 ms for each CPU of the machine; the busiest has to have a good deal more. A task is moved if it is
-//! no more than half of what is too much, or, when the last attempt failed for that, twice as much: so three tasks on
-//! two CPUs take turns in being the one that has a CPU to itself. Of several tasks, the one goes that has waited
-//! longest; of several CPUs that have as much to do, the next one round gives it.
+//! A CPU looks for tasks when it falls idle and at every tick while it is idle: first on the CPUs
+//! of its own node, then on the others. A busy CPU compares itself with the busiest CPU of its node
+//! every 16 ms times the number of CPUs in the node, one CPU after the other; nodes are compared
+//! every 16 ms times the number of CPUs in the machine. The busiest must exceed the other by a
+//! margin. A task is moved if it is no more than half of the imbalance or, when the last attempt
+//! failed for that reason, twice as much: so of three tasks on two CPUs, each in turn has a CPU to
+//! itself. Of several tasks the one that has waited longest moves; of several equally busy CPUs,
+//! the next in the round gives one away.
 //!
-//! A task that runs is never moved, and two threads of a core are as fast as two cores: nothing moves a task only
-//! because the other thread of its core is busy.
+//! A running task is never moved. Two threads of a core count as fast as two cores, so nothing
+//! moves only because the sibling thread is busy.
 
 use super::Schedule;
 use super::cpu::NONE;
@@ -17,15 +19,17 @@ use std::cmp::Reverse;
 
 /// A scheduler tick, ns (`CONFIG_HZ=250`).
 const TICK_NS: u64 = 4_000_000;
-/// How long a busy CPU waits between two comparisons, for each CPU compared (`busy_factor` of 16, in ms).
+/// Interval between two comparisons of a busy CPU, for each CPU compared (`busy_factor` of 16, in
+/// ms).
 const BUSY_NS: u64 = 16_000_000;
-/// How many percent of its own load another CPU's has to be (`imbalance_pct`) within a node.
+/// Load of another CPU in the node, in percent of its own, above which a CPU pulls
+/// (`imbalance_pct`).
 const TOO_MUCH_IN_NODE: u64 = 117;
 /// The same for nodes.
 const TOO_MUCH_OF_NODES: u64 = 125;
 
 impl Schedule {
-    /// Tasks are to be spread at the next tick, if any that waits could be moved.
+    /// Schedules balancing for the next tick, if a waiting task could be moved.
     pub(super) fn plan_balance(&mut self, at: u64) {
         if self.movable == 0 {
             self.balance_at = u64::MAX;
@@ -34,7 +38,7 @@ impl Schedule {
         }
     }
 
-    /// A tick at which tasks are spread.
+    /// Balances the load at a tick.
     pub(super) fn balance(&mut self, at: u64) {
         for cpu in 0..self.cpus.len() {
             if self.idle > 0 && self.movable > 0 && self.is_idle(cpu) {
@@ -55,7 +59,8 @@ impl Schedule {
         self.plan_balance(at);
     }
 
-    /// An idle CPU takes over the task that has waited longest on the CPU with most to do: in its node, or else in any.
+    /// An idle CPU pulls the task that has waited longest on the busiest CPU, of its node or else
+    /// of any.
     pub(super) fn take_over(&mut self, cpu: usize, at: u64) {
         if let Some((from, task)) = self.to_take_over(cpu) {
             self.migrate(task, from, cpu, at);
@@ -74,7 +79,7 @@ impl Schedule {
         from_one_of(&mut near).or_else(|| from_one_of(&mut far))
     }
 
-    /// A CPU of a node compares itself with the node's busiest.
+    /// A CPU compares itself with the busiest of its node.
     fn even_out(&mut self, group: usize, place: usize, at: u64) {
         let cpus = self.topology.groups()[group].cpus();
         let (cpu, n) = (cpus[place], cpus.len() as u64);
@@ -94,7 +99,7 @@ impl Schedule {
         }
     }
 
-    /// Tasks of the node with most to do move to the one with least, to the least busy CPU there.
+    /// Moves a task from the busiest node to the least busy CPU of the least busy node.
     fn even_out_nodes(&mut self, at: u64) {
         let groups = self.topology.groups();
         let load = |g: &usize| {
@@ -118,7 +123,8 @@ impl Schedule {
         }
     }
 
-    /// The task that has waited longest on `from`, may run on `to`, and is no heavier than `at_most`.
+    /// The task that has waited longest on `from`, may run on `to`, and is no heavier than
+    /// `at_most`.
     fn longest_waiting(&self, from: usize, to: usize, at_most: u64) -> Option<u32> {
         let may = self.cpus[from].queue.iter().filter(|waits| {
             let affinity = self.entities[waits.task as usize].affinity;
@@ -127,7 +133,7 @@ impl Schedule {
         may.map(|waits| waits.task).min_by_key(|task| (self.entities[*task as usize].touched_at, *task))
     }
 
-    /// A task that waits on one CPU goes to another.
+    /// Moves a waiting task to another CPU.
     fn migrate(&mut self, task: u32, from: usize, to: usize, at: u64) {
         let c = &mut self.cpus[from];
         let place = c.queue.iter().position(|waits| waits.task == task).expect("it waits there");
@@ -137,7 +143,7 @@ impl Schedule {
         // It may have begun to wait a step later than the other CPU looks for it.
         let at = at.max(c.clock);
         self.count_movable(task, -1);
-        // Without another the one that computes there goes on to its end.
+        // Without a competitor, the task that computes there goes on to its end.
         self.publish(from);
         self.settle(to, at);
         self.entities[task as usize].vruntime = waits.vruntime;

@@ -1,10 +1,9 @@
-//! A CPU: the task it runs, those that wait for it, and what its time went into.
+//! A CPU: its running task, the tasks that wait for it, and its time.
 
 use super::fair::{Fair, virtual_time};
 use super::time::CpuTime;
 use std::collections::VecDeque;
 
-/// Stands for no task.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A task that waits for its CPU.
@@ -15,44 +14,43 @@ pub(crate) struct Waiting {
     pub(crate) weight: u32,
 }
 
-/// A CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
-    /// Its place in the row of all CPUs' next turns, once it has had a task.
+    /// Its place among all CPUs' next turns, once it has had a task.
     pub(crate) place: Option<u32>,
-    /// The task that runs. While there is none, none waits.
+    /// The running task. While there is none, none waits.
     pub(crate) current: u32,
     /// The task that ran last.
     pub(crate) last: u32,
-    /// How far the CPU has come.
+    /// The CPU's own time.
     pub(crate) clock: u64,
-    /// When the next turn begins: now, or when the task that runs has computed.
+    /// Start of the next turn: now, or when the running task has computed.
     pub(crate) turn_at: u64,
     /// The running task's virtual runtime, weight and time when it was picked.
     pub(crate) picked: (i64, u32, u64),
-    /// How long it may run if others wait.
+    /// The running task's slice if others wait.
     pub(crate) slice: u64,
-    /// Who waits, by virtual runtime; those with the same in the order they came. A task comes near one of the ends,
-    /// mostly: one that has used its slice near the last, one that wakes near the first.
+    /// Waiting tasks by virtual runtime, then in order of arrival. Most join near one of the ends:
+    /// a task that has used its slice near the last, a woken one near the first.
     pub(crate) queue: VecDeque<Waiting>,
-    /// The weights of all, the one that runs included.
+    /// Sum of all weights, the running task's included.
     pub(crate) load: u64,
-    /// The least virtual runtime of all so far. It never goes back.
+    /// The least virtual runtime so far. It never decreases.
     pub(crate) least: i64,
-    /// What its time went into; idle time is the rest.
+    /// User and system time; idle time is the rest.
     pub(crate) time: CpuTime,
-    /// Since when it has been idle, while it is.
+    /// The start of the idle time, while it is idle.
     pub(crate) idle_from: u64,
-    /// How many tasks that ran here last wait for I/O.
+    /// Tasks that ran here last and wait for I/O.
     pub(crate) io_waiters: u32,
-    /// Time without a task of its own while one waited for I/O.
+    /// Time without a task while one waited for I/O.
     pub(crate) iowait_ns: u64,
-    /// Whether the last attempt to take a task over from a busier CPU found none light enough.
+    /// Whether the last attempt to pull a task from a busier CPU found none light enough.
     pub(crate) failed: bool,
 }
 
 impl Cpu {
-    /// A CPU that has been idle from the start.
+    /// A CPU idle from the start.
     pub(crate) fn new() -> Cpu {
         Cpu {
             place: None,
@@ -73,37 +71,37 @@ impl Cpu {
         }
     }
 
-    /// How many tasks run or wait.
+    /// Number of running and waiting tasks.
     #[inline]
     pub(crate) fn runnable(&self) -> usize {
         self.queue.len() + usize::from(self.current != NONE)
     }
 
-    /// How long the task that runs has been running.
+    /// Time that the running task has been running.
     #[inline]
     fn ran(&self) -> u64 {
         self.clock - self.picked.2
     }
 
-    /// The virtual runtime of the task that runs.
+    /// Virtual runtime of the running task.
     #[inline]
     pub(crate) fn vruntime(&self) -> i64 {
         self.picked.0 + virtual_time(self.ran(), self.picked.1)
     }
 
-    /// When the slice of the task that runs is over; never, as long as no other waits.
+    /// End of the running task's slice; never while no other waits.
     #[inline]
     pub(crate) fn slice_end(&self) -> u64 {
         if self.queue.is_empty() { u64::MAX } else { self.picked.2 + self.slice }
     }
 
-    /// Whether the task that runs has to make way for another.
+    /// Whether the running task must yield to another.
     #[inline]
     pub(crate) fn is_slice_over(&self) -> bool {
         self.clock >= self.slice_end()
     }
 
-    /// The slice of the task that runs, after the number of tasks has changed.
+    /// Recomputes the running task's slice after the number of tasks has changed.
     #[inline]
     pub(crate) fn renew_slice(&mut self, fair: &Fair) {
         if !self.queue.is_empty() {
@@ -111,7 +109,7 @@ impl Cpu {
         }
     }
 
-    /// Moves the least virtual runtime on.
+    /// Advances the least virtual runtime.
     #[inline]
     pub(crate) fn renew_least(&mut self) {
         let waits = self.queue.front().map(|w| w.vruntime);
@@ -124,14 +122,14 @@ impl Cpu {
         self.least = self.least.max(least);
     }
 
-    /// A task waits from now on.
+    /// Queues a task by its virtual runtime.
     #[inline]
     pub(crate) fn queue(&mut self, waiting: Waiting) {
         let place = self.queue.partition_point(|w| w.vruntime <= waiting.vruntime);
         self.queue.insert(place, waiting);
     }
 
-    /// The time without a task from `idle_from` to `at` was spent.
+    /// Accounts the idle time from `idle_from` to `at`.
     #[inline]
     pub(crate) fn settle_idle(&mut self, at: u64) {
         if self.current == NONE && at > self.idle_from {

@@ -1,14 +1,14 @@
-//! Fairness: virtual runtime, slices, and who may preempt whom.
+//! Fairness: virtual runtime, slices, and preemption by woken tasks.
 //!
-//! A task's virtual runtime is its time on a CPU, divided by its weight. The task of a CPU that has least of it goes
-//! next, and runs for its share of a period in which every task of the CPU has a turn. A task that wakes has at most
-//! half a period of credit, so it is soon served, and preempts the one that runs if that is a good deal ahead of it. A
-//! new task begins behind the slice it would have had.
+//! A task's virtual runtime is its CPU time divided by its weight. The task with the least on its
+//! CPU goes next, and runs for its share of a period in which every task of the CPU has a turn. A
+//! woken task has at most half a period of credit, so it is soon served, and preempts the running
+//! task if that is far enough ahead. A new task starts one slice behind the others.
 //!
-//! These are the rules of CFS (`kernel/sched/fair.c` up to 6.5, with its defaults). EEVDF, from 6.6 on, shares a CPU in
-//! the same proportions and orders turns by deadlines, with slices of 3 ms; which of two tasks goes first a few
-//! milliseconds earlier decides none of the figures measured here, so one rule stands for both. No tick is simulated: a
-//! slice ends where it ends, not at the next tick.
+//! These are the rules of CFS (`kernel/sched/fair.c` up to 6.5, with its defaults). EEVDF, from 6.6
+//! on, shares a CPU in the same proportions and orders turns by deadlines, with slices of 3 ms. No
+//! figure measured here depends on which of two tasks goes a few milliseconds earlier, so one rule
+//! stands for both. No tick is simulated: a slice ends exactly, not at the next tick.
 
 /// The weight of a task of nice 0.
 const NICE_0: u32 = 1024;
@@ -19,37 +19,34 @@ const WEIGHTS: [u32; 40] = [
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// How nice a task is to others: −20 to 19.
+/// A nice value, −20 to 19.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Nice(i8);
 
 impl Nice {
-    /// What tasks are that nobody has made otherwise.
     pub(crate) const ZERO: Nice = Nice(0);
 
-    /// As nice as can be.
     pub(crate) const MOST: Nice = Nice(19);
 
-    /// The nearest there is.
+    /// Clamps to the nearest valid value.
     #[cfg(test)]
     pub(crate) fn new(nice: i8) -> Nice {
         Nice(nice.clamp(-20, 19))
     }
 
-    /// Its weight.
     pub(crate) fn weight(self) -> u32 {
         WEIGHTS[usize::from((self.0 + 20) as u8)]
     }
 }
 
-/// The scheduler's times on a machine, ns.
+/// The scheduler's parameters on a machine, ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fair {
     /// The period in which every task has a turn, while there are few.
     latency: u64,
-    /// The shortest slice, which makes the period longer when there are many.
+    /// The shortest slice; it makes the period longer when there are many tasks.
     min_granularity: u64,
-    /// How far ahead the running task has to be to be preempted.
+    /// How far ahead the running task must be to be preempted.
     wakeup_granularity: u64,
 }
 
@@ -57,27 +54,29 @@ pub(crate) struct Fair {
 const FEW: u64 = 8;
 
 impl Fair {
-    /// The kernel's defaults for so many CPUs: they grow with the logarithm of up to eight (`get_update_sysctl_factor`).
+    /// The kernel's defaults for this many CPUs: they grow with the logarithm of up to eight
+    /// (`get_update_sysctl_factor`).
     pub(crate) fn new(cpus: usize) -> Fair {
         let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
         Fair { latency: 6_000_000 * factor, min_granularity: 750_000 * factor, wakeup_granularity: 1_000_000 * factor }
     }
 
-    /// The time a task of this weight may run where so many tasks of this weight in all want to.
+    /// The slice of a task of this weight, among `tasks` with the total weight `all`.
     #[inline]
     pub(crate) fn slice(&self, tasks: u64, weight: u32, all: u64) -> u64 {
         let period = if tasks > FEW { tasks * self.min_granularity } else { self.latency };
-        // No slice is shorter than the shortest, as the kernel has it since 5.12; it counts in whole turns anyway.
+        // No slice is below the minimum, as in the kernel since 5.12, which counts whole ticks
+        // anyway.
         (period * u64::from(weight) / all.max(1)).max(self.min_granularity)
     }
 
-    /// Whether a task that was woken goes before the one that runs.
+    /// Whether a woken task preempts the running one.
     #[inline]
     pub(crate) fn preempts(&self, woken: i64, weight: u32, running: i64) -> bool {
         running - woken > virtual_time(self.wakeup_granularity, weight)
     }
 
-    /// The virtual runtime of a task that wakes where the least of all is `least`.
+    /// The virtual runtime of a woken task, where the CPU's least is `least`.
     #[inline]
     pub(crate) fn of_woken(&self, own: i64, least: i64) -> i64 {
         own.max(least - (self.latency / 2) as i64)
@@ -89,7 +88,7 @@ impl Fair {
     }
 }
 
-/// What so many nanoseconds are for a task of this weight.
+/// Converts nanoseconds to virtual runtime for this weight.
 #[inline]
 pub(crate) fn virtual_time(ns: u64, weight: u32) -> i64 {
     if weight == NICE_0 {
@@ -118,7 +117,7 @@ mod tests {
         assert_eq!(fair.slice(8, 1024, 8 * 1024), 3_000_000);
         assert_eq!(fair.slice(80, 1024, 80 * 1024), 3_000_000);
         assert_eq!(Fair::new(1).slice(2, 1024, 2048), 3_000_000);
-        // A light task's slice is short, but no shorter than the shortest.
+        // A light task's slice is short, but not below the minimum.
         assert_eq!(fair.slice(2, 15, 1039), 3_000_000);
     }
 

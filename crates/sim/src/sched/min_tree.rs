@@ -1,11 +1,13 @@
-//! A row of keys of which the least is found at once, and one changed in O(log n).
+//! An array of keys with the least one at hand; a change takes O(log n).
 //!
-//! A tournament: every inner node has the lesser key of its two children, the leaves are the row.
+//! A tournament tree: every inner node has the lesser key of its two children, and the leaves are
+//! the array.
 
-/// The key of a place that has none.
+/// The key of an empty place.
 pub(crate) const NONE: u128 = u128::MAX;
 
-/// The row. Node 1 is the root, node n has the children 2n and 2n + 1, and the leaves are the second half.
+/// The array. Node 1 is the root, node n has the children 2n and 2n + 1, and the leaves are the
+/// second half.
 #[derive(Clone)]
 pub(crate) struct MinTree {
     nodes: Vec<u128>,
@@ -13,7 +15,6 @@ pub(crate) struct MinTree {
 }
 
 impl MinTree {
-    /// A row without places.
     pub(crate) fn new() -> MinTree {
         MinTree { nodes: vec![NONE; 2], len: 0 }
     }
@@ -23,7 +24,7 @@ impl MinTree {
         self.nodes.len() / 2
     }
 
-    /// Adds a place without a key to the end of the row; its number.
+    /// Appends an empty place; its number.
     pub(crate) fn push(&mut self) -> usize {
         if self.len == self.leaves() {
             let keys = self.nodes.split_off(self.leaves());
@@ -36,7 +37,6 @@ impl MinTree {
         self.len - 1
     }
 
-    /// Gives a place a key.
     #[inline]
     pub(crate) fn set(&mut self, place: usize, key: u128) {
         let mut n = self.leaves() + place;
@@ -51,13 +51,11 @@ impl MinTree {
         }
     }
 
-    /// A place's key.
     #[cfg(test)]
     pub(crate) fn get(&self, place: usize) -> u128 {
         self.nodes[self.leaves() + place]
     }
 
-    /// The least key.
     #[inline]
     pub(crate) fn least(&self) -> u128 {
         self.nodes[1]

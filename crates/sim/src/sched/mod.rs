@@ -1,16 +1,16 @@
-//! The scheduler: which task has the next turn, on which CPU, and when.
+//! The scheduler: the task, CPU and time of the next turn.
 //!
-//! Every CPU has a clock, a task that runs and tasks that wait (`cpu`), ordered by virtual runtime (`fair`). The next
-//! turn is that of the CPU whose clock is furthest behind; ties go to the task with the lower number. A task runs turn
-//! after turn until its slice is over and others wait, until one that wakes preempts it, or until it has to wait
-//! itself. Where a task that wakes or is new goes, `place` decides; `balance` moves tasks that wait to CPUs with less to
-//! do. `topology` knows what CPUs are near each other.
+//! Every CPU has a clock, a running task and waiting tasks (`cpu`), ordered by virtual runtime
+//! (`fair`). The next turn is that of the CPU whose clock is furthest behind; ties go to the lower
+//! task number. A task runs turn after turn until its slice is over and others wait, a woken task
+//! preempts it, or it must wait itself. `place` chooses the CPU of a woken or new task; `balance`
+//! moves waiting tasks to CPUs with less load; `topology` knows which CPUs are close to each other.
 //!
-//! A task that computes needs nothing of the kernel: it has its next turn when it is through, or when its slice is
-//! over, however many turns other CPUs have meanwhile.
+//! A task that computes needs nothing of the kernel: its next turn is when it has finished or its
+//! slice is over, however many turns other CPUs have meanwhile.
 //!
-//! A row of the CPUs' next turns and one of the times at which sleepers wake ([`MinTree`]) make a turn cost
-//! O(log CPUs with tasks + log tasks), however many tasks there are.
+//! A tree of the CPUs' next turns and one of the sleepers' wake times ([`MinTree`]) make a turn
+//! cost O(log CPUs with tasks + log tasks).
 
 mod balance;
 mod cpu;
@@ -30,88 +30,82 @@ use cpu::{Cpu, NONE, Waiting};
 use fair::Fair;
 use min_tree::{MinTree, NONE as NO_KEY};
 
-/// A turn that is next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {
-    /// Whose it is.
     pub(crate) task: u32,
-    /// Where.
     pub(crate) cpu: usize,
-    /// When it begins.
     pub(crate) start: u64,
 }
 
-/// What a task does after its turn.
+/// A task's state after its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
-    /// It wants another.
+    /// It wants another turn.
     GoOn,
-    /// It computes for so long, and then wants another.
+    /// It computes for this long, ns, and then wants another turn.
     Compute(u64),
-    /// It waits.
     Wait,
     /// It waits for a device.
     WaitForIo,
 }
 
-/// A task as the scheduler knows it.
+/// The scheduler's state of a task.
 #[derive(Clone, Debug)]
 struct Entity {
     affinity: Affinity,
     weight: u32,
-    /// Where it is or was last.
+    /// Its current or last CPU.
     cpu: u32,
-    /// As it was when the task was last picked, or began to wait.
+    /// Value when the task was last picked or began to wait.
     vruntime: i64,
-    /// When it was last picked, or came to its CPU.
+    /// When it was last picked or joined its CPU.
     touched_at: u64,
-    /// How long it has yet to compute.
+    /// Time left to compute.
     left: u64,
     for_io: bool,
     time: CpuTime,
 }
 
-/// All tasks and CPUs.
 #[derive(Clone)]
 pub(crate) struct Schedule {
     fair: Fair,
     topology: Topology,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
-    /// Numbers of tasks that are gone.
+    /// Numbers of removed tasks.
     free: Vec<u32>,
     /// The next turn of each CPU that has had a task.
     turns: MinTree,
-    /// When each task that sleeps wakes, by the task's number.
+    /// The wake time of each sleeping task, by task number.
     sleeps: MinTree,
-    /// How many CPUs are idle.
+    /// Number of idle CPUs.
     idle: usize,
-    /// How many waiting tasks could run on another CPU.
+    /// Number of waiting tasks that may run on another CPU.
     movable: u32,
-    /// When tasks are next spread over the CPUs; never, as long as none could be moved.
+    /// Time of the next balancing; never while no task could be moved.
     balance_at: u64,
-    /// Tasks that had to make way and have not been told.
+    /// Preempted tasks that have not been told.
     preempted: Vec<u32>,
-    /// What it takes a CPU to go from one task to another, ns.
+    /// Time of a context switch, ns.
     switch_ns: u64,
-    /// How often a CPU went to another task than it had before.
+    /// Number of context switches.
     switches: u64,
 }
 
-/// A turn's place in the order: by time, then by task.
+/// Sort key of a turn: by time, then by task.
 #[inline]
 fn key(start: u64, task: u32) -> u128 {
     u128::from(start) << 32 | u128::from(task)
 }
 
-/// The time of such a place; the greatest where there is none.
+/// The time in a key; the greatest time for none.
 #[inline]
 fn at_of(key: u128) -> u64 {
     if key == NO_KEY { u64::MAX } else { (key >> 32) as u64 }
 }
 
 impl Schedule {
-    /// CPUs that are idle, without tasks.
+    /// A scheduler with idle CPUs and no tasks.
     pub(crate) fn new(topology: Topology, switch_ns: u64) -> Schedule {
         Schedule {
             fair: Fair::new(topology.cpus()),
@@ -130,13 +124,13 @@ impl Schedule {
         }
     }
 
-    /// Other cores or nodes; before there are tasks.
+    /// Changes the topology, before there are tasks.
     pub(crate) fn set_topology(&mut self, topology: Topology) {
         assert_eq!(self.topology.cpus(), topology.cpus());
         self.topology = topology;
     }
 
-    /// Adds a task that waits; its number, which may be that of one that is gone.
+    /// Adds a waiting task; its number, which may be reused.
     pub(crate) fn add(&mut self, affinity: Affinity, nice: Nice, cpu: usize) -> u32 {
         let entity = Entity {
             affinity,
@@ -156,40 +150,38 @@ impl Schedule {
         self.sleeps.push() as u32
     }
 
-    /// A task that waits is gone: its number may be given to another.
+    /// Removes a waiting task and frees its number.
     pub(crate) fn remove(&mut self, task: u32) {
         self.wake_not(task);
         self.free.push(task);
     }
 
-    /// How many CPUs there are.
     pub(crate) fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// The CPU a task runs on, waits for or ran on last.
+    /// The CPU that a task runs on, waits for or ran on last.
     pub(crate) fn cpu_of(&self, task: u32) -> usize {
         self.entities[task as usize].cpu as usize
     }
 
-    /// Where a task may run.
     #[inline]
     pub(crate) fn affinity_of(&self, task: u32) -> Affinity {
         self.entities[task as usize].affinity
     }
 
-    /// The time of a task that is gone is another's.
+    /// Adds the time of a removed task to another's.
     pub(crate) fn bequeath(&mut self, gone: u32, heir: u32) {
         let time = std::mem::take(&mut self.entities[gone as usize].time);
         self.entities[heir as usize].time.add(time);
     }
 
-    /// How often a CPU went to another task than it had before.
+    /// Number of context switches.
     pub(crate) fn switches(&self) -> u64 {
         self.switches
     }
 
-    /// What a task's time on a CPU went into, up to `now`.
+    /// A task's CPU time up to `now`.
     pub(crate) fn time_of(&self, task: u32, now: u64) -> CpuTime {
         let e = &self.entities[task as usize];
         let mut time = e.time;
@@ -197,7 +189,7 @@ impl Schedule {
         time
     }
 
-    /// What a CPU's time went into, up to `now`.
+    /// A CPU's time up to `now`.
     pub(crate) fn use_of(&self, cpu: usize, now: u64) -> CpuUse {
         let mut c = self.cpus[cpu].clone();
         c.settle_idle(now);
@@ -207,14 +199,13 @@ impl Schedule {
         CpuUse { user_ns, system_ns: c.time.system_ns, iowait_ns: c.iowait_ns, idle_ns }
     }
 
-    /// How long the task has computed on a CPU that has not come to it yet.
+    /// Computing time up to `now` that the CPU's clock does not include yet.
     fn computed(&self, cpu: usize, task: u32, now: u64) -> u64 {
         let c = &self.cpus[cpu];
         let computes = c.current == task && task != NONE && self.entities[task as usize].left > 0;
         if computes { now.min(c.turn_at).saturating_sub(c.clock) } else { 0 }
     }
 
-    /// The turn that is next.
     #[inline]
     pub(crate) fn next(&self) -> Option<Turn> {
         let key = self.turns.least();
@@ -224,8 +215,8 @@ impl Schedule {
         })
     }
 
-    /// Until when the turn that is next may last: another CPU's turn, the end of the task's slice, a sleeper's time. At
-    /// least for a nanosecond, or nothing would ever be done.
+    /// The latest end of this turn: another CPU's turn, the end of the slice, or a sleeper's wake.
+    /// At least a nanosecond, so that there is progress.
     #[inline]
     pub(crate) fn horizon(&self, turn: Turn) -> u64 {
         let c = &self.cpus[turn.cpu];
@@ -233,13 +224,13 @@ impl Schedule {
         elsewhere.max(turn.start + 1).min(c.slice_end()).min(self.next_event())
     }
 
-    /// When a sleeper wakes or tasks are spread, by themselves.
+    /// The time of the next wake of a sleeper or of balancing.
     #[inline]
     pub(crate) fn next_event(&self) -> u64 {
         at_of(self.sleeps.least()).min(self.balance_at)
     }
 
-    /// Lets what is next by itself happen at its time; the task whose sleep is over, if it is that.
+    /// Handles the next such event. Returns the task if a sleep is over.
     #[inline]
     pub(crate) fn happen(&mut self) -> Option<u32> {
         let at = self.next_event();
@@ -252,21 +243,21 @@ impl Schedule {
         None
     }
 
-    /// A task that waits is to wake at this time.
+    /// Makes a waiting task wake at this time.
     #[inline]
     pub(crate) fn wake_at(&mut self, task: u32, at: u64) {
-        // The greatest time is that of no time.
+        // The greatest time stands for none.
         self.sleeps.set(task as usize, key(at.min(u64::MAX - 1), task));
     }
 
-    /// A task that waits is not to wake by itself.
+    /// Cancels a waiting task's wake.
     #[inline]
     pub(crate) fn wake_not(&mut self, task: u32) {
         self.sleeps.set(task as usize, NO_KEY);
     }
 
-    /// A turn begins. Whether it is the task's own: if its slice is over while it computes, there is nothing for it to
-    /// do, and another task has taken its place.
+    /// Begins a turn; whether the task has something to do. If its slice ends while it computes,
+    /// another task takes the CPU instead.
     #[inline]
     pub(crate) fn begin(&mut self, turn: Turn) -> bool {
         if self.entities[turn.task as usize].left == 0 {
@@ -281,7 +272,7 @@ impl Schedule {
         false
     }
 
-    /// A turn is over. Of its time, `user_ns` were the task's own code.
+    /// Ends a turn of which `user_ns` were user time.
     #[inline]
     pub(crate) fn end(&mut self, turn: Turn, now: u64, user_ns: u64, then: Then) {
         let e = &mut self.entities[turn.task as usize];
@@ -305,7 +296,7 @@ impl Schedule {
         self.publish(turn.cpu);
     }
 
-    /// A task computes no more, if it does: it has its turn as soon as it has a CPU.
+    /// Ends a task's computing: it has its turn as soon as it has a CPU.
     pub(crate) fn interrupt(&mut self, task: u32, at: u64) {
         let e = &self.entities[task as usize];
         if e.left == 0 {
@@ -322,13 +313,13 @@ impl Schedule {
         }
     }
 
-    /// A task that had to make way to another, of those that were not asked for yet.
+    /// Takes one of the preempted tasks that have not been told.
     #[inline]
     pub(crate) fn take_preempted(&mut self) -> Option<u32> {
         self.preempted.pop()
     }
 
-    /// The task that runs waits; the next takes its place, from another CPU if it has to.
+    /// The running task waits; the next takes its place, from another CPU if necessary.
     #[inline]
     fn leave(&mut self, turn: Turn, for_io: bool) {
         let e = &mut self.entities[turn.task as usize];
@@ -350,7 +341,7 @@ impl Schedule {
         }
     }
 
-    /// The task that runs waits for its CPU like all others, and the first of them runs: perhaps it again.
+    /// Requeues the running task and picks the first, perhaps the same one.
     fn yield_to_waiting(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let task = c.current;
@@ -366,7 +357,7 @@ impl Schedule {
         }
     }
 
-    /// The first that waits runs.
+    /// Picks the first waiting task.
     #[inline]
     fn pick(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
@@ -379,7 +370,7 @@ impl Schedule {
         self.start(cpu, first.task);
     }
 
-    /// A task that does not wait runs.
+    /// Runs a task that is not queued.
     #[inline]
     fn start(&mut self, cpu: usize, task: u32) {
         let e = &mut self.entities[task as usize];
@@ -394,7 +385,7 @@ impl Schedule {
         c.renew_least();
     }
 
-    /// What a task has computed up to `at` is behind it.
+    /// Accounts the running task's computing up to `at`.
     #[inline]
     fn settle(&mut self, cpu: usize, at: u64) {
         let c = &mut self.cpus[cpu];
@@ -409,7 +400,7 @@ impl Schedule {
         c.clock += ran;
     }
 
-    /// The CPU's next turn is known again.
+    /// Updates the CPU's next turn.
     #[inline]
     fn publish(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];

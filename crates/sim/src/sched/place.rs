@@ -1,14 +1,15 @@
-//! Where a task goes that wakes or is new (`select_task_rq_fair`).
+//! Placement of woken and new tasks (`select_task_rq_fair`).
 //!
-//! A task that wakes goes back to its CPU if that is idle, so that its cache is still there; else to an idle core, else
-//! to an idle CPU of the same node, else to its own CPU all the same. A new task goes to the node with most idle CPUs,
-//! the parent's if none has more, and there to an idle core, an idle CPU, or the CPU with least to do.
+//! A woken task goes back to its CPU if that is idle, for its warm cache; else to an idle core,
+//! else to an idle CPU of the same node, else to its own CPU all the same. A new task goes to the
+//! node with the most idle CPUs, of equals the parent's, and there to an idle core, an idle CPU, or
+//! the CPU with the least load.
 
 use super::cpu::{NONE, Waiting};
 use super::{Affinity, Schedule};
 
 impl Schedule {
-    /// A task that waited wants a CPU, from `at` on.
+    /// A waiting task becomes runnable at `at`.
     #[inline]
     pub(crate) fn wake(&mut self, task: u32, at: u64) {
         let e = &self.entities[task as usize];
@@ -25,7 +26,7 @@ impl Schedule {
         self.arrive(task, at);
     }
 
-    /// A new task wants a CPU, from `at` on. Its number says where its parent is.
+    /// A new task becomes runnable at `at`. Its CPU so far is its parent's.
     pub(crate) fn begin_new(&mut self, task: u32, at: u64) {
         let e = &self.entities[task as usize];
         let (parent, weight) = (e.cpu as usize, e.weight);
@@ -38,7 +39,7 @@ impl Schedule {
         self.arrive(task, at);
     }
 
-    /// A task is at its CPU and wants to run.
+    /// Runs or queues a runnable task on its CPU.
     #[inline]
     pub(super) fn arrive(&mut self, task: u32, at: u64) {
         let e = &mut self.entities[task as usize];
@@ -65,7 +66,8 @@ impl Schedule {
         self.publish(cpu);
     }
 
-    /// A task that neither runs nor waits for its CPU is another CPU's from now on, as far behind or ahead as it was.
+    /// Moves a task that neither runs nor is queued to another CPU, and keeps its lead or lag in
+    /// virtual runtime.
     #[inline]
     pub(super) fn transfer(&mut self, task: u32, to: usize) {
         let e = &mut self.entities[task as usize];
@@ -93,7 +95,7 @@ impl Schedule {
         self.topology.core(cpu).all(|thread| self.is_idle(thread))
     }
 
-    /// An idle CPU of the same node for a task that may go there: of an idle core if there is one.
+    /// An idle CPU of the same node for a task that may go there; preferably of an idle core.
     fn idle_near(&self, affinity: Affinity, cpu: usize) -> Option<usize> {
         if self.idle == 0 || matches!(affinity, Affinity::Cpu(_)) {
             return None;
@@ -102,7 +104,7 @@ impl Schedule {
         idle().find(|cpu| self.is_core_idle(*cpu)).or_else(|| idle().next())
     }
 
-    /// Where a new task goes whose parent is on `parent`.
+    /// The CPU for a new task whose parent is on `parent`.
     fn for_new(&self, affinity: Affinity, parent: usize) -> usize {
         if let Affinity::Cpu(only) = affinity {
             return only;

@@ -1,4 +1,4 @@
-//! The scheduler by itself: tasks that compute and sleep, and nothing else.
+//! Tests of the scheduler alone, with tasks that compute and sleep.
 
 use super::*;
 use kontig_mm::{CpuId, NodeId};
@@ -8,13 +8,13 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SWITCH_NS: u64 = 1_000;
 
-/// So many nodes with so many CPUs each.
+/// This many nodes, with this many CPUs each.
 fn topology(nodes: usize, cpus: usize, threads: usize) -> Topology {
     let node = |n: usize| (NodeId::new(n), (n * cpus..(n + 1) * cpus).map(CpuId::new).collect());
     Topology::new((0..nodes).map(node), threads)
 }
 
-/// What a task does again and again: nanoseconds in the kernel, computing, and asleep.
+/// A task's cycle: nanoseconds in the kernel, computing, and asleep.
 #[derive(Clone, Copy, Debug)]
 struct Habit {
     system: u64,
@@ -33,9 +33,9 @@ struct Bench {
     s: Schedule,
     now: u64,
     habits: Vec<Habit>,
-    /// Whether each has computed and is to sleep.
+    /// Whether each has computed and sleeps next.
     to_sleep: Vec<bool>,
-    /// How long each waited at most from its wake to its turn.
+    /// The longest time from a wake to the turn, of each.
     latest: Vec<u64>,
     woke: Vec<Option<u64>>,
 }
@@ -74,7 +74,7 @@ impl Bench {
         }
     }
 
-    /// Lets so much time pass; sees to it that all is in order after each thing that happens.
+    /// Runs for this long, and checks the state after each event.
     fn pass(&mut self, ns: u64) {
         let until = self.now + ns;
         loop {
@@ -101,7 +101,7 @@ impl Bench {
         self.now = until;
     }
 
-    /// What always holds.
+    /// Invariants of the scheduler.
     fn check(&self) {
         let s = &self.s;
         let mut seen = vec![0; s.entities.len()];
@@ -135,7 +135,7 @@ impl Bench {
         }
     }
 
-    /// The share of the time since the start that each task has had a CPU.
+    /// Each task's share of the time since the start.
     fn shares(&self) -> Vec<f64> {
         let time = |task| self.s.time_of(task, self.now).total_ns();
         (0..self.habits.len() as u32).map(|task| time(task) as f64 / self.now as f64).collect()
@@ -193,7 +193,8 @@ fn one_that_sleeps_much_is_served_soon_beside_busy_ones() {
 #[test]
 fn new_tasks_go_to_idle_cores_of_the_emptier_node_first() {
     let mut b = Bench::new(topology(2, 4, 2));
-    // The parent on CPU 1 fills CPU 1 itself, then nodes in turn, and every core before any second thread.
+    // The parent on CPU 1 fills CPU 1 itself, then nodes in turn, and every core before any second
+    // thread.
     let tasks = [0; 8].map(|_| b.add(BUSY, Affinity::Any, 0, 1));
     let cpus = tasks.map(|task| b.cpu(task));
     assert_eq!(cpus.iter().map(|cpu| cpu / 4).collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1, 0, 1]);
@@ -274,7 +275,8 @@ fn habit() -> impl Strategy<Value = Habit> {
     })
 }
 
-/// Tasks, each with where it may run (a number for a CPU, a node, or anywhere), how nice it is, and when it begins.
+/// Tasks, each with its affinity (a number for a CPU, a node, or anywhere), nice value and start
+/// time.
 type Tasks = Vec<(Habit, usize, i8, u64)>;
 
 fn run(nodes: usize, cpus: usize, threads: usize, tasks: &Tasks) -> (Vec<CpuTime>, Vec<CpuUse>) {
@@ -291,7 +293,7 @@ fn run(nodes: usize, cpus: usize, threads: usize, tasks: &Tasks) -> (Vec<CpuTime
         b.pass(*after);
     }
     b.pass(200 * MS);
-    // To a time that no CPU has passed.
+    // A time that no CPU has passed.
     let end = b.s.cpus.iter().map(|c| c.clock).max().unwrap_or(0).max(b.now);
     let times = (0..tasks.len() as u32).map(|task| b.s.time_of(task, end)).collect();
     (
@@ -317,7 +319,7 @@ proptest! {
     ) {
         let (times, uses) = run(nodes, cores * threads, threads, &tasks);
         prop_assert_eq!((&times, &uses), (&run(nodes, cores * threads, threads, &tasks).0, &uses));
-        // What the CPUs have done is what the tasks have had, and switches.
+        // The CPUs' time is the tasks' time plus the switches.
         let of_tasks: u64 = times.iter().map(|time| time.total_ns()).sum();
         let of_cpus: u64 = uses.iter().map(|u| u.user_ns + u.system_ns).sum();
         prop_assert!(of_cpus >= of_tasks && (of_cpus - of_tasks).is_multiple_of(SWITCH_NS));

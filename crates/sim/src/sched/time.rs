@@ -1,16 +1,14 @@
-//! What time went into, of tasks and of CPUs, as `/proc/stat` has it.
+//! CPU time of tasks and of CPUs, as in `/proc/stat`.
 
 /// Time a task has been on a CPU, ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuTime {
-    /// In its own code.
     pub user_ns: u64,
-    /// In the kernel.
     pub system_ns: u64,
 }
 
 impl CpuTime {
-    /// Both.
+    /// User and system time together, ns.
     pub fn total_ns(self) -> u64 {
         self.user_ns + self.system_ns
     }
@@ -21,15 +19,13 @@ impl CpuTime {
     }
 }
 
-/// What a CPU's time went into since the machine started, ns. The four make up all of it.
+/// A CPU's time since the machine started, ns. The four add up to all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuUse {
-    /// Code of programs.
     pub user_ns: u64,
-    /// The kernel, switches between tasks included.
+    /// System time, context switches included.
     pub system_ns: u64,
-    /// Nothing, while a task that ran here last waited for I/O.
+    /// Idle time while a task that ran here last waited for I/O.
     pub iowait_ns: u64,
-    /// Nothing.
     pub idle_ns: u64,
 }

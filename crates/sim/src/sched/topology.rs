@@ -1,22 +1,20 @@
-//! Where a task may run: CPUs, their nodes, and the threads of one core.
+//! CPUs, their nodes and cores, and the CPUs that a task may run on.
 //!
-//! A node's CPUs share its last-level cache. With two threads to a core, the first half of a node's CPUs are the first
-//! threads of its cores, the second half the second ones, as firmware numbers them.
+//! A node's CPUs share its last-level cache. With two threads per core, the first half of a node's
+//! CPUs are the first threads of its cores and the second half the second ones, as firmware numbers
+//! them.
 
 use kontig_mm::{CpuId, NodeId};
 
-/// Where a task may run.
+/// The CPUs a task may run on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Affinity {
-    /// On this CPU alone.
     Cpu(usize),
-    /// On any CPU of a node, as its daemons.
+    /// Any CPU of a node, as for its daemons.
     Node(NodeId),
-    /// On any CPU.
     Any,
 }
 
-/// A node's CPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     id: NodeId,
@@ -31,7 +29,6 @@ impl Group {
     }
 }
 
-/// The CPUs of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     /// The nodes that have CPUs.
@@ -41,7 +38,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// Of nodes with their CPUs.
+    /// The topology of nodes with these CPUs.
     pub(crate) fn new(nodes: impl Iterator<Item = (NodeId, Vec<CpuId>)>, threads_per_core: usize) -> Topology {
         let group = |(id, cpus): (NodeId, Vec<CpuId>)| {
             let cpus: Vec<usize> = cpus.into_iter().map(CpuId::index).collect();
@@ -55,7 +52,6 @@ impl Topology {
         Topology { groups, places }
     }
 
-    /// How many CPUs there are.
     pub(crate) fn cpus(&self) -> usize {
         self.places.len()
     }
@@ -84,7 +80,7 @@ impl Topology {
         }
     }
 
-    /// The CPU's node's CPUs, from the one after it round to itself.
+    /// The CPUs of the CPU's node, starting after it and ending with itself.
     pub(crate) fn around(&self, cpu: usize) -> impl Iterator<Item = usize> {
         let (group, place) = self.places[cpu];
         let (before, after) = self.groups[group as usize].cpus.split_at(place as usize + 1);

@@ -1,11 +1,12 @@
-//! The engine's daemons as this machine has them: each with its task, and the gate that is open while it rests.
+//! The engine's daemons on this machine: the task of each, and the gate that is open while it
+//! sleeps.
 
 use crate::base::id::TaskId;
 use crate::base::queue::{QueueId, Queues};
 use kontig_mm::types::CLUSTER_MAX;
 use kontig_mm::{Daemon, NodeId};
 
-/// Who waits until pages of a node are written, because reclaim meets them again before they are.
+/// Tasks waiting for writeback on a node because reclaim keeps meeting pages under writeback.
 #[derive(Clone, Copy)]
 struct AwaitsWrites {
     queue: QueueId,
@@ -13,14 +14,14 @@ struct AwaitsWrites {
     written: u64,
 }
 
-/// A daemon's task, and the gate that is open while it rests.
+/// A daemon's task, and the gate that is open while it sleeps.
 #[derive(Clone, Copy)]
 struct Thread {
     task: TaskId,
     rest: QueueId,
 }
 
-/// The daemons of a node, and who waits there for writes.
+/// The daemons of a node, and the tasks waiting there for writeback.
 #[derive(Clone, Copy)]
 struct Node {
     kswapd: Thread,
@@ -28,21 +29,23 @@ struct Node {
     awaits_writes: AwaitsWrites,
 }
 
-/// Every daemon with its task and its gate, node by node.
+/// All daemons, by node.
 #[derive(Clone, Default)]
 pub(crate) struct Daemons {
     nodes: Vec<Node>,
 }
 
 impl Daemons {
-    /// Adds the daemons of the next node, each with its task and its gate, and the queue of who waits there for writes.
+    /// Adds the daemons of the next node, each with its task and gate, and the queue of tasks
+    /// waiting for writeback.
     pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId), awaits_writes: QueueId) {
         let thread = |(task, rest)| Thread { task, rest };
         let awaits_writes = AwaitsWrites { queue: awaits_writes, written: 0 };
         self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd), awaits_writes });
     }
 
-    /// Where one waits until pages of a node are written, which are counted from when the first waits for that.
+    /// The queue to wait in for writeback on a node. Written pages are counted from the first such
+    /// wait on.
     pub(crate) fn written(&mut self, node: NodeId, queues: &Queues) -> QueueId {
         let waiters = &mut self.nodes[node.index()].awaits_writes;
         if queues.is_empty(waiters.queue) {
@@ -51,8 +54,9 @@ impl Daemons {
         waiters.queue
     }
 
-    /// A page has been written, which may be enough for those who wait for that (`acct_reclaim_writeback`). Counted one by one:
-    /// a kernel's count lags behind by what its CPUs have not folded in.
+    /// Counts a written page, and wakes the waiting tasks after enough of them
+    /// (`acct_reclaim_writeback`). The count is exact; a kernel's lags behind by what its CPUs have
+    /// not folded in.
     pub(crate) fn page_written(&mut self, node: NodeId, queues: &mut Queues) {
         let waiters = &mut self.nodes[node.index()].awaits_writes;
         if queues.is_empty(waiters.queue) {
@@ -72,12 +76,12 @@ impl Daemons {
         }
     }
 
-    /// The task that is this daemon.
+    /// The task of this daemon.
     pub(crate) fn task_of(&self, daemon: Daemon) -> TaskId {
         self.thread(daemon).task
     }
 
-    /// The gate that is open while this daemon rests.
+    /// The gate that is open while this daemon sleeps.
     pub(crate) fn rest_of(&self, daemon: Daemon) -> QueueId {
         self.thread(daemon).rest
     }

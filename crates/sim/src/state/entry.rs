@@ -1,17 +1,16 @@
-//! What a cache has in the place of a page: the page, or what is remembered of it, or nothing.
+//! An entry of a cache: a page, the shadow of a reclaimed page, or nothing.
 //!
-//! The page cache and the swap cache keep one such word for every page they could have, so it is packed as the kernel's
-//! entries are: a page by its frame, a shadow as the clock of its LRU lists when it went with the number of
-//! these lists and one more bit.
+//! The page cache and the swap cache keep one such word for every page they could hold, so it is
+//! packed like the kernel's entries: a page is its frame number; a shadow is the eviction clock of
+//! its LRU lists, their number and one more bit.
 
 use kontig_mm::{LruvecId, Pfn, Shadow};
 use std::fmt;
 
-/// One place of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Entry(u64);
 
-/// The lowest bits: what it is.
+/// Kind of entry, in the lowest bits.
 const PAGE: u64 = 1;
 const SHADOW: u64 = 2;
 const WORKINGSET: u64 = 4;
@@ -20,16 +19,15 @@ const LRUVEC_BIT: u32 = 3;
 const LRUVECS: u64 = 1 << (CLOCK_BIT - LRUVEC_BIT);
 
 impl Entry {
-    /// Nothing.
     pub(crate) const EMPTY: Entry = Entry(0);
 
-    /// A page.
+    /// An entry for a page.
     #[inline(always)]
     pub(crate) const fn of_page(pfn: Pfn) -> Entry {
         Entry((pfn.get() as u64) << 32 | PAGE)
     }
 
-    /// What is remembered of a page. 2⁵¹ evictions fit: years of them.
+    /// An entry for a shadow. Its clock holds 2⁵¹ evictions: years of them.
     #[inline]
     pub(crate) fn of_shadow(shadow: Option<Shadow>) -> Entry {
         let Some(Shadow { lruvec, eviction, workingset }) = shadow else { return Entry::EMPTY };
@@ -54,7 +52,6 @@ impl Entry {
         })
     }
 
-    /// Whether it is nothing.
     #[inline(always)]
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0

@@ -1,28 +1,28 @@
-//! What khugepaged knows: the processes that may have huge pages, and what it has made of them.
+//! khugepaged's state: the registered processes, and its counters.
 
 use crate::base::queue::{QueueId, Queues};
 
-/// The processes that may have huge pages, and what has been made of them.
+/// Processes registered with khugepaged, and its counters.
 #[derive(Clone, Default)]
 pub(crate) struct Khugepaged {
-    /// In the order in which they first could.
+    /// In the order of registration.
     pub(crate) processes: Vec<u32>,
-    /// Where it waits while there are none; `None` on machines without it.
+    /// The queue it waits in while there are none; `None` on machines without it.
     pub(crate) queue: Option<QueueId>,
     pub(crate) counts: KhugepagedCounts,
 }
 
-/// What khugepaged has done (`/sys/kernel/mm/transparent_hugepage/khugepaged`).
+/// Counters of khugepaged (`/sys/kernel/mm/transparent_hugepage/khugepaged`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct KhugepagedCounts {
-    /// `pages_collapsed`: huge pages made.
+    /// `pages_collapsed`: huge pages made by collapse.
     pub pages_collapsed: u64,
-    /// `full_scans`: times it has been through all processes.
+    /// `full_scans`: completed scans of all processes.
     pub full_scans: u64,
 }
 
 impl Khugepaged {
-    /// A process may have huge pages.
+    /// Registers a process that may have huge pages.
     pub(crate) fn enter(&mut self, process: u32, queues: &mut Queues) {
         let Some(queue) = self.queue else { return };
         if !self.processes.contains(&process) {
@@ -31,7 +31,7 @@ impl Khugepaged {
         }
     }
 
-    /// A process is gone.
+    /// Removes a process that has ended.
     pub(crate) fn exit(&mut self, process: u32) {
         self.processes.retain(|other| *other != process);
     }

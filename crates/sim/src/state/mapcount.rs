@@ -1,18 +1,20 @@
-//! How many page table entries map a frame, where it can be more than one.
+//! Map counts of frames, where they can differ from one.
 //!
-//! Without forks and without swap every page of a process has one entry, and nothing is kept. Otherwise two bytes a frame
-//! say how many more there are, or that there is none, as of a page of the swap cache; the host gives memory only for
-//! frames that were shared or swapped.
+//! Without forks and without swap, every page of a process has exactly one page table entry and
+//! nothing is kept. Otherwise two bytes per frame give the number of further entries, or say that
+//! there is none, as for a page only in the swap cache. The host's memory is used only for frames
+//! that were ever shared or swapped.
 
 use kontig_mm::{Pfn, prefetch};
 
-/// For each frame of a user, or each huge page's first, the entries that map it beside one.
+/// For each frame of a small page and each head of a huge page, the number of entries beyond the
+/// first.
 #[derive(Clone, Default)]
 pub(crate) struct Mapcounts {
     more: Vec<u16>,
 }
 
-/// In place of the number of further entries: there is none at all.
+/// Value for a frame without any entry.
 const UNMAPPED: u16 = u16::MAX;
 
 impl Mapcounts {
@@ -23,13 +25,12 @@ impl Mapcounts {
         }
     }
 
-    /// Entries beside one.
+    /// Number of entries beyond the first.
     #[inline(always)]
     pub(crate) fn more(&self, pfn: Pfn) -> u16 {
         self.more.get(pfn.index()).copied().unwrap_or(0)
     }
 
-    /// Asks for what is kept of a frame.
     #[inline(always)]
     pub(crate) fn prefetch(&self, pfn: Pfn) {
         prefetch(self.more.as_ptr().wrapping_add(pfn.index()));
@@ -41,24 +42,24 @@ impl Mapcounts {
         self.more(pfn) != UNMAPPED
     }
 
-    /// No entry maps the frame any more, and yet it is somebody's.
+    /// Marks a frame that still has an owner as unmapped.
     pub(crate) fn unmapped(&mut self, pfn: Pfn) {
         self.more[pfn.index()] = UNMAPPED;
     }
 
-    /// Another entry maps the frame, which may have had none.
+    /// Adds an entry to a frame that may have had none.
     pub(crate) fn map_again(&mut self, pfn: Pfn) {
         if self.is_mapped(pfn) { self.share(pfn) } else { self.reset(pfn) }
     }
 
-    /// The frame is nobody's, or mapped once.
+    /// Forgets the count: the frame is free, or mapped once.
     pub(crate) fn reset(&mut self, pfn: Pfn) {
         if let Some(more) = self.more.get_mut(pfn.index()) {
             *more = 0;
         }
     }
 
-    /// Another entry maps the frame.
+    /// Adds an entry to a mapped frame.
     #[inline(always)]
     pub(crate) fn share(&mut self, pfn: Pfn) {
         let more = &mut self.more[pfn.index()];
@@ -66,7 +67,7 @@ impl Mapcounts {
         assert!(*more != UNMAPPED, "fewer than 65,536 processes share a page");
     }
 
-    /// An entry no longer maps the frame; whether it was the last.
+    /// Drops an entry; whether it was the last.
     #[inline(always)]
     pub(crate) fn drop_one(&mut self, pfn: Pfn) -> bool {
         match self.more.get_mut(pfn.index()) {
@@ -79,7 +80,7 @@ impl Mapcounts {
         }
     }
 
-    /// A page has moved.
+    /// Moves the count to another frame.
     #[inline(always)]
     pub(crate) fn moved(&mut self, from: Pfn, to: Pfn) {
         if let Some(more) = self.more.get_mut(from.index()) {
@@ -87,7 +88,7 @@ impl Mapcounts {
         }
     }
 
-    /// A huge page is mapped by its small pages from now on, by whoever mapped it before.
+    /// Splits a huge page: each of its small pages gets the head's count.
     pub(crate) fn split(&mut self, first: Pfn, pages: u32) {
         if let Some(more) = self.more.get(first.index()).copied() {
             self.more[first.index()..first.plus(pages).index()].fill(more);

@@ -1,4 +1,5 @@
-//! What there is. Nothing here names the [`Kernel`](crate::kernel::Kernel) or waits for anything.
+//! State of the machine. Nothing here uses the [`Kernel`](crate::kernel::Kernel) or waits for
+//! anything.
 
 pub(crate) mod daemons;
 pub(crate) mod entry;

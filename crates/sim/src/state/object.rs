@@ -1,24 +1,25 @@
-//! Objects: what pages belong to, and how a frame says which page of which object it holds.
+//! Objects: the owners of pages, and the numbers by which a frame names its object and page.
 //!
-//! The engine keeps one number with a user's page and never reads it. Here, and nowhere else, it is given a meaning. An
-//! object is an anonymous family (a mapping, and all the copies of it that forks have made) or what a file holds. It
-//! has a range of numbers to itself, in whole page tables, one for each of its pages; a huge page has its first page's.
-//! What an object had is given out again once it is gone, the smallest range that is large enough first.
+//! The engine keeps one number with a user page and never interprets it. Its meaning is defined
+//! here alone. An object is an anonymous family (a mapping and all copies of it that forks have
+//! made) or the contents of a file. It has a range of numbers, in whole page tables, one for each
+//! page; a huge page has the number of its first page. The range of a removed object is reused; the
+//! smallest one that is large enough is taken first.
 //!
-//! An object lists the mappings that may map its pages, as the kernel's `anon_vma` and `i_mmap` do: whoever wants all
-//! page table entries of a frame looks into each of these.
+//! An object lists the mappings that may map its pages, like the kernel's `anon_vma` and `i_mmap`:
+//! a search for all page table entries of a frame visits each of them.
 
 use crate::base::slots::Slots;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Pages a page table maps, and in a huge page.
+/// Pages mapped by a page table, and pages of a huge page.
 pub(crate) const TABLE_PAGES: u32 = 512;
 
-/// The number of an object. It is another's once the object is gone.
+/// The number of an object. It is reused once the object is gone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ObjectId(u32);
 
-/// An object's place among the numbers, and who may map it.
+/// An object's range of numbers, and its mappings.
 #[derive(Clone)]
 struct Object {
     first: u32,
@@ -26,13 +27,12 @@ struct Object {
     mappings: Vec<u32>,
 }
 
-/// All objects.
 #[derive(Clone, Default)]
 pub(crate) struct Objects {
     objects: Slots<Object>,
     ranges: Ranges,
-    /// The object that has each page table's range of numbers, and the range's first number; of a range that nobody has,
-    /// whoever had it last.
+    /// For each range of one page table: the object that owns it, or owned it last, and the first
+    /// number of that object.
     owners: Vec<Part>,
 }
 
@@ -43,7 +43,7 @@ struct Part {
 }
 
 impl Objects {
-    /// An object of so many pages that nobody maps; `None` if there are no numbers left for it.
+    /// Adds an object of this many pages, without mappings; `None` if page numbers run out.
     pub(crate) fn add(&mut self, pages: u32) -> Option<ObjectId> {
         let tables = pages.div_ceil(TABLE_PAGES);
         let at = self.ranges.take(tables)?;
@@ -58,7 +58,7 @@ impl Objects {
         Some(id)
     }
 
-    /// The object is gone: none of its pages is anywhere.
+    /// Removes an object without pages.
     pub(crate) fn remove(&mut self, id: ObjectId) {
         let object = self.objects.remove(id.0);
         debug_assert!(object.mappings.is_empty(), "a mapping of an object keeps it");
@@ -71,7 +71,7 @@ impl Objects {
         self.objects[id.0].first
     }
 
-    /// The object whose page has this number, and which page of it that is.
+    /// The object and the page in it that have this number.
     #[inline(always)]
     pub(crate) fn at(&self, number: u32) -> (ObjectId, u32) {
         let part = self.owners[(number / TABLE_PAGES) as usize];
@@ -84,14 +84,14 @@ impl Objects {
         &self.objects[id.0].mappings
     }
 
-    /// A mapping may map pages of the object from now on; its place among those that do.
+    /// Adds a mapping to the object; its place in the list.
     pub(crate) fn map(&mut self, id: ObjectId, mapping: u32) -> u32 {
         let mappings = &mut self.objects[id.0].mappings;
         mappings.push(mapping);
         mappings.len() as u32 - 1
     }
 
-    /// The mapping at a place no longer maps pages of the object. The mapping that has that place from now on.
+    /// Removes the mapping at a place in the list. Returns the mapping that takes the place.
     pub(crate) fn unmap(&mut self, id: ObjectId, place: u32) -> Option<u32> {
         let mappings = &mut self.objects[id.0].mappings;
         mappings.swap_remove(place as usize);
@@ -99,10 +99,10 @@ impl Objects {
     }
 }
 
-/// Which page tables' ranges of numbers are free: 2³² pages, 16 TiB, for all that is there at a time.
+/// Free ranges of numbers, by page table: 2³² pages, 16 TiB, for everything in use at a time.
 #[derive(Clone, Default)]
 struct Ranges {
-    /// Where the numbers begin that were never given out.
+    /// Start of the numbers never used.
     end: u32,
     /// The length of each free range before that.
     free: BTreeMap<u32, u32>,
@@ -111,10 +111,10 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// One less than there could be: no page has the greatest number.
+    /// One below the possible maximum, so that no page has the greatest number.
     const MOST: u32 = u32::MAX / TABLE_PAGES;
 
-    /// The smallest free range that is large enough, the lowest of these.
+    /// The smallest free range that is large enough; the lowest of equals.
     fn take(&mut self, tables: u32) -> Option<u32> {
         if tables == 0 {
             return Some(0);
@@ -147,7 +147,7 @@ impl Ranges {
         self.set(at, 0, tables);
     }
 
-    /// The free range that begins at `at` changes its length; 0 is none.
+    /// Changes the length of the free range at `at`; 0 is none.
     fn set(&mut self, at: u32, from: u32, to: u32) {
         if from > 0 {
             self.free.remove(&at);
@@ -204,9 +204,13 @@ mod tests {
         assert_eq!(objects.mappings(id), [9]);
     }
 
+    fn acts() -> impl Strategy<Value = Vec<(u32, u32)>> {
+        proptest::collection::vec((0..4u32, 0..3000u32), 1..80)
+    }
+
     proptest! {
         #[test]
-        fn no_two_objects_share_a_number_and_what_is_free_lies_together(acts in proptest::collection::vec((0..4u32, 0..3000u32), 1..80)) {
+        fn no_two_objects_share_a_number_and_what_is_free_lies_together(acts in acts()) {
             let mut objects = Objects::default();
             let mut there: Vec<(ObjectId, u32)> = Vec::new();
             for (act, n) in acts {

@@ -1,4 +1,4 @@
-//! A task comes to a barrier, and waits there unless it is the last.
+//! A barrier: a task waits there until the last one has arrived.
 
 use crate::base::barrier::Arrival;
 use crate::base::error::SimError;
@@ -7,7 +7,7 @@ use crate::kernel::Kernel;
 use kontig_mm::Step;
 use kontig_program::{Op, Value};
 
-/// A barrier come to.
+/// A task's arrival at a barrier.
 #[derive(Clone)]
 pub(crate) struct BarrierWait {
     barrier: u32,

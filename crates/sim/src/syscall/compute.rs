@@ -1,13 +1,12 @@
-//! Computing: time in the program's own code, in which it needs nothing of the kernel.
+//! Computing: time in the program's own code.
 
 use crate::base::wait::Wait;
 use kontig_mm::Step;
 use kontig_program::Value;
 
-/// A stretch of computing.
 #[derive(Clone)]
 pub(crate) struct Compute {
-    /// How long it takes, until it has begun.
+    /// The time to compute, until it has begun.
     ns: Option<u64>,
 }
 
@@ -16,7 +15,7 @@ impl Compute {
         Compute { ns: (ns > 0).then_some(ns) }
     }
 
-    /// The scheduler gives the task its next turn when it has computed.
+    /// The scheduler ends the task's turn for this time and then resumes it.
     pub(crate) fn step(&mut self) -> Step<Value, Wait> {
         match self.ns.take() {
             Some(ns) => Step::Wait(Wait::Compute(ns)),

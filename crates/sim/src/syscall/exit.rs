@@ -1,4 +1,4 @@
-//! The end of an address space: `exit` gives back everything the process has, `exec` all but the process.
+//! The end of an address space: `exit` frees everything the process has, `exec` its memory.
 
 use super::munmap::Zap;
 use super::truncate::Truncate;
@@ -11,13 +11,13 @@ use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
 use kontig_mm::{Order, Step};
 
-/// Every mapping of a process is unmapped.
+/// Unmaps every mapping of a process.
 #[derive(Clone)]
 pub(crate) struct UnmapAll {
     process: ProcessId,
     hold: Hold,
     current: Option<Zap>,
-    /// A file that is gone with a mapping of it.
+    /// Eviction of a file that lost its last user.
     gives_up: Option<Truncate>,
 }
 
@@ -27,7 +27,7 @@ impl UnmapAll {
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
-        // khugepaged may be at it.
+        // khugepaged may hold it.
         if let Some(wait) = self.hold.take(k) {
             return Step::Wait(wait);
         }
@@ -55,7 +55,7 @@ impl UnmapAll {
     }
 }
 
-/// A process that drops all memory to run another program: its other threads end first.
+/// Drops all memory to run another program, after the other threads have ended.
 #[derive(Clone)]
 pub(crate) struct Exec {
     process: ProcessId,
@@ -68,7 +68,7 @@ impl Exec {
         Exec { process, thread, memory: None }
     }
 
-    /// Whether it can end here.
+    /// Whether a killed process can end at this point.
     pub(crate) fn may_end(&self) -> bool {
         self.memory.is_none()
     }
@@ -83,12 +83,12 @@ impl Exec {
     }
 }
 
-/// A process that ends.
+/// The end of a process.
 #[derive(Clone)]
 pub(crate) struct Exit {
     process: ProcessId,
     memory: UnmapAll,
-    /// A file that is gone when it is closed.
+    /// Eviction of a file that lost its last user when it was closed.
     file: Option<Truncate>,
 }
 
@@ -97,7 +97,7 @@ impl Exit {
         Exit { process, memory: UnmapAll::new(process), file: None }
     }
 
-    /// When it is done nobody may ask anything of the process any more.
+    /// When it is done, nothing may refer to the process any more.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         let step = self.memory.step(k, c);
         if step != Step::Done(()) {
@@ -124,7 +124,7 @@ impl Exit {
     }
 }
 
-/// Gives back the kernel's pages of a process, page tables aside.
+/// Frees the kernel pages of a process, except its page tables.
 pub(super) fn free_upper(k: &mut Kernel, c: &mut Context, process: ProcessId) {
     for pfn in std::mem::take(k.pages.spaces.upper(process)) {
         k.mem.free(c.cpu, pfn, Order::ZERO);

@@ -1,7 +1,7 @@
-//! `fork`: a process with a copy of every mapping, which shares all pages until one of the two writes to one.
+//! `fork`: a child with a copy of every mapping, sharing all pages until either process writes.
 //!
-//! It begins with the child's own kernel pages. Then every page table is copied, which takes a page for each and leaves
-//! all entries write-protected in both.
+//! The child's own kernel pages are allocated first. Then every page table is copied, which takes a
+//! page each and leaves all entries write-protected in both processes.
 
 use super::exit;
 use super::exit::UnmapAll;
@@ -20,21 +20,19 @@ use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
-/// A fork.
+/// A fork in progress.
 #[derive(Clone)]
 pub(crate) struct Fork {
     parent: ProcessId,
-    /// Which of its threads.
     thread: u32,
-    /// The parent's memory map.
     hold: Hold,
-    /// What the child is to run, until it has it.
+    /// The child's program, until it is handed over.
     program: Option<Box<dyn Program>>,
     child: Option<ProcessId>,
     page: Allocation,
-    /// There is no memory, and what there is of the child goes.
+    /// Removal of the partial child when memory has run out.
     undo: Option<UnmapAll>,
-    /// The mapping and the page of it that are next.
+    /// The next mapping and page to copy.
     mapping: u32,
     next: u32,
 }
@@ -106,12 +104,12 @@ impl Fork {
                 k.khugepaged.enter(child, &mut k.queues);
             }
         }
-        // The child is to have its first turn.
+        // Ends the turn, so that the child gets its first one.
         c.horizon = c.now;
         Ok(Step::Done(Value::Child(Process::new(child))))
     }
 
-    /// The parent is to go: there will be no child. Otherwise nothing can be done.
+    /// Gives up the child, if the parent has been killed; otherwise the machine is out of memory.
     fn give_up(
         &mut self,
         k: &mut Kernel,

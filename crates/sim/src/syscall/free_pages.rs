@@ -1,4 +1,4 @@
-//! What a driver does with a block: splits it into single pages, and frees some of them.
+//! Operations of a driver on a block: splitting it into single pages, and freeing some of them.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -6,7 +6,6 @@ use crate::kernel::Kernel;
 use kontig_mm::{Order, Pfn};
 use kontig_program::Value;
 
-/// `split_page`.
 #[derive(Clone)]
 pub(crate) struct SplitPages {
     pub(crate) block: Pfn,
@@ -20,7 +19,7 @@ impl SplitPages {
     }
 }
 
-/// `__free_page` of one page after the other.
+/// `__free_page` of a range, page by page.
 #[derive(Clone)]
 pub(crate) struct FreePages {
     pub(crate) first: Pfn,

@@ -1,10 +1,10 @@
-//! A read of `/proc/meminfo`: free memory, less what has to stay free.
+//! A read of `/proc/meminfo` for a driver: free memory above the reserves.
 
 use crate::kernel::Kernel;
 use kontig_mm::Wmark;
 use kontig_program::Value;
 
-/// `MemFree`, less every zone's high mark and what it keeps for requests that can use lower zones only.
+/// `MemFree`, less every zone's high watermark and its lowmem reserve.
 #[derive(Clone)]
 pub(crate) struct FreeAboveHigh;
 

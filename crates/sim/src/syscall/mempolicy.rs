@@ -1,4 +1,4 @@
-//! `set_mempolicy` and `mbind`: they note where memory is to be; what is there already stays.
+//! `set_mempolicy` and `mbind`. They set policies; pages already in memory stay where they are.
 
 use crate::base::context::{Context, TaskPolicy};
 use crate::base::error::SimError;
@@ -10,7 +10,6 @@ use crate::paging::hold_map::Hold;
 use kontig_mm::{MemPolicy, Step};
 use kontig_program::{Region, Value};
 
-/// `set_mempolicy`.
 #[derive(Clone)]
 pub(crate) struct SetMempolicy {
     pub(crate) process: ProcessId,
@@ -26,7 +25,7 @@ impl SetMempolicy {
     }
 }
 
-/// `mbind`; without a policy the range has its thread's again.
+/// `mbind`; without a policy the range follows its thread's again.
 #[derive(Clone)]
 pub(crate) struct Mbind {
     process: ProcessId,

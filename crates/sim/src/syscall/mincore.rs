@@ -1,4 +1,4 @@
-//! `mincore`: how many pages of a range are in memory, mapped or, of a file, in the page cache.
+//! `mincore`: counts the pages of a range that are in memory, mapped or in the page cache.
 
 use crate::base::error::SimError;
 use crate::base::id::{ProcessId, Span};
@@ -10,7 +10,7 @@ use crate::state::process::address_space::{Entry, FileMap};
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 
-/// A range being asked about.
+/// A query of a range.
 #[derive(Clone)]
 pub(crate) struct Mincore {
     process: ProcessId,
@@ -34,7 +34,7 @@ impl Mincore {
     }
 }
 
-/// How many pages of a stretch are in memory.
+/// The number of a range's pages in memory.
 fn in_memory(k: &mut Kernel, Span { mapping, first, pages }: Span) -> u64 {
     let (m, files) = (k.pages.spaces.mapping(mapping), k.pages.files.as_ref());
     let is_cached = |page: u32| match (m.file(), files) {

@@ -1,4 +1,4 @@
-//! `mmap`, and `madvise(MADV_HUGEPAGE)`: they note what is wanted; memory comes with the faults.
+//! `mmap`, and `madvise(MADV_HUGEPAGE)`. Memory is allocated by the faults that follow.
 
 use crate::base::error::SimError;
 use crate::base::id::ProcessId;
@@ -9,7 +9,6 @@ use crate::paging::hold_map::Hold;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Region, Value};
 
-/// `mmap`.
 #[derive(Clone)]
 pub(crate) struct Mmap {
     process: ProcessId,
@@ -19,10 +18,16 @@ pub(crate) struct Mmap {
 
 #[derive(Clone, Copy)]
 enum What {
-    /// So many pages of no file.
-    Anonymous { pages: u32 },
-    /// Pages of an open file, which is this inode.
-    File { file: OpenFile, inode: u32, first: u32, pages: u32 },
+    Anonymous {
+        pages: u32,
+    },
+    /// Pages of an open file with this inode.
+    File {
+        file: OpenFile,
+        inode: u32,
+        first: u32,
+        pages: u32,
+    },
 }
 
 impl Mmap {
@@ -51,7 +56,6 @@ impl Mmap {
     }
 }
 
-/// `madvise(MADV_HUGEPAGE)`.
 #[derive(Clone)]
 pub(crate) struct AdviseHuge {
     process: ProcessId,

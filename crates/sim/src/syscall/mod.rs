@@ -1,6 +1,6 @@
-//! System calls and what drivers ask of the kernel, each a value with a step in a file of its own.
+//! System calls and driver operations, each a value with a step in a file of its own.
 //!
-//! A step runs until the operation is done, until another task's turn has come, or until it has woken a kernel
+//! A step runs until the operation is done, another task's turn has come, or it has woken a kernel
 //! thread.
 
 mod alloc_pages;
@@ -56,7 +56,7 @@ pub(crate) enum Syscall {
     Sync(sync::Sync),
     Truncate(truncate::Truncate),
     Close(u32),
-    /// What was asked for is done.
+    /// An operation with nothing left to do.
     Nothing,
     Compute(compute::Compute),
     Barrier(barrier::BarrierWait),
@@ -70,16 +70,15 @@ pub(crate) enum Syscall {
     Mincore(mincore::Mincore),
 }
 
-/// What begins with an operation.
+/// The start of an operation.
 pub(crate) enum Begun {
     Call(Syscall),
-    /// Nothing the kernel is called for.
+    /// An operation that does not enter the kernel.
     Own(Syscall),
-    /// The task sleeps for so long; there is nothing for the kernel to carry out.
+    /// The task sleeps for this long, ns.
     Sleep(u64),
-    /// The process runs another program once the call is through.
+    /// The process runs another program when the call is done.
     Exec(Syscall, Box<dyn Program>),
-    /// The process ends.
     Exit,
 }
 
@@ -87,7 +86,7 @@ impl Syscall {
     /// Begins an operation of a process.
     ///
     /// # Errors
-    /// If it uses memory that is not the process's.
+    /// If it uses memory that the process does not have.
     #[inline]
     pub(crate) fn begin(op: Op, k: &mut Kernel, process: ProcessId, thread: u32) -> Result<Begun, SimError> {
         let own = |region: Region| k.pages.spaces.span(process, region).ok_or_else(|| SimError::bad_address(&op));
@@ -175,7 +174,7 @@ impl Syscall {
         }))
     }
 
-    /// Whether it can end here, of a process that is killed.
+    /// Whether a killed process can end at this point.
     pub(crate) fn may_end(&self) -> bool {
         match self {
             Syscall::Touch(call) => call.may_end(),
@@ -185,7 +184,7 @@ impl Syscall {
         }
     }
 
-    /// A step; when the operation is done, what it gave.
+    /// A step; done with the operation's result.
     ///
     /// # Errors
     /// If the machine cannot go on with it.

@@ -1,7 +1,8 @@
 //! `munmap` of part or all of a mapping; a page table left empty is freed with its pages.
 //!
-//! A part may be used again, as if it were mapped anew. All of it at once takes the mapping away. Threads that fault wait for
-//! the memory map until it is, or by the profile's rule until the pages are given back.
+//! A part can be used again, as if newly mapped. Unmapping everything at once removes the mapping.
+//! Faulting threads wait for the memory map until it is gone or, by the profile's rule, until the
+//! pages are freed.
 
 use super::truncate::Truncate;
 use crate::base::context::Context;
@@ -19,10 +20,10 @@ use kontig_mm::{Order, Pfn, Step};
 use kontig_program::{Op, Region, Value};
 use std::convert::Infallible;
 
-/// The most pages that are given back at once.
+/// The most pages freed at once.
 const RUN: usize = 64;
 
-/// A range that a process unmaps.
+/// A range being unmapped.
 #[derive(Clone)]
 pub(crate) struct Munmap {
     process: ProcessId,
@@ -33,12 +34,12 @@ pub(crate) struct Munmap {
 
 #[derive(Clone)]
 enum Stage {
-    /// The memory map has to be waited for.
+    /// Wait for the memory map.
     Lock,
-    /// It is held; faults that have begun in the mapping have to be waited for.
+    /// Hold it, and wait for faults in progress in the mapping.
     Close(Span),
     Zap(Zap),
-    /// The file that nobody has any more without this mapping.
+    /// Evict the file, of which this mapping was the last user.
     GiveUp(Truncate),
 }
 
@@ -86,11 +87,10 @@ impl Munmap {
     }
 }
 
-/// A range whose pages are given back; nobody can fault in it.
+/// A range whose pages are being freed, in which nothing can fault.
 #[derive(Clone)]
 pub(super) struct Zap {
     region: Span,
-    /// The next page to unmap.
     page: u32,
     begun: bool,
 }
@@ -100,7 +100,8 @@ impl Zap {
         Zap { region, page: region.first, begun: false }
     }
 
-    /// Unmaps the pages of one page table after the other; in the end, the file that nobody has any more.
+    /// Unmaps the pages, one page table after the other; done with the file to evict, if the
+    /// mapping was its last user.
     pub(super) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Option<Truncate>, Infallible> {
         let (mapping, end) = (self.region.mapping, self.region.first + self.region.pages);
         let (unmap_ns, entry_ns) = (ns(k.costs.unmap), ns(k.costs.map_page));
@@ -150,7 +151,8 @@ impl Zap {
     }
 }
 
-/// Unmaps part or all of a huge page. A part first splits it into single pages, which the rest stays mapped to.
+/// Unmaps part or all of a huge page. A part first splits it into small pages; the rest of them
+/// stay mapped.
 fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     let start = part.first & !(TABLE_PAGES - 1);
     let m = k.pages.spaces.mapping(part.mapping);
@@ -172,7 +174,7 @@ fn unmap_huge(k: &mut Kernel, c: &mut Context, part: Span, pfn: Pfn) {
     }
 }
 
-/// Frees the page table of a range once nothing in it is mapped.
+/// Frees the page table of a range if nothing in it is mapped.
 fn free_empty_table(k: &mut Kernel, c: &mut Context, mapping: MappingId, page: u32) {
     let m = k.pages.spaces.mapping(mapping);
     if m.is_range_empty(page)

@@ -1,5 +1,5 @@
-//! `open`. A file that is open has its inode, its dentry and itself in memory, as objects of slab caches; when nobody
-//! has it open any more the first two stay until they are shrunk.
+//! `open`. An open file has an inode, a dentry and a `struct file` in memory, as slab objects;
+//! after the last `close` the first two stay until they are shrunk.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -8,29 +8,28 @@ use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::Make;
 use crate::state::file::{Cache, OBJECTS};
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::{FileName, OpenFile, Value};
 
-/// Opens a file.
 #[derive(Clone)]
 pub(crate) struct Open {
     process: ProcessId,
     inode: u32,
-    /// The object being taken.
-    taking: Option<(Cache, Room)>,
+    /// The object being allocated.
+    taking: Option<(Cache, Preload)>,
     next: usize,
-    /// What its file system makes, or reads.
+    /// Creation of the file, or the read of its inode, in its file system.
     making: Option<Box<Make>>,
 }
 
 impl Open {
-    /// Of the file of this name, which is made if it is not there and may be.
+    /// Opens the file of this name, and creates it first if it is missing and `create` is set.
     ///
     /// # Errors
-    /// If it is not there, or there is no such disk.
+    /// If there is no such file or no such disk.
     pub(crate) fn new(k: &mut Kernel, process: ProcessId, name: FileName, create: bool) -> Result<Open, SimError> {
         let files = k.pages.files.as_mut().filter(|files| usize::from(name.disk()) < files.disks());
         let files = files.ok_or(SimError::NoSuchDisk { disk: name.disk() })?;
@@ -49,7 +48,7 @@ impl Open {
         Ok(Open { process, inode, taking: None, next: 1, making: making.map(Box::new) })
     }
 
-    /// Takes an inode and a dentry, where they are not in memory, and the open file's own object.
+    /// Allocates the inode and the dentry, unless they are in memory, and the open file's object.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
         if let Some(making) = &mut self.making {
             match done!(making.step(k, c), Ok) {
@@ -58,7 +57,7 @@ impl Open {
             }
         }
         loop {
-            let Some((cache, room)) = &mut self.taking else {
+            let Some((cache, preload)) = &mut self.taking else {
                 let cache = OBJECTS[self.next % OBJECTS.len()];
                 let is_there = cache != Cache::Open && k.pages.files().has(self.inode, cache);
                 if is_there {
@@ -68,34 +67,34 @@ impl Open {
                         Cache::Inode => k.pages.files().filesystem(self.inode).inodes(),
                         cache => cache,
                     };
-                    self.taking = Some((cache, Room::of(of, 1)));
+                    self.taking = Some((cache, Preload::new(of, 1)));
                 }
                 continue;
             };
-            if let Err(failure) = done!(room.step(k, c), Ok) {
+            if let Err(failure) = done!(preload.step(k, c), Ok) {
                 return self.no_memory(k, failure);
             }
             let cache = *cache;
             let files = k.pages.files();
             if cache == Cache::Open {
-                let object = room.objects().pop().expect("one was taken");
+                let object = preload.objects().pop().expect("one was taken");
                 let open = files.open(self.process, self.inode, object);
                 c.now += ns(k.costs.open);
                 k.charge(&mut c.now);
                 return Ok(Step::Done(Value::File(OpenFile::new(open))));
             }
-            let object = room.objects()[0];
+            let object = preload.objects()[0];
             if files.give(self.inode, cache, object) {
-                room.objects().clear();
+                preload.objects().clear();
             } else {
-                room.give_back(k, c);
+                preload.give_back(k, c);
             }
             self.taking = None;
             self.next += 1;
         }
     }
 
-    /// One that was killed for want of memory ends.
+    /// Ends the call of a killed process.
     fn no_memory(&self, k: &mut Kernel, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
         match failure {
             AllocFailure::Failed => {

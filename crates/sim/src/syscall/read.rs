@@ -1,8 +1,8 @@
-//! `pread` of an open file, by pages: each is found in the page cache, or waited for.
+//! `pread` of an open file, page by page from the page cache.
 //!
-//! A page that is missing is read in with those that will be wanted next; a page that readahead has marked has the next
-//! window read while this one is used up. Each page that is read is marked accessed.
-//! Source: `filemap_read` of 6.1.
+//! A missing page is read with a readahead window; a page with the readahead mark starts the read
+//! of the next window while this one is used up. Each page read is marked accessed. Source:
+//! `filemap_read` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -16,7 +16,7 @@ use crate::state::file::Flags;
 use kontig_mm::{AllocFailure, Step};
 use kontig_program::Value;
 
-/// A read.
+/// A read in progress.
 #[derive(Clone)]
 pub(crate) struct Read {
     open: u32,
@@ -24,15 +24,15 @@ pub(crate) struct Read {
     first: u32,
     next: u32,
     end: u32,
-    /// Whether the next page was missing already, and read ahead.
+    /// Whether the next page has been missing before and was read ahead.
     missed: bool,
     reading: Option<Box<ReadIn>>,
-    /// Once all is read: the change of its time.
+    /// The change of the access time, at the end.
     change: Option<Box<Change>>,
 }
 
 impl Read {
-    /// A read of so many pages, as far as the file has them.
+    /// A read of up to this many pages, limited by the file's length.
     pub(crate) fn new(k: &Kernel, open: u32, inode: u32, first: u32, pages: u32) -> Read {
         let length = k.pages.files.as_ref().map_or(0, |files| files.inodes[inode].length);
         let end = first.saturating_add(pages).min(length).max(first);
@@ -46,11 +46,11 @@ impl Read {
         loop {
             if let Some(reading) = &mut self.reading {
                 match done!(reading.step(k, c), Ok) {
-                    // One that was killed for want of memory ends.
+                    // The caller was killed by the OOM killer and ends.
                     Err(AllocFailure::Failed) if reading.is_needed() => {
                         return Ok(Step::Done(Value::Pages(u64::from(self.next - self.first))));
                     }
-                    // What was to be read ahead need not be.
+                    // Readahead may fail.
                     Ok(()) | Err(AllocFailure::Failed) => self.reading = None,
                     Err(AllocFailure::OutOfMemory) => {
                         return Err(SimError::OutOfMemory { what: format!("page {} of a file", self.next) });
@@ -66,7 +66,7 @@ impl Read {
         }
     }
 
-    /// Reads pages that are there. Nothing, where some have to be read in first or the turn has to end.
+    /// Reads pages in the cache. `None` if a page must be read in first or the turn must end.
     fn hits(&mut self, k: &mut Kernel, c: &mut Context) -> Option<Step<Value, Wait>> {
         let page_ns = ns(k.costs.read_page);
         while self.next < self.end {
@@ -110,7 +110,7 @@ impl Read {
         Some(Step::Done(Value::Pages(u64::from(self.end - self.first))))
     }
 
-    /// What is read from the next page on.
+    /// The pages to read in from the next one on.
     fn window(&self, k: &mut Kernel, at_mark: bool) -> Option<ReadIn> {
         let files = k.pages.files();
         let mut readahead = files.opens[self.open].readahead;

@@ -1,4 +1,4 @@
-//! `clone` of a thread and `pthread_join`: a task more in the memory of the one who asks, and the wait for its end.
+//! `clone` of a thread, and `pthread_join`.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -13,13 +13,12 @@ use crate::state::process::threads::Joined;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::{Op, Program, Thread, Value};
 
-/// A thread is made.
+/// Creation of a thread.
 #[derive(Clone)]
 pub(crate) struct Spawn {
     process: ProcessId,
-    /// Who asks.
     thread: u32,
-    /// What it is to run, until it has it.
+    /// The thread's program, until it is handed over.
     program: Option<Box<dyn Program>>,
     page: Allocation,
     pages: Vec<Pfn>,
@@ -52,12 +51,12 @@ impl Spawn {
         let program = self.program.take().expect("it is made once");
         let thread = k.family.add_thread((self.process, self.thread), program, std::mem::take(&mut self.pages));
         c.now += ns(k.costs.fork);
-        // The thread is to have its first turn.
+        // Ends the turn, so that the thread gets its first one.
         c.horizon = c.now;
         Ok(Step::Done(Value::Thread(Thread::new(thread))))
     }
 
-    /// Who asks is to go: there will be no thread.
+    /// The caller has been killed; create no thread.
     fn give_up(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
         for pfn in self.pages.drain(..) {
             k.mem.free(c.cpu, pfn, Order::ZERO);
@@ -67,7 +66,7 @@ impl Spawn {
     }
 }
 
-/// A thread waits for the end of another.
+/// A wait for the end of another thread.
 #[derive(Clone)]
 pub(crate) struct Join {
     process: ProcessId,

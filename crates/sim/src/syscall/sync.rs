@@ -1,7 +1,7 @@
-//! `fsync` of a file, and `sync` of all of them: what is dirty is written, and then waited for.
+//! `fsync` of a file, and `sync` of all: writes dirty pages and waits for them.
 //!
-//! Each page is written once and waited for once, however many others are dirtied meanwhile. After it XFS has what was changed in its
-//! log. ext4's journal, and the flush of the disk's own cache, are left out.
+//! Each page is written once and waited for once, however many are dirtied meanwhile. Afterwards
+//! XFS forces its log. ext4's journal, and the flush of the disk's own cache, are left out.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -12,16 +12,16 @@ use crate::state::file::{FileSystem, Flags, Tag};
 use kontig_mm::Step;
 use kontig_program::Value;
 
-/// A file that is written to its disk.
+/// `fsync` of a file.
 #[derive(Clone)]
 pub(crate) struct Fsync {
     pass: Pass,
-    /// Once all is asked for: the next page to wait for.
+    /// The next page to wait for, once all are submitted.
     waits_for: Option<u32>,
-    /// Before: the change that XFS logs.
+    /// The change that XFS logs before the wait.
     change: Option<Box<Change>>,
     begun: bool,
-    /// After: the checkpoint to wait for, unless it is part of `sync`.
+    /// The checkpoint to wait for afterwards, unless this is part of `sync`.
     checkpoint: Option<u64>,
     is_part: bool,
 }
@@ -58,7 +58,7 @@ impl Fsync {
             let files = k.pages.files();
             let Some(index) = files.next_tagged(inode, next, Tag::Writeback) else {
                 let disk = files.disk_of(inode);
-                // `sync` does so once for all.
+                // `sync` forces the log once for all files.
                 let wait = if self.is_part { None } else { force_log(k, disk, &mut self.checkpoint) };
                 return wait.map_or(Step::Done(Value::Unit), Step::Wait);
             };
@@ -70,14 +70,14 @@ impl Fsync {
     }
 }
 
-/// All files.
+/// `sync` of all files.
 #[derive(Clone)]
 pub(crate) struct Sync {
-    /// The next file to write, and then to wait for.
+    /// The next file to write, then to wait for.
     next: u32,
     current: Option<Fsync>,
     begun: bool,
-    /// After them: the log of this disk, and the checkpoint to wait for.
+    /// After the files: this disk's log, and the checkpoint to wait for.
     log: u8,
     checkpoint: Option<u64>,
 }
@@ -110,7 +110,7 @@ impl Sync {
         }
     }
 
-    /// What all file systems have changed goes to their logs.
+    /// Forces the logs of all file systems.
     fn force_logs(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
         while usize::from(self.log) < k.pages.files().disks() {
             match force_log(k, self.log, &mut self.checkpoint) {
@@ -122,7 +122,7 @@ impl Sync {
     }
 }
 
-/// Has a disk's log written up to the checkpoint that gathers when it is first asked; what to wait for until it is.
+/// Forces a disk's log up to the checkpoint current at the first call; returns the wait for it.
 fn force_log(k: &mut Kernel, disk: u8, checkpoint: &mut Option<u64>) -> Option<Wait> {
     let Kernel { pages, queues, .. } = k;
     let files = pages.files();

@@ -1,5 +1,5 @@
-//! A write to a sysctl. `vm.compact_memory` compacts every node and returns when that is done; `vm.drop_caches` drops
-//! clean pages of files, unused objects, or both.
+//! A write to a sysctl. `vm.compact_memory` compacts every node before it returns; `vm.drop_caches`
+//! drops clean pages of files, unused objects, or both.
 
 use super::truncate::DropCaches;
 use crate::base::context::Context;
@@ -11,7 +11,6 @@ use kontig_mm::sysctl::{SysctlEffect, SysctlError};
 use kontig_mm::{NodeId, Step};
 use kontig_program::Value;
 
-/// A write.
 #[derive(Clone)]
 pub(crate) struct SysctlWrite {
     name: String,

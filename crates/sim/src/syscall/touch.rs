@@ -1,4 +1,4 @@
-//! A write to every page of a range or of all of it, or a read, in address order; what is not there is faulted in.
+//! Writes to every page of a range, or reads it, in address order; missing pages are faulted in.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -14,15 +14,15 @@ use crate::state::process::mmap_lock::FaultLock;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 
-/// A range being written to, or read.
+/// A range being written to or read.
 #[derive(Clone)]
 pub(crate) struct Touch {
     process: ProcessId,
     region: Region,
     span: Span,
-    /// How many mappings had left when the range was last known to be there.
+    /// The number of mappings that had left when the range was last found valid.
     left: u64,
-    /// What is written of each page; nothing if the range is read.
+    /// How much of each page is written; `None` for a read.
     writes: Option<Written>,
     next: Next,
     lock: Lock,
@@ -32,24 +32,24 @@ pub(crate) struct Touch {
 enum Next {
     /// The next page to touch.
     Page(u32),
-    /// A fault that takes its time.
+    /// A fault in progress.
     Fault(Fault),
 }
 
-/// What it has of its memory map.
+/// The hold on the memory map for a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lock {
     Free,
-    /// It waits for it.
+    /// Waits for the memory map.
     Waits,
     Held(FaultLock),
 }
 
-/// Why touching pages does not go on.
+/// The reason that touching stops.
 enum Stop {
-    /// A fault takes its time.
+    /// A fault that takes the slow path.
     Fault(Fault),
-    /// This page cannot be faulted in before the memory map is open.
+    /// The page cannot be faulted in until the memory map is open.
     Barred(u32),
 }
 
@@ -70,7 +70,7 @@ impl Touch {
         Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
     }
 
-    /// Whether it can end here, of a process that is killed.
+    /// Whether a killed process can end at this point.
     pub(crate) fn may_end(&self) -> bool {
         let may = match &self.next {
             Next::Page(_) => true,
@@ -88,7 +88,7 @@ impl Touch {
             Next::Page(page) => *page,
             Next::Fault(fault) => {
                 if self.lock == Lock::Free && !fault.may_end() {
-                    // It has waited for a page without it.
+                    // The lock was dropped for the wait for a page.
                     if k.is_barred(self.process, self.span.mapping) {
                         return Ok(self.wait(k));
                     }
@@ -135,7 +135,7 @@ impl Touch {
         })
     }
 
-    /// Another thread may have unmapped the range.
+    /// Checks that no other thread has unmapped the range.
     #[inline(always)]
     fn look_again(&mut self, k: &mut Kernel) -> Result<(), SimError> {
         let left = k.pages.spaces.left();
@@ -174,7 +174,8 @@ impl Touch {
         }
     }
 
-    /// Touches pages from `page` on; the next one when the turn has to end, or a fault that takes its time.
+    /// Touches pages from `page` on. Returns the next page when the turn must end, or the reason to
+    /// stop.
     #[inline(always)]
     fn touch(&self, k: &mut Kernel, c: &mut Context, mut page: u32) -> Result<u32, Stop> {
         let (mapping, end) = (self.span.mapping, self.span.first + self.span.pages);
@@ -218,8 +219,9 @@ impl Touch {
         Ok(page)
     }
 
-    /// Touches a small page that is there, and those that follow it in its page table as far as they are. Nothing is asked of
-    /// the kernel on the way, so it goes on to the end as with a huge page. The next page to touch.
+    /// Touches a small page that is mapped, and those after it in its page table while they need no
+    /// fault. No kernel work is involved, so it runs to the end as for a huge page. The next page
+    /// to touch.
     #[inline(always)]
     fn touch_there(&self, k: &mut Kernel, c: &mut Context, page: u32, end: u32) -> u32 {
         let end = ((page | (TABLE_PAGES - 1)) + 1).min(end);
@@ -250,7 +252,7 @@ impl Touch {
         next
     }
 
-    /// How much of a page is written to, or read.
+    /// How much of a page is written or read.
     fn written(&self) -> Written {
         self.writes.unwrap_or(Written::Word)
     }

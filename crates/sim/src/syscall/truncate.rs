@@ -1,8 +1,8 @@
-//! What takes pages of files away: `ftruncate`, `unlink`, the last `close` of a file without a name, and
+//! Removal of file pages: `ftruncate`, `unlink`, the last `close` of a file without a name, and
 //! `vm.drop_caches`.
 //!
-//! Pages that are being read or written are waited for; dirty ones are dropped unwritten, except by `drop_caches`, which
-//! leaves them, and what is in use, alone.
+//! Truncation waits for pages under I/O and drops dirty ones unwritten. `drop_caches` leaves these
+//! pages alone, and mapped ones.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -13,15 +13,15 @@ use crate::state::file::Flags;
 use kontig_mm::{NodeId, Order, Pfn, Step};
 use kontig_program::{FileName, Value};
 
-/// A file is cut off.
+/// Truncation or eviction of a file.
 #[derive(Clone)]
 pub(crate) struct Truncate {
     inode: u32,
-    /// Its length from now on, in pages.
+    /// The new length in pages.
     length: u32,
     /// The first page that may still be in memory.
     next: u32,
-    /// Whether nothing of it is to stay.
+    /// Whether the inode goes, too.
     gives_up: bool,
     begun: bool,
 }
@@ -31,7 +31,7 @@ impl Truncate {
         Truncate { inode, length, next: length, gives_up: false, begun: false }
     }
 
-    /// The name is taken away; `None` where somebody has the file open, so that it stays until then.
+    /// Removes the name. `None` if the file is still open and stays until it is closed.
     ///
     /// # Errors
     /// If there is no such file.
@@ -41,12 +41,12 @@ impl Truncate {
         Ok(is_closed.then(|| Truncate::give_up(inode)))
     }
 
-    /// Nobody has the file any more, and it has no name.
+    /// Evicts a file without users and without a name.
     pub(crate) fn give_up(inode: u32) -> Truncate {
         Truncate { inode, length: 0, next: 0, gives_up: true, begun: false }
     }
 
-    /// An open file is closed; what is to be given up by that.
+    /// Closes an open file; returns its eviction, if it has no name and no other user.
     pub(crate) fn close(k: &mut Kernel, c: &mut Context, open: u32) -> Option<Truncate> {
         let Kernel { mem, pages, .. } = k;
         let gone = pages.files().close(mem, c.cpu, open);
@@ -89,7 +89,7 @@ impl Truncate {
 }
 
 impl Kernel {
-    /// A clean page leaves the page cache and is freed, and nothing is remembered of it.
+    /// Removes a clean page from the page cache, without a shadow, and frees it.
     fn drop_page(&mut self, c: &mut Context, pfn: Pfn) {
         let number = self.mem.frames().owner(pfn, Order::ZERO);
         let Kernel { mem, pages, .. } = self;
@@ -105,7 +105,6 @@ impl Kernel {
     }
 }
 
-/// A write to `vm.drop_caches`.
 #[derive(Clone)]
 pub(crate) struct DropCaches {
     pages: bool,
@@ -151,7 +150,7 @@ impl DropCaches {
             let nodes = k.mem.nodes().len();
             for node in (0..nodes).map(NodeId::new) {
                 let Kernel { mem, pages, .. } = k;
-                // Twice: what was used since it was last looked at goes in the second round.
+                // Twice: recently used dentries go in the second round.
                 for _ in 0..2 {
                     pages.files().shrink_dentries(mem, c.cpu, node, u64::from(u32::MAX));
                 }

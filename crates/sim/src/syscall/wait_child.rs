@@ -8,7 +8,7 @@ use crate::state::process::family::End;
 use kontig_mm::Step;
 use kontig_program::{Op, Process, Value};
 
-/// A process waits for a child, or for any; or looks whether one has ended.
+/// A wait for one child or for any, blocking or not.
 #[derive(Clone)]
 pub(crate) struct WaitChild {
     process: ProcessId,
@@ -29,7 +29,7 @@ impl WaitChild {
         }
     }
 
-    /// The same without waiting.
+    /// The same without blocking (`WNOHANG`).
     pub(crate) fn no_hang(self) -> WaitChild {
         WaitChild { no_hang: true, ..self }
     }
@@ -49,14 +49,14 @@ impl WaitChild {
     }
 }
 
-/// A process ends another.
+/// `kill` of a process.
 #[derive(Clone)]
 pub(crate) struct Kill {
     pub(crate) process: ProcessId,
 }
 
 impl Kill {
-    /// A process that has ended already stays as it is.
+    /// Has no effect on a process that has ended.
     pub(crate) fn run(&self, k: &mut Kernel) -> Value {
         k.family.kill(self.process);
         Value::Unit

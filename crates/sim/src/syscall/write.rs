@@ -1,8 +1,9 @@
-//! `pwrite` to an open file, by whole pages: each is put into the page cache if it is not there, and is dirty then.
+//! `pwrite` to an open file, by whole pages: each is added to the page cache if missing, and
+//! becomes dirty.
 //!
-//! A page of ext4 that is written to has a buffer head, an object of a slab cache, until it is clean and reclaimed. Who dirties more than
-//! the disk can write waits.
-//! Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1.
+//! A dirty page of ext4 has a buffer head, a slab object, until it is clean and reclaimed. A task
+//! that dirties more than the disk can write is throttled. Source: `generic_perform_write`,
+//! `balance_dirty_pages_ratelimited` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -12,13 +13,13 @@ use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::Change;
 use crate::state::file::{Cache, Flags};
 use kontig_mm::{AllocFailure, Order, Pfn, Step};
 use kontig_program::Value;
 
-/// A write.
+/// A write in progress.
 #[derive(Clone)]
 pub(crate) struct Write {
     process: ProcessId,
@@ -28,7 +29,7 @@ pub(crate) struct Write {
     next: u32,
     end: u32,
     has_buffer_heads: bool,
-    /// It waited because no more may be dirty at all, and looks again before it goes on.
+    /// Whether it was throttled at the hard limit and must check again before it goes on.
     looks_again: bool,
     stage: Stage,
 }
@@ -39,12 +40,12 @@ enum Stage {
     Change(Box<Change>),
     Look,
     Page(Allocation),
-    Node(Pfn, Room),
-    Buffers(Room),
+    Node(Pfn, Preload),
+    Buffers(Preload),
 }
 
 impl Write {
-    /// A write of so many pages.
+    /// A write of this many pages.
     pub(crate) fn new(k: &mut Kernel, process: ProcessId, inode: u32, first: u32, pages: u32) -> Write {
         let files = k.pages.files();
         files.knows_dirtier(process);
@@ -100,7 +101,7 @@ impl Write {
                         match k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node) {
                             Some(object) => k.pages.frames.set_buffers(pfn, object),
                             None => {
-                                self.stage = Stage::Buffers(Room::of(Cache::BufferHead, 1));
+                                self.stage = Stage::Buffers(Preload::new(Cache::BufferHead, 1));
                                 continue;
                             }
                         }
@@ -114,17 +115,17 @@ impl Write {
                     Ok(pfn) => {
                         let files = k.pages.files();
                         let (missing, gfp) = (files.missing(self.inode, self.next), files.page_gfp(self.inode));
-                        self.stage = Stage::Node(pfn, Room::of_nodes(missing, gfp));
+                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, gfp));
                     }
                 },
-                Stage::Node(pfn, room) => {
-                    let got = done!(room.step(k, c), Ok);
+                Stage::Node(pfn, preload) => {
+                    let got = done!(preload.step(k, c), Ok);
                     let (pfn, files) = (*pfn, k.pages.files());
                     let is_there = files.find(self.inode, self.next).is_some();
-                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= room.objects().len() {
-                        k.add_to_cache(c, self.inode, self.next, pfn, room);
+                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= preload.objects().len() {
+                        k.add_to_cache(c, self.inode, self.next, pfn, preload);
                     } else {
-                        room.give_back(k, c);
+                        preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                         k.charge(&mut c.now);
                     }
@@ -133,10 +134,11 @@ impl Write {
                         return self.no_memory(failure);
                     }
                 }
-                Stage::Buffers(room) => {
-                    let got = done!(room.step(k, c), Ok);
-                    // The page may be another by now: it is looked at again, and its slab has room.
-                    room.give_back(k, c);
+                Stage::Buffers(preload) => {
+                    let got = done!(preload.step(k, c), Ok);
+                    // The page may have changed, so look it up again; the cache has a free object
+                    // now.
+                    preload.give_back(k, c);
                     self.stage = Stage::Look;
                     if let Err(failure) = got {
                         return self.no_memory(failure);
@@ -146,7 +148,7 @@ impl Write {
         }
     }
 
-    /// Writes to a page that is there and has buffers; how long to wait after it.
+    /// Writes to a page in the cache that has buffers; returns the throttling pause.
     fn write(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Result<Option<u64>, SimError> {
         let was_dirty = k.pages.frames.flags(pfn).any(Flags::DIRTY);
         let index = self.next;
@@ -167,7 +169,7 @@ impl Write {
         Ok(self.balance(k, c))
     }
 
-    /// Holds what is dirty against the limits; how long to wait.
+    /// Checks the dirty limits; returns the throttling pause.
     fn balance(&mut self, k: &mut Kernel, c: &mut Context) -> Option<u64> {
         k.charge(&mut c.now);
         let Kernel { mem, pages, queues, .. } = k;
@@ -180,7 +182,7 @@ impl Write {
         (balance.pause > 0).then_some(balance.pause)
     }
 
-    /// One that was killed for want of memory ends.
+    /// Ends the call of a killed process.
     fn no_memory(&self, failure: AllocFailure) -> Result<Step<Value, Wait>, SimError> {
         match failure {
             AllocFailure::Failed => Ok(Step::Done(Value::Pages(0))),

@@ -1,22 +1,23 @@
-//! What the operations of a batch will touch is fetched into the host's cache while those before them are carried out.
+//! Prefetches, into the host's cache, what later operations of a batch will touch.
 //!
-//! A process that touches memory at random reaches, for every page, one entry of a page table and one frame, and on a
-//! large machine neither is in the cache. A batch says what comes next: the entry is asked for first, and the frame that
-//! it names, when it is there, a few operations later. Nothing is decided here, and nothing waits.
+//! A process that touches memory at random reaches one page table entry and one frame for every
+//! page, and on a large machine neither is in the cache. A batch shows the operations to come: the
+//! entry is prefetched first, and a few operations later the frame it names. This affects only the
+//! host's speed.
 
 use crate::base::id::ProcessId;
 use crate::kernel::Kernel;
 use kontig_program::{Batch, Op};
 
-/// How many operations ahead is asked for what says where a page's entry is.
+/// Distance, in operations, of the prefetch of a page table.
 const TABLE_AHEAD: usize = 24;
-/// How many operations ahead a page's entry is asked for.
+/// Distance of the prefetch of a page table entry.
 const ENTRY_AHEAD: usize = 16;
-/// How many operations ahead the frame that the entry names is.
+/// Distance of the prefetch of a frame.
 const FRAME_AHEAD: usize = 8;
 
 impl Kernel {
-    /// Asks for what operations still to come will touch.
+    /// Prefetches for the operations to come.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&mut self, process: ProcessId, todo: &Batch) {
         if let Some(Op::Touch(r) | Op::Munmap(r)) = todo.ahead(TABLE_AHEAD)

@@ -1,4 +1,4 @@
-//! Tasks: what has turns on a CPU, and how it rests between them.
+//! Tasks: the bodies that take turns on a CPU, and their state between turns.
 
 mod ahead;
 pub(crate) mod process;
@@ -17,27 +17,26 @@ use crate::thread::xfs::{CheckpointThread, PushThread};
 use kontig_mm::{Daemon, Step};
 use std::convert::Infallible;
 
-/// A task. When it has its next turn, and what its time went into, is the scheduler's to know.
+/// A task. The scheduler knows when its next turn is and where its time went.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) body: Body,
-    pub(crate) state: State,
+    pub(crate) state: TaskState,
 }
 
-/// What a task does between two turns.
+/// The state of a task between turns.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     Runnable,
-    /// Runnable, because the time it waited for has come before anybody woke it.
+    /// Runnable because its wait timed out.
     TimedOut,
     /// Sleeps until a time, or until it is woken by name.
     Resting,
-    /// Waits in a queue.
     Queued,
     Done,
 }
 
-/// What a task is.
+/// The kinds of tasks.
 #[derive(Clone)]
 pub(crate) enum Body {
     Kswapd(KswapdThread),
@@ -47,17 +46,17 @@ pub(crate) enum Body {
     XfsPush(PushThread),
     Khugepaged(KhugepagedThread),
     Process(Box<Process>),
-    /// Steps given by a test, and the daemon the task stands for.
+    /// A test's steps, and the daemon that the task stands for.
     #[cfg(test)]
     Steps(Option<Daemon>, Steps),
 }
 
-/// What a test's task does in its turns.
+/// The turns of a test's task.
 #[cfg(test)]
 pub(crate) type Steps = std::rc::Rc<std::cell::RefCell<dyn FnMut(&mut Kernel, &mut Context) -> Step<(), Wait>>>;
 
 impl Body {
-    /// The thread of the kernel it is, if it is one.
+    /// Its kernel thread, if it is one.
     pub(crate) fn kernel_thread(&self) -> Option<KernelThread> {
         match self {
             Body::Kswapd(thread) => Some(KernelThread::Daemon(thread.daemon())),
@@ -72,7 +71,7 @@ impl Body {
         }
     }
 
-    /// The daemon it is, if it is one.
+    /// Its daemon, if it is one.
     pub(crate) fn daemon(&self) -> Option<Daemon> {
         match self.kernel_thread()? {
             KernelThread::Daemon(daemon) => Some(daemon),
@@ -80,19 +79,18 @@ impl Body {
         }
     }
 
-    /// Another task has taken its CPU.
+    /// Tells the task that another has taken its CPU.
     pub(crate) fn leave_cpu(&mut self, k: &mut Kernel) {
         if let Body::Process(process) = self {
             process.leave_cpu(k);
         }
     }
 
-    /// Whether it is a process that can end where it is.
+    /// Whether it is a process that can end at this point.
     pub(crate) fn may_end(&self) -> bool {
         matches!(self, Body::Process(process) if process.may_end())
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         match self {
             Body::Kswapd(thread) => Ok(never_done(thread.turn(k, c))),

@@ -1,4 +1,4 @@
-//! Processes and kernel drivers: a program whose operations the kernel carries out.
+//! Processes and kernel drivers: programs whose operations the kernel carries out.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -11,37 +11,38 @@ use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
 use kontig_mm::{MemPolicy, Order, Pfn, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
-/// A thread of a process: a program, and how far it is.
+/// A thread of a process, with its program and progress.
 #[derive(Clone)]
 pub(crate) struct Process {
     id: ProcessId,
-    /// Its number in the process; the first thread's is 0.
+    /// Number in its process; the first thread's is 0.
     thread: u32,
-    /// Kernel pages of its own, of one that is not the first.
+    /// Kernel pages of a thread other than the first.
     pages: Vec<Pfn>,
-    /// It is on a CPU while another task has its turn.
+    /// Whether it occupies a CPU between its turns.
     on_cpu: bool,
     program: Box<dyn Program>,
-    /// The operation it is in.
+    /// The operation in progress.
     current: Option<InProgress>,
-    /// What it has handed over and not begun.
+    /// Operations handed over and not begun.
     todo: Batch,
-    /// How the operations of the same batch before went.
+    /// Outcomes of the earlier operations of the batch.
     done: Vec<Outcome>,
-    /// What it runs once it has dropped its memory.
+    /// The program to run once `exec` has dropped its memory.
     exec: Option<Box<dyn Program>>,
-    /// It is about to be gone.
+    /// Set while it ends.
     leaving: Option<Leaving>,
-    /// It was made by descendants of this task, which has its time when it has ended.
+    /// The task that the host started and whose descendants made this one. It inherits this one's
+    /// time.
     root: Option<TaskId>,
 }
 
-/// What is left to do for a thread that ends.
+/// Work left for an ending thread.
 #[derive(Clone)]
 enum Leaving {
-    /// Nothing: others go on.
+    /// None: other threads go on.
     Thread,
-    /// It was the last.
+    /// It was the last thread.
     Process(Exit),
 }
 
@@ -52,7 +53,7 @@ struct InProgress {
 }
 
 impl Process {
-    /// A process about to begin.
+    /// A process that has not begun to run.
     pub(crate) fn new(id: ProcessId, program: Box<dyn Program>, now: u64) -> Process {
         Process {
             id,
@@ -69,23 +70,22 @@ impl Process {
         }
     }
 
-    /// A thread that was made by descendants of the task `root`, the first of a new process or not.
+    /// A thread, the first of its process or a later one, made by descendants of the task `root`.
     pub(crate) fn born(birth: Birth, now: u64, root: TaskId) -> Process {
         let Birth { process, thread, program, pages } = birth;
         Process { thread, pages, root: Some(root), ..Process::new(process, program, now) }
     }
 
-    /// The number of its process.
     pub(crate) fn id(&self) -> ProcessId {
         self.id
     }
 
-    /// The task by whose descendants it was made.
+    /// The task whose descendants made it.
     pub(crate) fn root(&self) -> Option<TaskId> {
         self.root
     }
 
-    /// Whether it can end where it is, when it is killed.
+    /// Whether it can end at this point if it is killed.
     pub(crate) fn may_end(&self) -> bool {
         self.leaving.is_none() && self.current.as_ref().is_none_or(|current| current.call.may_end())
     }
@@ -98,9 +98,9 @@ impl Process {
         self.program.as_mut()
     }
 
-    /// A turn: operation after operation, until it waits for something or another task's turn has come.
+    /// A turn: runs operations until it must wait or yield.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
-        // Its own pages it moves without interrupting another CPU, if no other thread is on one.
+        // Moving its own pages interrupts no other CPU, unless another of its threads runs there.
         self.set_on_cpu(k, false);
         c.policy = k.family.policy(self.id, self.thread);
         let step = self.run(k, c)?;
@@ -111,7 +111,7 @@ impl Process {
         Ok(step)
     }
 
-    /// Another task has taken its CPU.
+    /// Tells it that another task has taken its CPU.
     pub(crate) fn leave_cpu(&mut self, k: &mut Kernel) {
         self.set_on_cpu(k, false);
     }
@@ -122,7 +122,7 @@ impl Process {
         }
     }
 
-    /// It ends: with it the process, if it is the last.
+    /// Ends the thread and, with the last one, the process.
     fn leave(&mut self, k: &mut Kernel, c: &mut Context) {
         let is_last = k.family.threads(self.id).is_alone();
         if is_last {
@@ -226,14 +226,14 @@ impl Process {
         Ok(if self.has_left() { Step::Done(()) } else { Step::Working })
     }
 
-    /// Whether it has ended, and is none of the process's threads any more: it has no further turn, because the process may
-    /// be gone by then.
+    /// Whether the thread has left its process. It has no further turn, because the process may
+    /// already be gone.
     fn has_left(&self) -> bool {
         matches!(self.leaving, Some(Leaving::Thread))
     }
 }
 
-/// In place of the program of a thread that has ended.
+/// Replaces the program of a thread that has ended.
 #[derive(Clone)]
 struct Ended;
 

@@ -1,9 +1,10 @@
 //! A disk's flusher: writes dirty pages of its files in the background.
 //!
-//! It writes what somebody asked for (`sync`, reclaim that met dirty pages), what has been dirty for 30 seconds
-//! (`vm.dirty_expire_centisecs`), which it looks for every 5 (`vm.dirty_writeback_centisecs`), and, while more is dirty than the background limit, whatever there is. Files are written in the order
-//! in which they became dirty, a part of each at a time.
-//! Source: `fs/fs-writeback.c` of 6.1.
+//! It writes everything when asked to (`sync`, or reclaim that met dirty pages), whatever is dirty
+//! while the background limit is exceeded, and pages dirty for 30 seconds
+//! (`vm.dirty_expire_centisecs`), which it looks for every 5 (`vm.dirty_writeback_centisecs`).
+//! Files are written in the order in which they became dirty, a part of each at a time. Source:
+//! `fs/fs-writeback.c` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -16,33 +17,33 @@ use kontig_mm::{Memory, Step};
 
 const SECOND: u64 = 1_000_000_000;
 const CENTISECOND: u64 = SECOND / 100;
-/// `MIN_WRITEBACK_PAGES`.
+/// The least pages to write of a file (`MIN_WRITEBACK_PAGES`).
 const LEAST: u64 = 1024;
 
-/// Why it writes.
+/// The reason for writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Why {
-    /// Somebody wants all that is dirty written.
+    /// A request to write everything that is dirty.
     All,
-    /// Too much is dirty.
+    /// The background limit is exceeded.
     Background,
-    /// It has been dirty for long.
+    /// Pages have been dirty for too long.
     Old,
 }
 
-/// What it works on.
+/// A unit of work.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     why: Why,
-    /// Pages still to be written.
+    /// Pages still to write.
     left: u64,
-    /// Files that have been dirty since then, or longer.
+    /// Write only files that became dirty at this time or earlier.
     since: u64,
-    /// Whether any page has been written for it.
+    /// Whether it has written any page.
     wrote: bool,
 }
 
-/// How often a flusher looks for what has been dirty for long, ns; `None` for never.
+/// Interval between looks for old dirty pages, ns; `None` for never.
 fn looks_every(m: &Memory) -> Option<u64> {
     let centisecs = u64::from(m.tunables().dirty.writeback_centisecs);
     (centisecs > 0).then_some(centisecs * CENTISECOND)
@@ -53,17 +54,17 @@ fn looks_every(m: &Memory) -> Option<u64> {
 pub(crate) struct FlusherThread {
     disk: u8,
     work: Option<Work>,
-    /// The file it writes, and what it had left when it began.
+    /// The file being written, and the pages wanted of it at the start.
     pass: Option<(Pass, u64)>,
-    /// What XFS logs of it.
+    /// The change of the file that XFS logs.
     change: Option<Box<Change>>,
     looked_at: u64,
-    /// Too much was dirty, and none of it could be written: before it has waited it would try at the same moment for ever.
+    /// The limit was exceeded but nothing could be written: without a wait it would retry at the
+    /// same moment for ever.
     stuck: bool,
 }
 
 impl FlusherThread {
-    /// The disk it writes to.
     pub(crate) fn disk(&self) -> u8 {
         self.disk
     }
@@ -72,7 +73,6 @@ impl FlusherThread {
         FlusherThread { disk, work: None, pass: None, change: None, looked_at: 0, stuck: false }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         loop {
             if k.must_yield(c) {
@@ -152,7 +152,7 @@ impl FlusherThread {
             return false;
         }
         let w = files.writing(disk);
-        // Those that had their part already go on when all others had theirs.
+        // Files that had their part go on when all others have had theirs.
         let next = w.queued.first().filter(|inode| files.inodes[*inode].dirty_since <= work.since);
         let w = files.writing(disk);
         let next = match next {
@@ -177,7 +177,7 @@ impl FlusherThread {
         true
     }
 
-    /// A file has had its part.
+    /// Puts back a file that has had its part.
     fn put_back(&mut self, k: &mut Kernel, now: u64, pass: Pass, had: u64) {
         if let Some(work) = &mut self.work {
             work.left = work.left.saturating_sub(had - pass.left);
@@ -185,14 +185,14 @@ impl FlusherThread {
         }
         let files = k.pages.files();
         let Some(i) = files.inodes.get_mut(pass.inode) else { return };
-        // At the end of the file it begins again, as far as there is something.
+        // At the end of the file it starts over, if anything is still dirty.
         i.written_to = if pass.left > 0 { 0 } else { pass.next };
         if i.dirty == 0 {
             return;
         }
         let wrapped = pass.left > 0 && had == pass.left;
         if wrapped {
-            // None of them can be written now: later.
+            // No page of it can be written now: try it later.
             i.dirty_since = now + 1;
         }
         let w = files.writing(self.disk);

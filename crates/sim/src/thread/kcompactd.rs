@@ -1,4 +1,4 @@
-//! kcompactd's turns: steps of the engine's kcompactd, as many as there is time for before another task's turn.
+//! kcompactd's turns: as many steps of the engine's kcompactd as fit before another task's turn.
 
 use crate::base::context::Context;
 use crate::kernel::Kernel;
@@ -21,7 +21,6 @@ impl KcompactdThread {
         Daemon::Kcompactd(self.kcompactd.node())
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> DaemonStep {
         self.kcompactd.run_on(c.cpu);
         let mut timed_out = c.timed_out;

@@ -1,15 +1,19 @@
-//! khugepaged: makes huge pages of what processes have as small ones.
+//! khugepaged: collapses small pages into huge ones.
 //!
-//! It goes through the processes that may have huge pages, in the order in which they first could, and through their memory
-//! range by range; after `pages_to_scan` pages it sleeps. A range of which not too much is missing, in swap or shared, and
-//! something has been used, is collapsed: a huge page is allocated on the node that most of the range is on, what is in swap
-//! is read, and all is copied there ([`crate::paging::collapse`]). The process's memory map is held meanwhile as a fault holds it, and alone for the copy; the
-//! kernel's khugepaged waits for it, this one looks again after a tick. Without a huge page it sleeps for long, once, and then gives its round up.
-//! Machines that keep no order of their pages have none. Source: kernel-behaviour §6.2, `mm/khugepaged.c` of 6.1.
+//! It visits the processes that may have huge pages, in the order in which they were registered,
+//! range by range, and sleeps after `pages_to_scan` pages. A range is collapsed if not too much of
+//! it is missing, in swap or shared, and some of it was used: a huge page is allocated on the node
+//! that holds most of the range, pages in swap are read, and everything is copied
+//! ([`crate::paging::collapse`]). Meanwhile it holds the process's memory map for reading, and for
+//! writing during the copy. The kernel's khugepaged waits for that lock; this one retries after a
+//! tick. If no huge page can be allocated, it takes one long sleep, and the next failure ends its
+//! round. Machines without an LRU order have no khugepaged. Source: kernel-behaviour §6.2,
+//! `mm/khugepaged.c` of 6.1.
 
 use crate::base::context::Context;
 use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
+use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::collapse::{Collapse, Range, existing};
 use crate::state::object::TABLE_PAGES;
@@ -20,81 +24,75 @@ const MS: u64 = 1_000_000;
 /// khugepaged as a task.
 #[derive(Clone)]
 pub(crate) struct KhugepagedThread {
-    /// The range it looks at next; `None` before the first process.
+    /// The next range to look at; `None` before the first process.
     next: Option<Range>,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Clone)]
-enum State {
+enum Stage {
     Sleeping,
     Scanning(Round),
     Collapsing(Round, Box<Collapse>),
 }
 
-/// What it does between two sleeps.
+/// Progress between two sleeps.
 #[derive(Clone, Copy, Default)]
 struct Round {
     progress: u32,
     passes: u32,
-    /// There has been no huge page for it.
+    /// Whether a huge page could not be allocated.
     has_failed: bool,
 }
 
 impl KhugepagedThread {
     pub(crate) fn new() -> KhugepagedThread {
-        KhugepagedThread { next: None, state: State::Sleeping }
+        KhugepagedThread { next: None, stage: Stage::Sleeping }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         loop {
             if k.must_yield(c) {
                 return Step::Working;
             }
-            match std::mem::replace(&mut self.state, State::Sleeping) {
-                State::Sleeping => {
+            match &mut self.stage {
+                Stage::Sleeping => {
                     if let (true, Some(queue)) = (k.khugepaged.processes.is_empty(), k.khugepaged.queue) {
                         return Step::Wait(Wait::Queue(queue));
                     }
                     k.mem.lru_add_drain_all();
                     k.charge(&mut c.now);
-                    self.state = State::Scanning(Round::default());
+                    self.stage = Stage::Scanning(Round::default());
                 }
-                State::Scanning(round) => {
+                Stage::Scanning(round) => {
+                    let round = *round;
                     if let Some(wait) = self.scan(k, c, round) {
                         return Step::Wait(wait);
                     }
                 }
-                State::Collapsing(mut round, mut collapse) => match collapse.step(k, c) {
-                    Step::Working => {
-                        self.state = State::Collapsing(round, collapse);
-                        return Step::Working;
+                Stage::Collapsing(round, collapse) => {
+                    let had_huge_page = done!(collapse.step(k, c));
+                    let round = *round;
+                    if had_huge_page {
+                        self.stage = Stage::Scanning(round);
+                    } else if round.has_failed {
+                        return Step::Wait(self.sleep(k));
+                    } else {
+                        self.stage = Stage::Scanning(Round { has_failed: true, ..round });
+                        let ms = u64::from(k.mem.tunables().khugepaged.alloc_sleep_millisecs);
+                        return Step::Wait(Wait::Time(ms * MS));
                     }
-                    Step::Wait(wait) => {
-                        self.state = State::Collapsing(round, collapse);
-                        return Step::Wait(wait);
-                    }
-                    Step::Done(true) => self.state = State::Scanning(round),
-                    Step::Done(false) if round.has_failed => return Step::Wait(self.sleep(k)),
-                    Step::Done(false) => {
-                        round.has_failed = true;
-                        self.state = State::Scanning(round);
-                        return Step::Wait(Wait::Time(
-                            u64::from(k.mem.tunables().khugepaged.alloc_sleep_millisecs) * MS,
-                        ));
-                    }
-                },
+                }
             }
         }
     }
 
     fn sleep(&mut self, k: &Kernel) -> Wait {
-        self.state = State::Sleeping;
+        self.stage = Stage::Sleeping;
         Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS)
     }
 
-    /// Looks at the next range. What it waits for if the round is over.
+    /// Looks at the next range. Returns a wait if the round is over.
     fn scan(&mut self, k: &mut Kernel, c: &mut Context, mut round: Round) -> Option<Wait> {
         if self.next.is_none() {
             round.passes += 1;
@@ -105,7 +103,7 @@ impl KhugepagedThread {
             return Some(self.sleep(k));
         };
         let range = self.next.unwrap_or(Range { process: first, region: 0, page: 0 });
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
         let existing = existing(k, range).filter(|_| k.is_map_open(range.process, Mode::Read));
         let Some((range, mapping)) = existing else {
             self.next_process(k, round, range.process);
@@ -113,20 +111,20 @@ impl KhugepagedThread {
         };
         round.progress += TABLE_PAGES;
         self.next = Some(Range { page: range.page + TABLE_PAGES, ..range });
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
         if let Some(node) = k.collapsible(c, mapping, range.page, true) {
-            self.state = State::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
+            self.stage = Stage::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
         }
         None
     }
 
-    /// A process has no more, is gone, or is just being changed: the next one.
+    /// Goes on to the next process: this one has no more ranges, has ended, or is changing its map.
     fn next_process(&mut self, k: &mut Kernel, mut round: Round, process: u32) {
         round.progress += 1;
         let after = k.khugepaged.processes.iter().position(|other| *other == process);
         let next = k.khugepaged.processes.get(after.map_or(usize::MAX, |place| place + 1));
         self.next = next.map(|process| Range { process: *process, region: 0, page: 0 });
         k.khugepaged.counts.full_scans += u64::from(self.next.is_none());
-        self.state = State::Scanning(round);
+        self.stage = Stage::Scanning(round);
     }
 }

@@ -23,7 +23,6 @@ impl KswapdThread {
         Daemon::Kswapd(self.kswapd.node())
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
         self.kswapd.run_on(c.cpu);
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);

@@ -1,5 +1,5 @@
-//! Kernel threads: the engine's daemons as tasks of the machine, one of each kind for every node; khugepaged; and for each
-//! disk what writes to it.
+//! Kernel threads: the engine's daemons as tasks, one of each kind for every node; khugepaged; and
+//! the threads that write to each disk.
 
 use kontig_mm::{Daemon, NodeId};
 use std::fmt;
@@ -10,32 +10,33 @@ pub(crate) mod khugepaged;
 pub(crate) mod kswapd;
 pub(crate) mod xfs;
 
-/// A thread of the kernel. Written as the kernel calls it; one of a disk's with the disk's number.
+/// A kernel thread. It is displayed by the kernel's name for it, with the number of its disk if it
+/// has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelThread {
     /// A node's kswapd or kcompactd.
     Daemon(Daemon),
-    /// Makes huge pages of small ones.
+    /// Collapses small pages into huge ones.
     Khugepaged,
-    /// Writes what is dirty of a disk's files.
+    /// Writes dirty pages of a disk's files.
     Flusher {
-        /// Which, in the order of the machine file.
+        /// The disk's number in the machine file.
         disk: u8,
     },
     /// Writes an XFS's log.
     XfsCheckpoint {
-        /// Which, in the order of the machine file.
+        /// The disk's number in the machine file.
         disk: u8,
     },
-    /// Writes what an XFS has logged to its place.
+    /// Writes logged metadata of an XFS in place.
     XfsPush {
-        /// Which, in the order of the machine file.
+        /// The disk's number in the machine file.
         disk: u8,
     },
 }
 
 impl KernelThread {
-    /// Whether it is a daemon of this kind, such as `Daemon::Kswapd`, of whatever node.
+    /// Whether it is a daemon of this kind, such as `Daemon::Kswapd`, on any node.
     pub fn is_daemon(self, kind: fn(NodeId) -> Daemon) -> bool {
         matches!(self, KernelThread::Daemon(daemon) if daemon == kind(daemon.node()))
     }

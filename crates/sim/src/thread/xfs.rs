@@ -1,5 +1,5 @@
-//! The two threads of an XFS: one writes checkpoints to the log (`xfs-cil`, and the worker that looks every 30 seconds), the other
-//! writes in place what the log has (`xfsaild`).
+//! The two threads of an XFS: one writes checkpoints to the log (`xfs-cil`, and the worker that
+//! runs every 30 seconds), the other writes logged items in place (`xfsaild`).
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -10,19 +10,18 @@ use crate::paging::xfs::GetBuffer;
 use crate::state::file::xfs::{Item, WORKER_NS};
 use kontig_mm::Step;
 
-/// Pieces of the log that are written at a time: there are eight iclogs.
+/// Log writes in flight: there are eight iclogs.
 const ICLOGS: usize = 8;
 
-/// Writes checkpoints.
+/// The thread that writes checkpoints.
 #[derive(Clone)]
 pub(crate) struct CheckpointThread {
     disk: u8,
-    /// What is still to be written of a checkpoint, the last first; `None` between two.
+    /// The rest of the checkpoint being written, the last run first; `None` between two.
     runs: Option<Vec<(u32, u32)>>,
 }
 
 impl CheckpointThread {
-    /// The disk its file system lies on.
     pub(crate) fn disk(&self) -> u8 {
         self.disk
     }
@@ -31,7 +30,6 @@ impl CheckpointThread {
         CheckpointThread { disk, runs: None }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         if std::mem::take(&mut c.timed_out) {
             k.pages.files().xfs(self.disk).log.work();
@@ -83,16 +81,15 @@ impl CheckpointThread {
     }
 }
 
-/// Writes in place what the log has.
+/// The thread that writes logged items in place.
 #[derive(Clone)]
 pub(crate) struct PushThread {
     disk: u8,
-    /// What is to be written, and its buffer, which may have to be read first.
+    /// The item to write, and its buffer, which may have to be read first.
     getting: Option<(Item, GetBuffer)>,
 }
 
 impl PushThread {
-    /// The disk its file system lies on.
     pub(crate) fn disk(&self) -> u8 {
         self.disk
     }
@@ -101,7 +98,6 @@ impl PushThread {
         PushThread { disk, getting: None }
     }
 
-    /// A turn.
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
         loop {
             if k.must_yield(c) {
@@ -129,7 +125,7 @@ impl PushThread {
             };
             let item = *item;
             match done!(get.step(k, c)) {
-                // No memory: a moment later there may be some.
+                // No memory: retry a moment later.
                 Err(_) => {
                     self.getting = None;
                     return Step::Wait(Wait::Time(crate::base::timer::JIFFY_NS));

@@ -1,4 +1,4 @@
-//! Batches: operations handed over together are carried out as if each had been asked for alone.
+//! Batches: operations handed over together give the same result as one by one.
 
 use crate::support::*;
 use kontig_mm::{Event, Listen, Vmstat, Work};
@@ -10,7 +10,7 @@ use proptest::test_runner::Config;
 /// Pages of a process's mapping.
 const PAGES: u32 = 3000;
 
-/// What a process intends, before it knows where its mapping and its blocks are.
+/// A process's intent, before it knows where its mapping and its blocks are.
 #[derive(Clone, Debug)]
 enum Intent {
     AdviseHuge,
@@ -26,7 +26,7 @@ enum Intent {
         order: u8,
         waits: bool,
     },
-    /// Split the oldest block still held and free its pages: its number has to be known first.
+    /// Split the oldest block still held and free its pages; its number must be known first.
     Release,
     Compact,
     Sleep(u64),
@@ -45,14 +45,14 @@ fn intent() -> impl Strategy<Value = Intent> {
     ]
 }
 
-/// Carries its intents out in order, in batches of at most `most`.
+/// Carries out its intents in order, in batches of at most `most`.
 #[derive(Clone)]
 struct Intending {
     intents: Vec<Intent>,
     most: usize,
     next: usize,
     region: Option<Region>,
-    /// Blocks held, oldest first, with their orders; those asked for and not yet given are `None`.
+    /// Blocks held, oldest first, with their orders; `None` until allocated.
     blocks: Vec<(Option<Frame>, u8)>,
     /// The second half of an intent that takes two operations.
     pending: Option<Op>,
@@ -75,7 +75,7 @@ impl Intending {
         })
     }
 
-    /// Adds an intent's operations; false if an outcome has to come first.
+    /// Adds an intent's operations; false if an outcome must come first.
     fn hand_over(&mut self, intent: &Intent, region: Region, todo: &mut Batch) -> bool {
         match *intent {
             Intent::AdviseHuge => todo.push(Op::AdviseHuge(region)),
@@ -164,7 +164,7 @@ fn run_in_batches_of(most: usize, intents: &[Vec<Intent>; 2], share_cpu: bool) -
     run_to_the_end(m, &ids)
 }
 
-/// What was seen, and how many batches it took.
+/// The observations, and the number of batches.
 fn run_to_the_end(mut m: Machine, ids: &[TaskId]) -> (Seen, usize) {
     for id in ids {
         assert_eq!(m.run(u64::MAX / 2, Some(*id)), Ok(Stop::ProgramDone));
@@ -213,7 +213,8 @@ proptest! {
         let intents = [a, b];
         let (m, ids) = two_processes(most, &intents, false);
         let end = run_to_the_end(m, &ids).0.now;
-        // The same machine is looked at as often, and is copied wherever it is: in a fault, in a compaction.
+        // The same machine is observed as often, and is copied at any point: in a fault, in a
+        // compaction.
         let (mut m, ids) = two_processes(most, &intents, false);
         let mut times: Vec<u64> = copied_at.iter().map(|part| end / 1000 * part).collect();
         times.sort_unstable();
@@ -236,6 +237,7 @@ fn a_program_is_asked_once_for_each_batch_and_told_the_outcome_of_all_of_it() {
     let (in_batches, fewer) = run_in_batches_of(10, &intents, false);
     assert_eq!(one_by_one, in_batches);
     assert_eq!(in_batches.outcomes[0].len(), 41);
-    // The mapping and the end are a call each, of both processes; then 40 operations, or 4 batches.
+    // The mapping and the end are a call each, for both processes; then 40 operations, or 4
+    // batches.
     assert_eq!((calls, fewer), (44, 8));
 }

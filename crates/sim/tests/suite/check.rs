@@ -1,4 +1,4 @@
-//! Whatever processes do at the same time, with too little memory for it, the whole machine stays consistent.
+//! The machine stays consistent while processes do anything concurrently, with too little memory.
 
 use crate::support::disk::ssd;
 use crate::support::*;
@@ -7,23 +7,23 @@ use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, Sp
 use kontig_sim::machine_file::SwapEntry;
 use kontig_sim::{CostModel, Machine, MachineFile};
 
-/// Files that lie on the disk, and how long they are.
+/// Files on the disk, and their length.
 const FILES: u64 = 3;
 const FILE_PAGES: u32 = 1300;
 
-/// A process that does anything: it maps memory and files, uses and unmaps parts of them, reads, writes, forks, becomes
-/// another and ends.
+/// A process that does anything: it maps memory and files, uses and unmaps parts of them, reads,
+/// writes, forks, executes another program and exits.
 #[derive(Clone)]
 struct Wanderer {
     random: SplitMix64,
     regions: Vec<(Region, bool)>,
     files: Vec<OpenFile>,
-    /// What it has mapped last is a file.
+    /// Whether its latest mapping is of a file.
     maps_file: bool,
     children: u32,
-    /// How many generations may follow it.
+    /// Number of generations that may follow it.
     generations: u32,
-    /// What it still does.
+    /// Number of operations left.
     acts: u32,
 }
 
@@ -33,7 +33,7 @@ impl Wanderer {
         Wanderer { random, regions: Vec::new(), files: Vec::new(), maps_file: false, children: 0, generations, acts }
     }
 
-    /// A part of one of its regions; of one that may be written to, if that is asked for.
+    /// A part of one of its regions; of a writable one if `writes`.
     fn part(&mut self, writes: bool) -> Option<Region> {
         let fit: Vec<Region> = self.regions.iter().filter(|(_, file)| !writes || !file).map(|(r, _)| *r).collect();
         let r = *fit.get(self.random.below(fit.len().max(1) as u32) as usize)?;
@@ -63,7 +63,7 @@ impl Wanderer {
             9..=11 => Op::Load(self.part(false)?),
             12..=13 => {
                 let gone = self.part(false)?;
-                // A region that is unmapped as a whole is none any more.
+                // Unmapping all of a region removes it.
                 self.regions.retain(|(r, _)| r.mapping != gone.mapping || r.pages != gone.pages);
                 Op::Munmap(gone)
             }
@@ -79,7 +79,7 @@ impl Wanderer {
             17 => Op::Write { file: file?, first: self.random.below(FILE_PAGES - 64), pages: 64 },
             18..=19 if self.generations > 0 => {
                 let mut child = self.clone();
-                // It has the regions of its parent, and no open files.
+                // It inherits its parent's regions, but no open files.
                 (child.generations, child.children) = (self.generations - 1, 0);
                 child.files.clear();
                 child.random = SplitMix64::new(self.random.next_u64());
@@ -112,7 +112,7 @@ impl Program for Wanderer {
     }
 }
 
-/// 48 MiB with a disk and as much swap, huge pages for everybody, and a khugepaged in a hurry.
+/// 48 MiB with a disk and as much swap, huge pages always, and a khugepaged that never rests.
 fn crowded(profile: &str) -> Machine {
     let memory = Memory::new(&MachineSpec { lru: true, ..spec(4, 24) }, linux(profile)).expect("a valid machine");
     let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
@@ -127,9 +127,11 @@ fn crowded(profile: &str) -> Machine {
     m
 }
 
-/// Has processes of this seed wander, and checks after every few milliseconds of theirs; the machine afterwards.
+/// Runs random processes of this seed, and checks the machine every few milliseconds; returns it
+/// afterwards.
 fn wander(profile: &str, seed: u64) -> Machine {
-    // Whom the machine runs for is not killed for memory: it has none, and only starts the others.
+    // The process that the machine runs for is never the OOM killer's victim: it has no memory, and
+    // only starts the others.
     let mut p = Prompt::new(crowded(profile), 1);
     for cpu in 0..4 {
         fork(&mut p, Box::new(Wanderer::new(seed << 8 | cpu, 2, 60)));
@@ -158,7 +160,8 @@ fn a_machine_of_wandering_processes_is_consistent_at_any_time() {
     assert!(seen.iter().all(|count| *count > 0), "huge pages, splits, kills, collapses, swap: {seen:?}");
 }
 
-/// A kernel up to 4.7 tries again while a zone may be reclaimable. Once that took no time at all, and the clock stood still.
+/// A kernel up to 4.7 retries while a zone may be reclaimable. Once these retries took no time, and
+/// the clock stood still.
 #[test]
 fn time_goes_on_while_a_request_hopes_in_vain() {
     wander("4.6", 49);

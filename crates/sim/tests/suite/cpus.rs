@@ -1,11 +1,11 @@
-//! Sharing CPUs: programs that compute, sleep and touch memory, bound to CPUs or not.
+//! Sharing of CPUs by programs that compute, sleep and touch memory, bound to CPUs or not.
 
 use crate::support::*;
 use kontig_mm::{CpuId, Daemon};
 use kontig_program::{Op, Outcome, Placement, Value};
 use kontig_sim::{CpuTime, CpuUse, Machine, TaskId};
 
-/// A program that computes for so long, again and again.
+/// A program that computes for this long, again and again.
 fn busy(ns: u64) -> Box<Script> {
     script(move |_| Some(Op::Compute(ns)))
 }
@@ -54,7 +54,7 @@ fn the_second_of_two_busy_programs_on_a_cpu_gets_its_half() {
         })
     };
     let ids = [toucher(), toucher()].map(|program| m.spawn(program, Placement::Cpu(0)));
-    // Of many slices: one more for either of them hardly shows.
+    // Over many slices, so that one more for either hardly matters.
     pass(&mut m, 400 * MS);
     let [a, b] = ids.map(|id| touches(&id, &m) as f64);
     assert!((0.9..1.1).contains(&(a / b)), "{a} operations against {b}");
@@ -65,13 +65,13 @@ fn busy_programs_are_switched_between_once_a_slice() {
     let mut m = machine(1, 16, linux("6.1"));
     (0..2).for_each(|_| _ = m.spawn(busy(SECOND), Placement::Any));
     pass(&mut m, SECOND);
-    // A period of 6 ms is shared by two; kcompactd looks twice a second.
+    // Two tasks share a period of 6 ms; kcompactd runs twice a second.
     assert!((320..=345).contains(&m.context_switches()), "{}", m.context_switches());
 }
 
 #[test]
 fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
-    // Memory enough is taken for kswapd to be woken, while a program computes on kswapd's CPU.
+    // Allocations wake kswapd while a program computes on kswapd's CPU.
     let taker = || {
         script(|log: &[Outcome]| match log {
             [] => Some(Op::FreeAboveHigh),
@@ -99,7 +99,7 @@ fn a_daemon_goes_to_another_cpu_of_its_node_if_its_own_is_busy() {
     }
 }
 
-/// A program that forks so many children, which compute for so long, and waits for all of them.
+/// A program that forks this many children, which compute for `ns` each, and waits for all of them.
 fn forker(children: usize, ns: u64) -> Box<Script> {
     script(move |log| match log.len() {
         n if n < children => Some(Op::Fork(ops(vec![Op::Compute(ns)]))),
@@ -161,7 +161,7 @@ fn tasks_go_on_from_a_barrier_together() {
         let last = *came.iter().max().unwrap();
         assert!(left.iter().all(|left| *left >= last), "round {round}: nobody leaves before the last has come");
     }
-    // 3.6 ms of computing a round on four CPUs.
+    // A round is 3.6 ms of computing on four CPUs.
     let ideal = ROUNDS as u64 * 900_000;
     assert!((ideal..2 * ideal).contains(&m.now()), "{} ns", m.now());
 }
@@ -176,7 +176,7 @@ fn who_disagrees_on_a_barriers_size_is_told_so() {
     assert!(said.contains("Barrier { barrier: 0, parties: 2 }"), "{said}");
 }
 
-/// What programs of all sorts have done after a while, looked at so often.
+/// Results of programs of all sorts after a while, observed every `slice`.
 fn mixed(slice: u64) -> (Vec<Vec<Outcome>>, Vec<CpuTime>, Vec<CpuUse>) {
     let mut m = machine(4, 64, linux("6.1"));
     let program = |i: u64| {

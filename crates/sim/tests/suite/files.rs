@@ -1,4 +1,4 @@
-//! Files: what is read comes from the disk once, then from memory, as far as there is memory.
+//! Files: a page read from the disk once then comes from memory, while there is enough.
 
 use crate::support::disk::*;
 use crate::support::*;
@@ -40,7 +40,7 @@ fn a_cpu_with_nothing_else_to_do_waits_for_io_with_its_task() {
 fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 32, profile);
-        // A boost for a pageblock that changed hands would have kswapd free more for once.
+        // Without the boost for a pageblock that changes hands, which would make kswapd free more.
         m.memory_mut().sysctl_write("vm.watermark_boost_factor", "0").expect("all of them have it");
         let pages = 2 * 32 * 512;
         assert!(m.lay_file(FILE, pages));
@@ -123,7 +123,7 @@ fn one_who_waits_for_a_page_leaves_the_cpu_to_others() {
 fn a_file_that_is_not_there_or_not_open_is_named() {
     let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
     let no = p.call(0, Op::Open { name: FILE, create: false }).expect_err("it is not there");
-    assert_eq!(no.to_string(), "the workload opens file 1 of disk 0, which is not there: create it first");
+    assert_eq!(no.to_string(), "the workload opens file 1 of disk 0, which does not exist: create it first");
     let mut p = Prompt::new(machine_with_disk(2, 4, "6.1"), 1);
     let no = p.call(0, Op::Open { name: FileName::new(3, 1), create: true }).expect_err("there is no such disk");
     assert!(no.to_string().starts_with("the workload uses files on disk 3"), "{no}");

@@ -9,15 +9,15 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
 
-/// Kernel pages of a process that was forked, without its page tables: of its stack, what describes it, and its upper
-/// tables.
+/// Kernel pages of a forked process, without its page tables: its stack, its description, and its
+/// upper tables.
 const OF_PROCESS: u64 = 4 + 3 + 6;
 
 fn prompt(blocks: u32) -> Prompt {
     Prompt::new(machine(2, blocks, linux("6.1")), 1)
 }
 
-/// The frame a process has a page in.
+/// The frame of a process's page.
 fn frame(m: &Machine, process: u32, r: Region, page: u32) -> Option<u32> {
     let at = UserPage { process, mapping: r.mapping, page };
     user_pages(m).get(&at).map(|(pfn, _)| pfn.get())
@@ -50,7 +50,7 @@ fn who_writes_first_gets_a_copy_and_who_is_left_with_a_page_keeps_it() {
     assert_eq!((free - free_pages(&p.m), event(&p.m, VmEvent::Pgfault) - faults), (100, 100));
     assert_eq!(frame(&p.m, 0, r, 7), shared);
     assert_ne!(frame(&p.m, child.get(), r, 7), shared);
-    // Nobody else has these of the parent now: a fault each, and no page.
+    // The parent is the last user of these: a fault each, and no page.
     p.call(0, Op::Touch(part(r, 0, 100))).unwrap();
     assert_eq!((free - free_pages(&p.m), event(&p.m, VmEvent::Pgfault) - faults), (100, 200));
     assert_eq!(frame(&p.m, 0, r, 7), shared);
@@ -104,7 +104,7 @@ fn an_exit_gives_everything_back_and_the_parent_is_told() {
     let ended = p.call(0, Op::Wait(child)).unwrap();
     assert_eq!(ended.value, Value::Ended { process: child, killed: false, failed: false });
     assert_eq!((free_pages(&p.m), p.m.rss(child)), (before, None));
-    // One that hands over nothing more exits, too, and has the number of the one that is gone.
+    // A program that ends exits, too; the number of the last child is reused.
     assert_eq!(fork(&mut p, ops(Vec::new())), child);
     assert_eq!(p.call(0, Op::WaitAny).unwrap().value, Value::Ended { process: child, killed: false, failed: false });
     let none = p.call(0, Op::WaitAny);
@@ -200,7 +200,7 @@ fn a_huge_page_that_is_shared_is_copied_up_to_5_7_and_split_from_5_8_on() {
         p.call(who, Op::Touch(part(r, 77, 1))).unwrap();
         assert_eq!(before + 512 - free_pages(&p.m), OF_PROCESS + 1 + frames, "{profile}");
         assert_eq!(event(&p.m, VmEvent::ThpSplitPage), splits, "{profile}");
-        // A huge page is mapped as its first.
+        // A frame of a huge page is its head's.
         let page = 77 * splits as u32;
         assert_ne!(frame(&p.m, child.get(), r, page), frame(&p.m, 0, r, page));
         p.call(0, Op::Touch(r)).unwrap();

@@ -1,4 +1,4 @@
-//! Users' pages that were there before anything ran: they are moved, dropped, written and swapped out as others are.
+//! Imported user pages are moved, dropped, written and swapped out like any others.
 
 use crate::support::disk::ssd;
 use crate::support::*;
@@ -7,7 +7,8 @@ use kontig_mm::{MachineSpec, Memory, MigrateType, Order, PageFlags, Pfn, VmEvent
 use kontig_program::Op;
 use kontig_sim::{CostModel, FoundIn, FoundPage, Machine, MachineFile};
 
-/// 64 pageblocks after a gap of one: of each, the first eighth is users' pages; two huge pages at the end.
+/// 64 pageblocks after a gap of one: the first eighth of each is user pages; two huge pages at the
+/// end.
 fn pages() -> Vec<FoundPage> {
     let small = (1..63).flat_map(|block| (0..64).map(move |n| block * 512 + 8 * n));
     let of = |pfn: u32| match pfn / 512 % 4 {
@@ -70,7 +71,7 @@ fn they_are_moved_and_their_owners_know_where() {
         assert!(event(&p.m, VmEvent::PgmigrateSuccess) - before > 500, "eighths of pageblocks are put together");
         if lru {
             assert_eq!(p.m.file_counts().file_pages, 46 * 64);
-            // Each is found where the cache says, and is free afterwards.
+            // Each is found in the cache, and is free afterwards.
             p.call(0, write("vm.drop_caches", "1")).unwrap();
             assert_eq!(p.m.file_counts().file_pages, 15 * 64);
         } else {
@@ -87,7 +88,7 @@ fn clean_pages_of_files_are_dropped_and_dirty_ones_are_written_first() {
     p.call(0, write("vm.drop_caches", "1")).unwrap();
     let left = p.m.file_counts().file_pages;
     assert!(left <= dirty, "{left} pages of files are left");
-    // The flusher writes what has been dirty for long.
+    // The flusher writes pages that have been dirty for long.
     let now = p.m.now();
     p.m.run(now + 60 * SECOND, None).unwrap();
     assert_eq!((p.m.file_counts().dirty, p.m.file_counts().written), (0, dirty));

@@ -1,4 +1,5 @@
-//! Files that processes map: pages are read around a fault, mapped together, and leave page tables when they are reclaimed.
+//! Mapped files: pages are read around a fault, mapped together, and unmapped when they are
+//! reclaimed.
 
 use crate::support::disk::*;
 use crate::support::*;
@@ -6,7 +7,7 @@ use kontig_mm::VmEvent;
 use kontig_program::{FileName, Op, Region, Value};
 use kontig_sim::Machine;
 
-/// Maps the file and reads all of it, so often.
+/// Maps the file and reads all of it, this many times.
 fn mapper(name: FileName, pages: u32, times: usize) -> Box<Script> {
     with_file(name, move |file, n| match n {
         0 => Some(Op::MmapFile { file, first: 0, pages }),
@@ -25,7 +26,7 @@ fn a_fault_reads_what_is_around_it_and_maps_sixteen_pages_of_what_is_there() {
     assert_eq!(counts.read_in, 4096);
     assert_eq!(counts.major_faults, 1, "all but the first find their page on its way");
     let first = event(&m, VmEvent::Pgfault);
-    // All of it is in memory now: one fault for 16 pages.
+    // All of it is in memory now: one fault per 16 pages.
     run(&mut m, 0, mapper(FILE, 4096, 2));
     assert_eq!(event(&m, VmEvent::Pgfault) - first, 4096 / 16);
     assert_eq!(m.file_counts(), counts);
@@ -60,7 +61,7 @@ fn a_mapped_file_without_a_name_is_there_until_it_is_unmapped() {
     p.call(0, Op::Close(file)).expect("closed");
     p.call(0, Op::Unlink(FILE)).expect("unlinked");
     assert_eq!(p.m.file_counts().file_pages, 64);
-    // Pages that are mapped are not dropped.
+    // Mapped pages are not dropped.
     p.call(0, Op::Sysctl { name: "vm.drop_caches".into(), value: "1".into() }).expect("a sysctl");
     assert_eq!(p.m.file_counts().file_pages, 64, "all of them are dirty besides");
     let before = free(&p.m);
@@ -116,7 +117,7 @@ fn khugepaged_leaves_a_mapped_file_as_it_is() {
         panic!()
     };
     p.call(0, Op::Load(map)).expect("read");
-    // khugepaged knows of the process by memory of its own.
+    // Anonymous memory registers the process with khugepaged.
     let own = p.mmap(0, 512);
     p.call(0, Op::Touch(own)).expect("touched");
     p.m.memory_mut().lru_add_drain_all();

@@ -14,8 +14,8 @@ fn region(at: UserPage, order: Order) -> Region {
     Region { mapping: at.mapping, first: at.page, pages: order.pages() }
 }
 
-/// Every page is mapped to the very frame that says it is its owner's: unmapping a page frees that frame and no
-/// other. Half of the pages go one by one, then the rest.
+/// Checks that every page is mapped to the frame whose owner word names it: unmapping a page frees
+/// that frame and no other. Half of the pages go one by one, then the rest.
 fn assert_page_tables_agree_with_owners(p: &mut Prompt) {
     let pages = user_pages(&p.m);
     let mut kept = pages.clone();
@@ -79,7 +79,8 @@ fn a_page_moved_twice_is_where_it_was_moved_last() {
     assert_page_tables_agree_with_owners(&mut p);
 }
 
-/// Two drivers on two CPUs of a fragmented machine, each until it fails; the machine is checked all along.
+/// Two drivers on two CPUs of a fragmented machine, each until it fails; the machine is checked
+/// throughout.
 fn race(mut m: Machine, order: Order) -> (Machine, [Vec<Pfn>; 2]) {
     run(&mut m, 0, fragmenter(384));
     let before = user_pages(&m).len();
@@ -121,7 +122,7 @@ fn while_one_cpu_compacts_another_takes_the_blocks_it_has_freed() {
     let mut m = machine_with(4, 64, linux("5.6"), &[("vm.watermark_boost_factor", "0")]);
     run(&mut m, 0, fragmenter(384));
     take_huge(&mut m);
-    // The thief compacts nothing itself: what it gets has been joined by the other CPU, and not long ago.
+    // The thief does not compact: its blocks were merged by the other CPU, and recently.
     let thief = m.spawn(
         script(move |log| match log.iter().filter(|o| matches!(o.value, Value::Block(Some(_)))).count() {
             5 => None,

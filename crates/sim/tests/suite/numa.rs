@@ -1,4 +1,4 @@
-//! Nodes: where a process's memory comes from, what another node's costs, and what happens when a node is full.
+//! Nodes: placement of a process's memory, costs of remote memory, and the effects of a full node.
 
 use crate::support;
 use crate::support::*;
@@ -6,7 +6,7 @@ use kontig_mm::state::NumaCounts;
 use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, Place, UserPage};
+use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, PageLocation, UserPage};
 
 const BLOCKS: u32 = 32;
 const NODE: u32 = BLOCKS * 512;
@@ -28,7 +28,7 @@ fn nodes(nodes: usize, profile: &str, swap: &str, numa: Option<NumaEntry>) -> Ma
     m
 }
 
-/// Two of them, on which memory of the other costs more.
+/// Two nodes, with extra costs for remote memory.
 fn far(distance: u8) -> NumaEntry {
     let mut costs = xeon().costs;
     (costs.touch.ns, costs.fault.ns) = (40.0, 250.0);
@@ -40,11 +40,11 @@ fn numa(m: &Machine, node: usize) -> NumaCounts {
     m.memory().zones()[node].numa()
 }
 
-/// How many of a process's pages each node has.
+/// Number of a process's pages on each node.
 fn spread(m: &Machine, process: u32, r: Region) -> Vec<u32> {
     let mut of_node = vec![0; m.memory().nodes().len()];
     for page in r.first..r.first + r.pages {
-        if let Some(Place::Memory(pfn)) = m.place_of(UserPage { process, mapping: r.mapping, page }) {
+        if let Some(PageLocation::Memory(pfn)) = m.location_of(UserPage { process, mapping: r.mapping, page }) {
             of_node[m.memory().zone(m.memory().pageblocks().zone_of(pfn)).node.index()] += 1;
         }
     }
@@ -65,7 +65,7 @@ fn memory_is_where_the_process_or_the_mapping_wants_it() {
     assert_eq!(touched(&mut p, 2).1, [0, 0, 600]);
     p.call(2, Op::SetMempolicy(MemPolicy::Interleave(Nodes::new([0, 2])))).unwrap();
     assert_eq!(touched(&mut p, 2).1, [300, 0, 300]);
-    // A mapping's own policy comes first; without it, the process's.
+    // A mapping's own policy comes first, then the process's.
     let r = p.mmap(2, 600);
     let bound = |first, pages, policy| Op::Mbind { region: part(r, first, pages), policy };
     p.call(2, bound(0, 400, MemPolicy::Preferred(1))).unwrap();
@@ -75,7 +75,7 @@ fn memory_is_where_the_process_or_the_mapping_wants_it() {
     assert_eq!(spread(&p.m, 2, part(r, 0, 100)), [50, 0, 50]);
     assert_eq!(spread(&p.m, 2, part(r, 100, 300)), [0, 300, 0]);
     assert_eq!(spread(&p.m, 2, part(r, 400, 200)), [100, 0, 100]);
-    // Children have it from their parents, and the kernel's own pages follow it.
+    // Children inherit it, and the kernel's own pages follow it.
     p.call(2, Op::SetMempolicy(MemPolicy::Preferred(2))).unwrap();
     let free = p.m.memory().zones()[2].nr_free_pages_exact();
     let (child, number) = p.fork(2);
@@ -91,7 +91,7 @@ fn memory_is_where_the_process_or_the_mapping_wants_it() {
 fn a_policy_names_a_node_that_has_memory() {
     let mut p = Prompt::new(nodes(2, "6.1", "", None), 1);
     let said = p.call(0, Op::SetMempolicy(MemPolicy::Bind(Nodes::new([2, 5])))).expect_err("it has no such node");
-    assert!(said.to_string().starts_with("the workload wants memory of nodes that the machine has no memory on"));
+    assert!(said.to_string().starts_with("the workload binds memory to nodes that have none"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn memory_of_another_node_takes_as_much_longer_as_the_machine_file_says() {
         assert_eq!(took(Some(far(20)), own, huge), local, "the own node costs what it cost");
         assert_eq!(took(None, other, huge), local, "a machine file that says nothing has no costs");
         let [near, twice] = [20, 30].map(|distance| took(Some(far(distance)), other, huge));
-        // 250 ns a page that is cleared, 40 for each that is touched, also later.
+        // 250 ns for each page cleared, and 40 for each one touched, also later.
         let again = 1024 * 40;
         assert_eq!((near.0 - local.0, near.1 - local.1), (1024 * 290, again));
         assert_eq!((twice.0 - local.0, twice.1 - local.1), (2 * 1024 * 290, 2 * again));
@@ -146,7 +146,7 @@ fn who_is_bound_to_another_node_is_not_killed_for_a_full_one() {
         let r = p.mmap(who, pages);
         p.call(who, Op::Touch(r)).unwrap();
     }
-    // The first has more, all of it on node 0. The second fills node 1.
+    // The first takes more, all of it on node 0. The second fills node 1.
     let (child, number) = p.fork(1);
     let r = p.mmap(child, NODE * 3 / 4);
     p.last_call(child, Op::Touch(r));
@@ -156,13 +156,13 @@ fn who_is_bound_to_another_node_is_not_killed_for_a_full_one() {
     assert!(numa(&p.m, 0).hit() > 0 && numa(&p.m, 0).miss == 0, "nothing of it came from node 0");
 }
 
-/// What a process on node 0 that writes to 1.3 times its node, by so many tasks, has done to the machine.
+/// The machine after a process on node 0 has written to 1.3 times its node, with this many tasks.
 #[derive(Debug)]
 struct Filled {
-    /// Direct reclaims, and pages that were written to swap.
+    /// Direct reclaims, and pages swapped out.
     stalls: u64,
     swapped: u64,
-    /// Huge pages, and pages free on node 1.
+    /// Huge pages, and free pages on node 1.
     huge: u64,
     free: u64,
 }
@@ -170,7 +170,7 @@ struct Filled {
 fn fill(profile: &str, cpus: &[usize]) -> Filled {
     let mut m = nodes(2, profile, "256 MiB", None);
     m.memory_mut().sysctl_write("thp.enabled", "always").unwrap();
-    // As on a machine that is large enough for huge pages by itself.
+    // As on a machine large enough for huge pages by default.
     let defrag = HugeDefrag::default_of(m.memory().profile()).name();
     m.memory_mut().sysctl_write("thp.defrag", defrag).unwrap();
     let pages = NODE * 13 / 10 / cpus.len() as u32 / 512 * 512;
@@ -203,10 +203,11 @@ fn a_huge_pages_fault_reclaims_its_full_node_while_the_other_is_empty_until_seed
     let (before, after) = (fill("4.4-kcompactd", &[0]), fill("4.6", &[0]));
     assert!(before.stalls > 0 && before.swapped > u64::from(NODE / 4), "{before:?}");
     assert!(before.free > u64::from(NODE * 3 / 4), "{before:?}");
-    // Since then nobody waits for a huge page who has not asked for them: what does not fit comes from the other node.
+    // Since then, faults wait for huge pages only where they were asked for; the rest comes from
+    // the other node.
     assert_eq!((after.stalls, after.swapped), (0, 0), "{after:?}");
     assert!(after.free < u64::from(NODE * 3 / 4), "{after:?}");
-    // Tasks on all CPUs fill both nodes alike, and none is full.
+    // Tasks on all CPUs fill both nodes alike, and neither is full.
     for profile in ["4.4-kcompactd", "4.6"] {
         let spread = fill(profile, &[0, 1, 2, 3]);
         assert_eq!((spread.stalls, spread.swapped), (0, 0), "{profile} {spread:?}");

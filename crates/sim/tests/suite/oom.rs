@@ -12,7 +12,7 @@ fn all(pages: u32) -> Region {
     Region { mapping: 0, first: 0, pages }
 }
 
-/// Maps and touches so many pages, and sleeps for a minute.
+/// Maps and touches this many pages, and sleeps for a minute.
 fn hog(pages: u32) -> Box<Script> {
     ops(vec![Op::Mmap { pages }, Op::Touch(all(pages)), Op::Sleep(60 * SECOND)])
 }
@@ -114,7 +114,7 @@ fn a_fork_that_is_killed_leaves_nothing_of_the_child() {
         let parent = fork(&mut p, ops(all));
         let ended = p.call(0, Op::WaitAny).unwrap().value;
         if ended == (Value::Ended { process: parent, killed: true, failed: true }) {
-            // It had touched all: it is the fork that found no memory.
+            // It had touched everything, so the fork found no memory.
             in_fork += u32::from(p.m.oom_kills()[0].rss == u64::from(pages));
             assert_eq!(free_pages(&p.m), before, "{pages} pages");
             p.m.memory().check().unwrap();
@@ -123,8 +123,8 @@ fn a_fork_that_is_killed_leaves_nothing_of_the_child() {
     assert!(in_fork > 0);
 }
 
-/// In defrag_mode, with every other page of the movable pageblocks free and the others nobody's to move, the kernel asks for pages
-/// of its own.
+/// In defrag_mode, allocates kernel pages while every other page of the movable pageblocks is free
+/// and the others are unmovable.
 fn asks_where_no_pageblock_can_be_emptied(profile: &str) -> Result<(), SimError> {
     let mut m = machine_with(1, BLOCKS, linux(profile), &[("vm.defrag_mode", "1")]);
     let movable = allocator(Gfp::HIGHUSER_MOVABLE.without(Gfp::RECLAIM), HUGE, usize::MAX, 0);

@@ -81,7 +81,7 @@ fn a_mapping_is_gone_once_all_of_it_is_unmapped_at_once_and_the_next_has_its_num
     for op in [Op::Touch, Op::Munmap] {
         let got = Prompt::call(&mut p, 0, op(a));
         assert!(matches!(got, Err(SimError::BadAddress { .. })), "{got:?}");
-        // A process that asked for what it cannot have is done.
+        // A program that asked for something impossible is done.
         let mut anew = prompt(16);
         let again = [anew.mmap(0, 1500), anew.mmap(0, 20)];
         assert_eq!(again, [a, b]);
@@ -176,7 +176,7 @@ fn the_unaligned_end_of_an_advised_mapping_takes_small_pages() {
 
 #[test]
 fn without_a_free_block_a_huge_fault_falls_back_to_small_pages() {
-    // Kernel pages in every pageblock: compaction has nothing to gain.
+    // Kernel pages in every pageblock, so that compaction can gain nothing.
     for profile in [linux("5.6"), linux("6.1")] {
         let mut m = machine(2, 16, profile);
         fill_unmovable(&mut m, 256);
@@ -210,7 +210,7 @@ fn unmapping_a_part_of_a_huge_page_splits_it_and_frees_that_part_alone() {
         assert_eq!((pfn, order.get()), (block.plus(at.page), 0), "each page stays where it was");
     }
     p.m.memory().check().unwrap();
-    // The hole is filled with small pages again: the table is there.
+    // Small pages fill the hole again: its table exists.
     p.call(0, Op::Touch(r)).unwrap();
     assert_eq!(user_pages(&p.m).len(), 512);
     assert_eq!(event(&p.m, VmEvent::ThpFaultAlloc), 1);
@@ -249,7 +249,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The plain model: which pages of a mapping are mapped, and by which blocks.
+/// The plain model: the pages of a mapping that are mapped, and their blocks.
 struct Model {
     who: usize,
     region: Region,
@@ -273,7 +273,7 @@ impl Model {
     fn tables(&self) -> u64 {
         self.mapped.chunks(512).filter(|t| t.contains(&true)).count() as u64
     }
-    /// The pages the machine's frames say are mapped.
+    /// The pages that the machine's frames say are mapped.
     fn seen(&self, m: &Machine) -> Vec<bool> {
         let mut seen = vec![false; self.mapped.len()];
         for (UserPage { process, mapping, page }, (_, order)) in user_pages(m) {

@@ -1,4 +1,5 @@
-//! Threads: they share memory, wait for each other and end together; what maps and unmaps keeps them from faulting.
+//! Threads: they share memory, wait for each other and end together; mapping and unmapping block
+//! their faults.
 
 use crate::support::*;
 use kontig_mm::VmEvent;
@@ -10,7 +11,7 @@ fn prompt() -> Prompt {
     Prompt::new(machine(4, 16, linux("6.1")), 1)
 }
 
-/// Kernel pages of a thread: its stack and what describes it.
+/// Kernel pages of a thread: its stack and its description.
 const OF_THREAD: u64 = 6;
 
 fn whole(pages: u32) -> Region {
@@ -31,7 +32,7 @@ fn what_one_thread_touches_the_others_have() {
     let faults = event(&p.m, VmEvent::Pgfault);
     p.call(0, Op::Touch(part(r, 100, 50))).unwrap();
     assert_eq!(event(&p.m, VmEvent::Pgfault), faults);
-    // What a thread maps is everybody's.
+    // A thread's mapping is shared by all.
     let own = p.mmap(thread, 20);
     p.call(0, Op::Touch(own)).unwrap();
     p.call(thread, Op::Munmap(r)).unwrap();
@@ -39,7 +40,7 @@ fn what_one_thread_touches_the_others_have() {
     p.m.memory().check().unwrap();
 }
 
-/// A program that counts how often it was asked.
+/// A program that counts the calls of `next`.
 #[derive(Clone)]
 struct Counter {
     left: u32,
@@ -58,7 +59,7 @@ impl Program for Counter {
     }
 }
 
-/// Makes threads that count to ten, joins them, and adds up what they have counted.
+/// Starts threads that count to ten, joins them, and adds up their counts.
 #[derive(Clone, Default)]
 struct Adder {
     begun: bool,
@@ -218,12 +219,12 @@ fn the_time_of_children_and_their_threads_is_known_once_they_were_waited_for() {
     assert!(system > 0 && system < MS, "{system} ns");
 }
 
-/// Pages that one thread unmaps while another faults: some milliseconds' worth.
+/// Pages that one thread unmaps while another faults: a few milliseconds' worth.
 const LARGE: u32 = 6 * 512;
-/// Pages the other faults in one by one.
+/// Pages that the other faults in one by one.
 const FAULTS: u32 = 1024;
 
-/// How long the longest of a thread's faults takes while another unmaps memory, and how long that `munmap` takes.
+/// The longest of a thread's faults while another unmaps memory, and the time of that `munmap`.
 fn faults_beside_munmap(profile: &str) -> (u64, u64) {
     let mut m = machine(4, 16, linux(profile));
     let page_by_page = (0..FAULTS).map(|page| Op::Touch(part(whole(FAULTS), page, 1)));

@@ -1,4 +1,4 @@
-//! Swap: what does not fit in memory goes to a disk and comes back, and is always what was written.
+//! Swap: pages that do not fit in memory go to a disk and come back with their contents.
 
 use crate::support::disk::{hdd, ssd};
 use crate::support::family::{Family, Has, act};
@@ -6,12 +6,12 @@ use crate::support::*;
 use kontig_mm::{LruList, MachineSpec, Memory, VmEvent};
 use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, Place, UserPage};
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, PageLocation, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
 
-/// So many pageblocks of memory, and so much swap on a disk.
+/// This many pageblocks of memory, and `size` of swap on a disk.
 fn machine_with_swap(blocks: u32, profile: &str, disk: DiskEntry, size: &str) -> Machine {
     let memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux(profile)).expect("a valid machine");
     let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
@@ -20,7 +20,7 @@ fn machine_with_swap(blocks: u32, profile: &str, disk: DiskEntry, size: &str) ->
     m
 }
 
-/// Waits until nothing is written any more, and checks.
+/// Waits until no page is under writeback, and checks.
 fn settle(m: &mut Machine) {
     pass(m, SECOND);
     m.memory_mut().lru_add_drain_all();
@@ -44,8 +44,9 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
             }
             let rss = p.m.rss(Process::new(0)).unwrap();
             let counts = p.m.file_counts();
-            let is_swapped =
-                |page| matches!(p.m.place_of(UserPage { process: 0, mapping: 0, page }), Some(Place::Swap(_)));
+            let is_swapped = |page| {
+                matches!(p.m.location_of(UserPage { process: 0, mapping: 0, page }), Some(PageLocation::Swap(_)))
+            };
             let has_place = (0..pages).filter(|page| is_swapped(*page)).count() as u64;
             assert!(has_place >= u64::from(pages) - rss, "{what}: what is not in memory is in swap");
             assert_eq!(all.total - p.m.memory().swap_space().free, has_place, "{what}");
@@ -55,7 +56,7 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
             assert_eq!(p.m.oom_kills(), &[], "{what}");
             p.call(0, Op::Munmap(r)).unwrap();
             settle(&mut p.m);
-            // Pages that were being written when they were unmapped stay until reclaim finds them.
+            // Pages unmapped during writeback stay until reclaim finds them.
             let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);
             let left: u64 = LruList::EVICTABLE.iter().map(|list| vec.size_exact(*list) as u64).sum();
             assert_eq!(p.m.memory().swap_space().free + left, all.total, "{what}");
@@ -71,7 +72,7 @@ fn kswapd_writes_and_the_process_goes_on_at_the_disks_speed() {
     let r = p.mmap(0, 3 * 32 * 512);
     let took = p.call(0, Op::Touch(r)).unwrap().latency_ns();
     let counts = p.m.file_counts();
-    // 400 MB/s, of which nothing is idle while the process waits for memory.
+    // 400 MB/s, never idle while the process waits for memory.
     let writing = counts.written_out * 4096 * 1000 / 400;
     assert!(took * 100 >= writing * 98 && took * 100 <= writing * 110, "{took} ns for {writing} ns of writing");
     let steal = |e| event(&p.m, e);
@@ -88,7 +89,7 @@ fn a_page_that_was_not_used_goes_first() {
         p.call(0, Op::Touch(hot)).unwrap();
         p.call(0, Op::Touch(Region { first: part * 500, pages: 500, ..more })).unwrap();
     }
-    // A page that is in memory may have a place in swap, too: what is gone is what has to be read.
+    // A page in memory may also have a slot; only pages read back were gone.
     let mut gone = |r: Region| {
         let before = p.m.file_counts().swapped_in;
         p.call(0, Op::Touch(r)).unwrap();
@@ -139,7 +140,7 @@ proptest! {
         profile in prop_oneof![Just("5.10"), Just("6.1"), Just("7.2")],
         on_flash: bool,
     ) {
-        // Room for less than a process has.
+        // Less room than the process needs.
         let m = machine_with_swap(4, profile, if on_flash { ssd() } else { hdd() }, "64 MiB");
         let total = m.memory().swap_space().total;
         let mut p = Prompt::new(m, 1);
@@ -150,7 +151,7 @@ proptest! {
             let mut of_place = BTreeMap::new();
             let mut of_contents = BTreeMap::new();
             for (at, has) in family.pages() {
-                let place = p.m.place_of(at);
+                let place = p.m.location_of(at);
                 if let Has::Contents(number) = has {
                     let place = place.expect("it is somewhere");
                     prop_assert_eq!(*of_contents.entry(number).or_insert(place), place, "{:?} is shared", at);

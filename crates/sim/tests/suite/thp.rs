@@ -1,11 +1,13 @@
-//! Huge pages as administrators set them: who gets them, what a fault does for one, and what khugepaged makes later.
+//! Huge pages by the administrator's settings: who gets them, the effort of a fault, and collapse
+//! by khugepaged.
 
 use crate::support::*;
 use kontig_mm::{CpuId, NodeId, Order, Request, VmEvent};
 use kontig_program::{Op, Region};
 use kontig_sim::Machine;
 
-/// A machine without a free huge page, in which compaction can make many, and a process that does what it is told.
+/// A machine without a free huge page, on which compaction can make many, and a process that takes
+/// orders.
 fn fragmented(profile: &str, settings: &[(&str, &str)]) -> Prompt {
     let mut m = machine(2, 48, linux(profile));
     run(&mut m, 0, fragmenter(256));
@@ -13,11 +15,11 @@ fn fragmented(profile: &str, settings: &[(&str, &str)]) -> Prompt {
     for (name, value) in settings {
         m.memory_mut().sysctl_write(name, value).unwrap_or_else(|e| panic!("{e}"));
     }
-    // The fragmenter is process 0, the others that took what was left.
+    // The fragmenter is process 0; the others took the rest.
     Prompt::new(m, 1)
 }
 
-/// What a huge page's fault has done.
+/// The effort of a huge-page fault.
 fn does(p: &mut Prompt, advised: bool) -> (&'static str, bool) {
     let r = p.mmap(0, 512);
     if advised {
@@ -64,7 +66,7 @@ fn what_a_fault_does_for_a_huge_page_is_as_defrag_says() {
 #[test]
 fn a_huge_page_for_a_copy_of_a_shared_one_is_asked_for_as_a_first_one_is() {
     for (defrag, compacts) in [("always", true), ("never", false)] {
-        // Up to 5.7 who writes to a huge page that others have, too, gets another.
+        // Up to 5.7, a write to a shared huge page gets another huge page.
         let mut p = fragmented("5.6", &[("thp.enabled", "always"), ("thp.defrag", "always")]);
         let r = p.mmap(0, 512);
         p.call(0, Op::Touch(part(r, 0, 1))).unwrap();
@@ -95,7 +97,7 @@ fn the_table_that_is_put_by_is_asked_for_after_the_huge_page_and_wakes_kswapd_if
     let settings = [("thp.enabled", "always"), ("thp.defrag", "never")];
     let mut p = Prompt::new(machine_with(1, 16, linux("5.10"), &settings), 1);
     let r = p.mmap(0, 512);
-    // With the huge page just the low mark is left: a page more is one too many.
+    // With the huge page, free memory is just at the low mark; one more page is below it.
     loop {
         let zone = &p.m.memory().zones()[0];
         let beyond = zone.nr_free_pages_exact() - (zone.watermarks.low + 512);
@@ -124,7 +126,7 @@ fn a_mode_that_is_none_is_refused_with_those_there_are() {
         said("thp.khugepaged.max_ptes_none", "512"),
         "thp.khugepaged.max_ptes_none: '512' is not a whole number from 0 to 511"
     );
-    // A profile of a kernel that had no `defer+madvise` yet, and one that had neither.
+    // A profile of a kernel without `defer+madvise`, and one without it and `defer`.
     for (requests, value, words) in [
         (kontig_mm::rules::HugeRequests::OnceOrDeferred, "defer+madvise", "always, defer, madvise, never"),
         (kontig_mm::rules::HugeRequests::OnceDirect, "defer", "always, madvise, never"),
@@ -137,7 +139,8 @@ fn a_mode_that_is_none_is_refused_with_those_there_are() {
     }
 }
 
-/// A process with a range of small pages, of which `touched` are there, and huge pages for everybody from then on.
+/// A process with a range of small pages, of which `touched` are in memory; huge pages are always
+/// on from then on.
 fn small(profile: &str, touched: std::ops::Range<u32>) -> (Prompt, Region) {
     let mut p = Prompt::new(ordered_machine(2, 16, linux(profile)), 1);
     let r = p.mmap(0, 512);
@@ -149,7 +152,7 @@ fn small(profile: &str, touched: std::ops::Range<u32>) -> (Prompt, Region) {
     (p, r)
 }
 
-/// Has khugepaged know of the process, and lets it make its round.
+/// Registers the process with khugepaged, and lets it complete a round.
 fn scan(p: &mut Prompt, r: Region) -> u64 {
     p.call(0, Op::AdviseHuge(r)).unwrap();
     pass(&mut p.m, 300 * MS);
@@ -188,7 +191,7 @@ fn khugepaged_copies_what_others_have_too_and_leaves_theirs() {
     for (shared, collapsed) in [(200, 1), (300, 0)] {
         let (mut p, r) = small("6.1", 0..512);
         let (child, process) = p.fork(0);
-        // The child's own pages from here on; the parent is alone with its own.
+        // From here on the child has its own pages, and the parent's are no longer shared.
         p.call(child, Op::Touch(part(r, shared, 512 - shared))).unwrap();
         p.call(0, Op::Touch(part(r, shared, 512 - shared))).unwrap();
         p.m.memory_mut().sysctl_write("thp.enabled", "madvise").unwrap();

@@ -1,4 +1,4 @@
-//! Kernel threads: when kcompactd and kswapd run, what for, and when they rest.
+//! Kernel threads: when and why kcompactd and kswapd run, and when they sleep.
 
 use crate::support::*;
 use kontig_mm::Daemon;
@@ -6,14 +6,14 @@ use kontig_mm::{Event, Listen, Profile, VmEvent};
 use kontig_program::{Gfp, Op, Placement};
 use kontig_sim::Machine;
 
-/// Without the boosts that would make kswapd ask kcompactd for pageblocks.
+/// Without boosts, after which kswapd asks kcompactd for pageblocks.
 const NO_BOOST: (&str, &str) = ("vm.watermark_boost_factor", "0");
 
 fn sysctl(name: &str, value: &str) -> Op {
     Op::Sysctl { name: name.into(), value: value.into() }
 }
 
-/// When each proactive run began in the next `for_ns`, to within `step`.
+/// Start of each proactive run in the next `for_ns`, to within `step`.
 fn watch_runs(m: &mut Machine, for_ns: u64, step: u64) -> Vec<u64> {
     let (mut at, end) = (Vec::new(), m.now() + for_ns);
     while m.now() < end {
@@ -52,7 +52,7 @@ fn proactive_compaction_brings_the_score_from_above_90_to_80_and_rests() {
         let runs = watch_runs(&mut m, 2 * SECOND, MS);
         assert_eq!(runs.len(), 1, "one run is enough");
         assert!(runs[0] - start <= 501 * MS, "at the next check: {} ns", runs[0] - start);
-        // A little below: when a per-CPU list gives back what was freed, several blocks are joined at once.
+        // A little below: when a per-CPU list returns pages, several blocks merge at once.
         assert!((77..=80).contains(&score(&m)), "{}", score(&m));
         let (migrated, spent, at) = (event(&m, VmEvent::PgmigrateSuccess), m.daemon_ns(Daemon::Kcompactd), score(&m));
         assert!(migrated > 0);
@@ -207,7 +207,7 @@ fn a_kcompactd_that_kswapd_asks_starts_at_once_and_not_after_kswapds_nap() {
     run(&mut m, 0, fragmenter(384));
     take_huge(&mut m);
     m.memory_mut().trace().listen(Listen::VMSCAN.with(Listen::COMPACTION));
-    // Many of them, so that one comes while kswapd is at work on the first: what it could not do is kcompactd's then.
+    // Many of them, so that one arrives while kswapd works on the first and leaves it to kcompactd.
     let request = alloc_pages(Gfp::KERNEL.without(Gfp::DIRECT_RECLAIM), HUGE);
     let start = m.now();
     m.spawn(ops(vec![request; 1000]), Placement::Cpu(0));

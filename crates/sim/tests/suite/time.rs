@@ -1,4 +1,4 @@
-//! Virtual time: latencies, sleep, sharing of CPUs, zone locks; and that the same run is always the same.
+//! Virtual time: latencies, sleep, sharing of CPUs, zone locks, and repeatability.
 
 use crate::support::*;
 use kontig_mm::Daemon;
@@ -7,7 +7,7 @@ use kontig_mm::{Event, Listen, Memory, MigrateType, Order, Profile, VmEvent, Vms
 use kontig_program::{Gfp, Op, Outcome, Placement, Value};
 use kontig_sim::{CostModel, Costs, CpuTime, Machine, Stop, TaskId};
 
-/// A process that maps and touches so many pages.
+/// A process that maps and touches this many pages.
 fn toucher(pages: u32) -> Box<Script> {
     script(move |log| match log {
         [] => Some(Op::Mmap { pages }),
@@ -120,14 +120,14 @@ fn a_task_is_charged_user_time_for_its_writes_and_system_time_for_the_rest() {
     assert_eq!(time.user_ns + time.system_ns, elapsed(&m, id));
 }
 
-/// A machine with costs of its own, on which huge pages are for everybody or for nobody.
+/// A machine with costs of its own, with huge pages always or never.
 fn machine_of(costs: &Costs, enabled: &str) -> Machine {
     let mut memory = Memory::new(&spec(8, 64), linux("6.1")).expect("a valid machine");
     memory.sysctl_write("thp.enabled", enabled).expect("there is such a switch");
     Machine::new(memory, CostModel::new(costs))
 }
 
-/// A process that maps so many pages and fills them as often.
+/// A process that maps this many pages and fills them `times` times.
 fn filler(pages: u32, times: usize) -> Box<Script> {
     script(move |log| match log {
         [] => Some(Op::Mmap { pages }),
@@ -242,7 +242,7 @@ fn moving_pages_interrupts_other_cpus_only() {
     assert!(near(busy_ns, idle_ns + shootdowns), "busy: {busy_ns} ns, idle: {idle_ns} ns + {shootdowns}");
 }
 
-/// All that can be seen of a run.
+/// Everything observable of a run.
 #[derive(PartialEq, Debug)]
 struct Seen {
     events: Vec<(u64, Event)>,
@@ -253,12 +253,12 @@ struct Seen {
     daemons: (u64, u64, u64),
     free: Vec<(u64, u64, u64)>,
     now: u64,
-    /// Settings that may have made a difference.
+    /// Settings that may have mattered.
     mattered: Vec<&'static str>,
 }
 
-/// A busy machine: a fragmenter, then two drivers after huge pages, a process and one full compaction at the same
-/// time, with all daemons at work; looked at every `slice` nanoseconds.
+/// A busy machine: a fragmenter, then two drivers after huge pages, a process and one full
+/// compaction at the same time, with all daemons at work; observed every `slice` nanoseconds.
 fn busy_run(profile: Profile, cpus: usize, slice: u64) -> Seen {
     busy_run_of(machine(cpus, 64, profile), EVERYTHING, slice)
 }
@@ -285,7 +285,7 @@ fn busy_run_of(mut m: Machine, listen: Option<Listen>, slice: u64) -> Seen {
         finish(&mut m, *id);
     }
     ids.push(first);
-    // To a time that is a multiple of every slice.
+    // Up to a multiple of every slice.
     let end = (m.now() / SECOND + 3) * SECOND;
     while m.now() < end {
         m.run((m.now() + slice).min(end), None).unwrap();
@@ -363,7 +363,7 @@ fn a_setting_that_is_said_to_make_no_difference_makes_none() {
                 without_effect.push((profile.name.clone(), name, value));
             } else {
                 assert_eq!(std::mem::take(&mut set.mattered), [name], "{what}: only what was set");
-                // Not promised, but here it is so: what is not denied to have had an effect had one.
+                // Not guaranteed, but true here: a setting that may have mattered did.
                 let same = set.events == as_booted.events && set.vmstat == as_booted.vmstat && set.now == as_booted.now;
                 assert!(!same || name == "vm.compaction_proactiveness", "{what}");
             }
@@ -383,7 +383,7 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     while m.run(m.now() + SECOND, Some(first)) == Ok(Stop::Time) {}
     m.memory_mut().trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL));
     let id = m.spawn(allocator(Gfp::KERNEL, HUGE, 12, 0), Placement::Cpu(0));
-    // One look at the end: what the host does in between decides no time.
+    // One observation at the end: those in between decide no time.
     assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
     let events = m.take_events(u64::MAX);
     assert!(events.is_sorted_by_key(|(at, _)| *at));
@@ -392,10 +392,10 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     for (at, e) in &events {
         let since_last = at - std::mem::replace(&mut before, *at);
         match e {
-            // The kernel threads are still at rest: only the program compacts.
+            // The kernel threads are still asleep: only the program compacts.
             Event::CompactionBegin { .. } => (begun, moved) = (Some(*at), 0),
             Event::Migratepages { nr_migrated, .. } => {
-                // Within a step, too: the pages are moved between the last event and this.
+                // Within a step, too: the pages are moved between the last event and this one.
                 let least = (*nr_migrated as f64 * migrated) as u64;
                 assert!(since_last >= least, "{nr_migrated} pages take {least} ns, and not {since_last}");
                 moved += nr_migrated;

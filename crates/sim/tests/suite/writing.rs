@@ -1,4 +1,5 @@
-//! Writing to files: what is dirty is written back, not too late and not too much at once, and what is taken away is free again.
+//! Writes to files: dirty pages are written back in time and throttled, and truncated ones are
+//! freed.
 
 use crate::support;
 use crate::support::disk::*;
@@ -7,7 +8,7 @@ use kontig_mm::VmEvent;
 use kontig_program::{FileName, Op, OpenFile, Placement};
 use kontig_sim::{Machine, SimError, Stop};
 
-/// What a link of 400 MB/s takes for so many pages.
+/// Time of this many pages on a link of 400 MB/s.
 fn link_ns(pages: u32) -> u64 {
     u64::from(pages) * 4096 * 1000 / 400
 }
@@ -78,7 +79,7 @@ fn what_is_dirty_is_written_when_it_is_30_seconds_old() {
 fn a_flusher_that_can_write_nothing_waits_though_more_is_dirty_than_the_background_limit() {
     let mut m = support::disk::machine_with(2, 64, "6.1", hdd());
     m.memory_mut().sysctl_write("vm.dirty_background_bytes", "4096").expect("a page");
-    // The pages are on their way to the disk when they are written to again: until they are there, none can be written.
+    // The pages are rewritten during their writeback; until it ends, none can be written again.
     let over_and_over = with_file(FILE, |file, n| (n < 500).then_some(Op::Write { file, first: 0, pages: 512 }));
     run(&mut m, 0, over_and_over);
     m.run(m.now() + 40 * SECOND, None).expect("it goes on");
@@ -131,7 +132,8 @@ fn drop_caches_drops_what_is_clean_and_not_in_use() {
     assert_eq!(objects(&m), [400, 0, 400, 1600, 0], "an inode stays with its pages");
     drop_caches(&mut m, "3");
     assert_eq!((m.file_counts().file_pages, objects(&m)), (0, vec![0; 5]));
-    // 400 inodes of 14 a slab of 4 pages, 400 dentries of 21 a page, nodes, buffer heads: some slabs of each stay.
+    // 400 inodes at 14 per slab of 4 pages, 400 dentries at 21 per page, nodes, buffer heads: some
+    // slabs of each stay.
     assert!(before - kernel_pages(&m) > 100, "{before} {}", kernel_pages(&m));
     run(&mut m, 0, with_file(FileName::new(0, 7), |file, n| (n == 0).then_some(Op::Read { file, first: 0, pages: 4 })));
     assert_eq!(m.file_counts().read_in, 4, "the file is on the disk");
@@ -162,7 +164,7 @@ fn a_file_without_a_name_is_there_as_long_as_somebody_has_it_open() {
 
 #[test]
 fn a_file_that_is_cut_off_gives_its_blocks_back() {
-    // Three files of 40 MiB have room on 100 MiB one after the other only.
+    // Three files of 40 MiB fit on 100 MiB only one after the other.
     let disk = kontig_sim::DiskEntry { size: "100 MiB".into(), ..ssd() };
     let mut m = disk::machine_with(2, 64, "6.1", disk);
     let pages = 10 << 10;

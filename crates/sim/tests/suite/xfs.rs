@@ -1,11 +1,12 @@
-//! XFS: what it keeps in memory for files beside their pages, and when that goes to the log, to its place, and away.
+//! XFS: its memory besides the pages of files, and how it reaches the log, its place on disk, and
+//! is freed.
 
 use crate::support::disk::{self, *};
 use crate::support::*;
 use kontig_program::{FileName, Op, Placement};
 use kontig_sim::{DiskEntry, FileSystem, Machine, Stop};
 
-/// 256 blocks of log: 2048 of a GiB's are the least, of which this disk has a sixteenth.
+/// Blocks of the log: a sixteenth of the disk, which is too small for the minimum of 10 MiB.
 const LOG_BLOCKS: u64 = 256;
 
 fn xfs(blocks: u32) -> Machine {
@@ -22,7 +23,7 @@ fn objects(m: &Machine, name: &str) -> u64 {
     m.slabs().iter().find(|slab| slab.name == name).map_or(0, |slab| slab.objects)
 }
 
-/// Makes files of a page, each by a process of its own.
+/// Creates files of one page, each by a process of its own.
 fn make(m: &mut Machine, files: std::ops::Range<u64>) {
     for number in files {
         let page = with_file(FileName::new(0, number), |file, n| match n {
@@ -46,7 +47,7 @@ fn a_new_file_has_an_inode_a_log_item_and_a_place_in_buffers() {
     let all = ["xfs_inode", "xfs_ili", "xfs_buf", "xfs_buf_item", "buffer_head", "ext4_inode_cache"];
     // 64 inodes are in two clusters; their names are in one block of the directory.
     assert_eq!(all.map(|name| objects(&m, name)), [64, 64, 3, 3, 0, 0]);
-    // One vector gathers for each, and the second change within the checkpoint left another.
+    // Each has one vector in the CIL; the second change within the checkpoint left another.
     let vectors = objects(&m, "kmalloc-512");
     assert!((67..=2 * 67).contains(&vectors), "{vectors}");
     assert!(free - m.memory().nr_free_pages() > 64 + 2 * 4, "pages of files and of buffers");
@@ -98,7 +99,7 @@ fn who_changes_more_than_the_log_holds_waits_until_something_is_in_its_place() {
         Placement::Cpu(0),
     );
     assert_eq!(m.run(m.now() + 600 * SECOND, Some(id)).expect("it goes on"), Stop::ProgramDone);
-    // Each checkpoint takes a block at least, and each is of one inode.
+    // Each checkpoint takes at least a block, and has one inode.
     let written = m.file_counts().written_out;
     assert!(written > 10_000 + 10_000, "{written}: the log has been round {} times", written / LOG_BLOCKS);
 }

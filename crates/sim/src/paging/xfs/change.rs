@@ -1,26 +1,26 @@
-//! Changes of XFS's metadata, as whoever makes them carries them out: an item's objects are taken, there is space in the log, and the
-//! change gathers with others.
+//! Changes of XFS's metadata: allocate the log item's objects, wait for log space, and join the
+//! log.
 
 use crate::base::context::Context;
 use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::paging::xfs::GetBuffer;
 use crate::state::file::FileSystem;
 use crate::state::file::xfs::Item;
 use crate::state::file::{Cache, Files};
 use kontig_mm::{AllocFailure, Step};
 
-/// A change of an item, so many times in a row.
+/// A change of one item, repeated `times` times.
 #[derive(Clone)]
 pub(crate) struct Change {
     disk: u8,
     item: Item,
     times: u8,
-    /// The object being taken.
-    taking: Option<(Cache, Room)>,
+    /// The object being allocated.
+    taking: Option<(Cache, Preload)>,
 }
 
 impl Change {
@@ -28,15 +28,15 @@ impl Change {
         Change { disk, item, times, taking: None }
     }
 
-    /// A step; done when the change is made.
+    /// A step; done when the change is in the log.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.times > 0 {
-            if let Some((cache, room)) = &mut self.taking {
-                if let Err(failure) = done!(room.step(k, c)) {
+            if let Some((cache, preload)) = &mut self.taking {
+                if let Err(failure) = done!(preload.step(k, c)) {
                     return Step::Done(Err(failure));
                 }
                 let cache = *cache;
-                let object = room.objects().pop().expect("one was taken");
+                let object = preload.objects().pop().expect("one was taken");
                 self.give(k, c, cache, object);
                 self.taking = None;
                 continue;
@@ -44,13 +44,13 @@ impl Change {
             let Kernel { pages, queues, .. } = k;
             let files = pages.files();
             if matches!(self.item, Item::Inode(number) if files.inodes.get(number).is_none()) {
-                // It is gone by now.
+                // Its inode has gone.
                 return Step::Done(Ok(()));
             }
             if let Some(cache) = files.log_lacks(self.disk, self.item) {
                 match files.slabs.take(cache, c.cpu, c.node) {
                     Some(object) => self.give(k, c, cache, object),
-                    None => self.taking = Some((cache, Room::of(cache, 1))),
+                    None => self.taking = Some((cache, Preload::new(cache, 1))),
                 }
                 continue;
             }
@@ -83,14 +83,15 @@ impl Change {
 }
 
 impl Files {
-    /// The change of a file that is written back: its length, and at first where its blocks are. None of a file system without a log.
+    /// The change logged at writeback: the file's length and, the first time, its extents. `None`
+    /// without a log.
     pub(crate) fn written_back(&self, inode: u32) -> Option<Change> {
         let i = self.inodes.get(inode)?;
         let times = 1 + u8::from(i.extents.iter().next().is_none());
         self.has_log(inode).then(|| Change::new(self.disk_of(inode), Item::Inode(inode), times))
     }
 
-    /// The change of a file that is written to: its times, once a tick.
+    /// The change logged by a write: the file's timestamps, once a tick.
     pub(crate) fn written_to(&mut self, inode: u32, now: u64) -> Option<Change> {
         let tick = now / JIFFY_NS + 1;
         if !self.has_log(inode) || self.inodes[inode].changed_at == tick {
@@ -101,7 +102,7 @@ impl Files {
         Some(Change::new(self.disk_of(inode), Item::Inode(inode), 1))
     }
 
-    /// The change of a file that is read: its time, once after each time it was written to (`relatime`).
+    /// The change logged by a read: the access time, once after each write (`relatime`).
     pub(crate) fn read_by_somebody(&mut self, inode: u32) -> Option<Change> {
         let was_unread = std::mem::take(&mut self.inodes[inode].is_unread);
         (was_unread && self.has_log(inode)).then(|| Change::new(self.disk_of(inode), Item::Inode(inode), 1))
@@ -112,7 +113,7 @@ impl Files {
     }
 }
 
-/// A file that is made, or whose inode is read: what of XFS's own has to be there for it.
+/// Creation of a file, or the read of its inode, in XFS's metadata.
 #[derive(Clone)]
 pub(crate) struct Make {
     disk: u8,
@@ -122,9 +123,8 @@ pub(crate) struct Make {
 
 #[derive(Clone)]
 enum Stage {
-    /// The buffer with its inode, which is made with the first inode in it.
+    /// The buffer of its inode cluster; `true` if the cluster is new and must be logged.
     Cluster(GetBuffer, bool),
-    /// The new cluster.
     NewCluster(u32, Change),
     Inode(Change),
     /// The block of its directory.
@@ -133,7 +133,7 @@ enum Stage {
 }
 
 impl Make {
-    /// A file that is new. `None` of a file system without a log; `Err` if the disk is full.
+    /// A new file. `None` without a log; `Err` if the disk is full.
     pub(crate) fn of_new(files: &mut Files, inode: u32) -> Result<Option<Make>, ()> {
         if !files.has_log(inode) {
             return Ok(None);
@@ -150,13 +150,13 @@ impl Make {
         Ok(Some(Make { disk, inode, stage }))
     }
 
-    /// A file whose inode has to be read.
+    /// A file whose inode must be read.
     pub(crate) fn of_known(files: &Files, inode: u32) -> Option<Make> {
         let (disk, chunk) = (files.disk_of(inode), files.inodes[inode].chunk?);
         Some(Make { disk, inode, stage: Stage::Cluster(GetBuffer::new(disk, chunk), false) })
     }
 
-    /// A step; done when all is there.
+    /// A step; done when the metadata is in place.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         let disk = self.disk;
         loop {

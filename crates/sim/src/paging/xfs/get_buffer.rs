@@ -1,4 +1,4 @@
-//! A buffer of XFS that somebody needs: it is made, read if it was ever on the disk, and held.
+//! Getting a buffer of XFS: allocates it, reads it unless its chunk is new, and holds it.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -6,27 +6,27 @@ use crate::base::wait::done;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
-use crate::paging::room::Room;
+use crate::paging::preload::Preload;
 use crate::state::file::{Cache, Object};
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 
-/// A buffer that is to be in memory, and held.
+/// A request for a buffer.
 #[derive(Clone)]
 pub(crate) struct GetBuffer {
     disk: u8,
     chunk: u32,
     object: Option<Object>,
-    room: Option<Room>,
+    preload: Option<Preload>,
     page: Option<Allocation>,
     frames: Vec<Pfn>,
 }
 
 impl GetBuffer {
     pub(crate) fn new(disk: u8, chunk: u32) -> GetBuffer {
-        GetBuffer { disk, chunk, object: None, room: None, page: None, frames: Vec::new() }
+        GetBuffer { disk, chunk, object: None, preload: None, page: None, frames: Vec::new() }
     }
 
-    /// A step; the buffer, once it is there and nobody reads or writes it.
+    /// A step; done with the held buffer, once no I/O is in progress on it.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<u32, AllocFailure>, Wait> {
         loop {
             let buffers = &mut k.pages.files().xfs(self.disk).buffers;
@@ -42,18 +42,18 @@ impl GetBuffer {
                 self.give_back(k, c);
                 return Step::Done(Ok(number));
             }
-            if let Some(room) = &mut self.room {
-                match done!(room.step(k, c)) {
+            if let Some(preload) = &mut self.preload {
+                match done!(preload.step(k, c)) {
                     Err(failure) => return self.fail(k, c, failure),
-                    Ok(()) => self.object = room.objects().pop(),
+                    Ok(()) => self.object = preload.objects().pop(),
                 }
-                self.room = None;
+                self.preload = None;
                 continue;
             }
             if self.object.is_none() {
                 self.object = k.pages.files().slabs.take(Cache::XfsBuffer, c.cpu, c.node);
                 if self.object.is_none() {
-                    self.room = Some(Room::of(Cache::XfsBuffer, 1));
+                    self.preload = Some(Preload::new(Cache::XfsBuffer, 1));
                 }
                 continue;
             }
@@ -82,12 +82,12 @@ impl GetBuffer {
         c: &mut Context,
         failure: AllocFailure,
     ) -> Step<Result<u32, AllocFailure>, Wait> {
-        self.room = None;
+        self.preload = None;
         self.give_back(k, c);
         Step::Done(Err(failure))
     }
 
-    /// Somebody has been faster, or there was no memory for all of it.
+    /// Frees what was allocated: another task added the buffer first, or memory ran short.
     fn give_back(&mut self, k: &mut Kernel, c: &mut Context) {
         if let Some(object) = self.object.take() {
             k.pages.files().slabs.free(&mut k.mem, c.cpu, Cache::XfsBuffer, object);

@@ -1,4 +1,4 @@
-//! What tasks do to XFS's metadata.
+//! Steps of tasks on XFS's metadata.
 
 mod change;
 mod get_buffer;

@@ -1,7 +1,8 @@
-//! The page cache: the pages of files that are in memory.
+//! The page cache: the pages of files in memory.
 //!
-//! A page is found by its file and its place there. With its frame the engine keeps its place in the cache's trees, so that
-//! it is also found the other way. While it is read it is locked, and who wants it waits.
+//! A page is found by its file and index. The engine keeps the page's place in the cache's trees
+//! with its frame, so that the file and index are found from the frame. A page is locked while it
+//! is read, and tasks that need it wait.
 
 use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
@@ -10,7 +11,7 @@ use crate::base::queue::{QueueId, Queues};
 use crate::state::entry::Entry;
 use kontig_mm::{Pfn, Shadow};
 
-/// Where tasks wait for pages: a queue for each of 256 hashes, as the kernel has them.
+/// Wait queues for pages: one for each of 256 hashes, as in the kernel.
 #[derive(Clone, Default)]
 pub(crate) struct Waiters(Vec<QueueId>);
 
@@ -21,7 +22,7 @@ impl Waiters {
 
     /// The queue of a page.
     pub(crate) fn of(&self, pfn: Pfn) -> QueueId {
-        // Neighbours are read together: each has a queue of its own.
+        // Neighbours are read together, so each gets a queue of its own.
         self.0[pfn.index() % self.0.len()]
     }
 }
@@ -34,14 +35,14 @@ impl Files {
         self.nodes.node(leaf).entries()[(index % PAGES) as usize].page()
     }
 
-    /// The file and the page that a number of the engine's names.
+    /// The file and index of a page, by its owner word.
     #[inline]
     pub(crate) fn place(&self, number: u32) -> (u32, u32) {
         let node = self.nodes.node(number / PAGES);
         (node.inode, node.at * PAGES + number % PAGES)
     }
 
-    /// How many objects have to be there before this page can be added.
+    /// The number of nodes to allocate before this page can be added.
     pub(crate) fn missing(&self, inode: u32, index: u32) -> usize {
         let tree = &self.inodes[inode].tree;
         let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf));
@@ -53,8 +54,8 @@ impl Files {
         }
     }
 
-    /// Adds a page, which is locked, with the objects that are missing. The number that the engine is to keep, and the shadow
-    /// that stood in the page's place.
+    /// Adds a locked page, with the nodes that were missing. Returns the page's owner word, and the
+    /// shadow that it replaces.
     pub(crate) fn add_page(
         &mut self,
         inode: u32,
@@ -86,7 +87,7 @@ impl Files {
         (leaf * PAGES + index % PAGES, before.shadow())
     }
 
-    /// A page of a file's first node, which is the inode's own; the number that the engine is to keep.
+    /// Adds a page to a file's first node, which is part of the inode; its owner word.
     pub(crate) fn adopt(&mut self, inode: u32, index: u32, pfn: Pfn) -> u32 {
         let leaf = match self.inodes[inode].tree.leaf(index) {
             Some(leaf) => leaf,
@@ -102,7 +103,7 @@ impl Files {
         leaf * PAGES + index
     }
 
-    /// The page leaves the cache, or a shadow stays in its place. A node that has nothing any more goes.
+    /// Removes a page, or replaces it by a shadow. An empty node is removed, too.
     pub(crate) fn remove_page(&mut self, number: u32, shadow: Option<Shadow>) {
         let (leaf, place) = (number / PAGES, number % PAGES);
         let before = self.nodes.set(leaf, place, Entry::of_shadow(shadow));
@@ -120,14 +121,14 @@ impl Files {
         }
     }
 
-    /// A node goes with what is above it and has nothing else.
+    /// Removes an empty node, and those above it that become empty.
     pub(super) fn remove_node(&mut self, leaf: NodeNumber) {
         let (inode, at) = (self.nodes.node(leaf).inode, self.nodes.node(leaf).at);
         let gone = self.inodes[inode].tree.remove(at).chain(self.nodes.remove(leaf));
         self.gone.extend(gone.map(|object| (Cache::Node, object)));
     }
 
-    /// Forgets what is remembered of a file's pages, none of which is in memory.
+    /// Drops all shadows of a file without pages in memory.
     pub(super) fn forget_shadows(&mut self, inode: u32) {
         let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves().collect();
         for leaf in leaves {
@@ -135,7 +136,7 @@ impl Files {
         }
     }
 
-    /// Forgets what is remembered of a file's pages from one on, none of which is in memory.
+    /// Drops the shadows of a file from `first` on, where none of its pages is in memory.
     pub(super) fn forget_from(&mut self, inode: u32, first: u32) {
         let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves_from(first).collect();
         for leaf in leaves {
@@ -149,7 +150,7 @@ impl Files {
         }
     }
 
-    /// Forgets the shadows of a node, and the node.
+    /// Drops the shadows of a node, and the node.
     pub(super) fn empty_node(&mut self, leaf: NodeNumber) {
         for place in 0..PAGES {
             debug_assert!(self.nodes.node(leaf).entries()[place as usize].page().is_none());
@@ -160,12 +161,12 @@ impl Files {
         self.remove_node(leaf);
     }
 
-    /// The page has moved to another frame.
+    /// Records that a page has moved to another frame.
     pub(crate) fn page_moved(&mut self, number: u32, to: Pfn) {
         self.nodes.set(number / PAGES, number % PAGES, Entry::of_page(to));
     }
 
-    /// The pages of a file that are in memory, from `first` on, with their places there.
+    /// The pages of a file in memory from `first` on, with their indexes.
     pub(crate) fn pages_from(&self, inode: u32, first: u32) -> impl Iterator<Item = (u32, Pfn)> {
         let leaves = self.inodes[inode].tree.leaves_from(first);
         leaves.flat_map(move |leaf| {

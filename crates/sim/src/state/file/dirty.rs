@@ -1,29 +1,31 @@
-//! Dirty pages: how many there may be, and how long a writer waits when there are too many.
+//! Dirty page limits, and the throttling of writers.
 //!
-//! The limits are parts of the memory that could be dirty: what is free above the reserves, and the pages of files; or so many
-//! bytes (`vm.dirty_*`). Above a tenth the flusher writes in the background; half-way to a fifth writers begin to wait, each so
-//! long that all together write as much as the disk does. That rate is estimated from what was written and dirtied in the last
-//! 200 ms, and corrected by a curve that pulls the number of dirty pages to the middle between where waiting begins and the limit.
-//! Source: `mm/page-writeback.c` of 6.1. A disk's share of the limit is its share of all disks' bandwidth, where the kernel has the
-//! pages each has written lately.
+//! The limits are shares of the dirtyable memory, which is what is free above the reserves plus the
+//! pages of files; or they are given in bytes (`vm.dirty_*`). Above a tenth the flusher writes in
+//! the background; half-way to a fifth writers are throttled, so that together they dirty as much
+//! as the disk writes. That rate is estimated from the pages written and dirtied in the last 200
+//! ms, and corrected by a curve that pulls the number of dirty pages to the middle between the
+//! start of throttling and the limit. Source: `mm/page-writeback.c` of 6.1. A disk's share of the
+//! limit is its share of all disks' bandwidth, where the kernel uses the pages each has recently
+//! written.
 
 use super::Files;
 use kontig_mm::{LruList, Memory, Wmark};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
-/// `BANDWIDTH_INTERVAL`.
+/// Interval between two estimates (`BANDWIDTH_INTERVAL`).
 const INTERVAL: u64 = 200 * MS;
-/// `MAX_PAUSE`.
+/// The longest pause (`MAX_PAUSE`).
 const MOST_PAUSE: u64 = 200 * MS;
-/// What a disk is taken to write before it has been measured: 100 MB/s, in pages a second.
+/// A disk's bandwidth until it has been measured: 100 MB/s, in pages per second.
 const INIT_BANDWIDTH: u64 = 100 << (20 - 12);
-/// `DIRTY_POLL_THRESH`: 128 KiB.
+/// Pages dirtied between two checks at first: 128 KiB (`DIRTY_POLL_THRESH`).
 const POLL: u64 = 32;
-/// The curve's values are in parts of this.
+/// The curve's values are fractions of this.
 const ONE: i128 = 1 << 10;
 
-/// The limits of a moment, in pages.
+/// The limits at one moment, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) background: u64,
@@ -31,7 +33,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// For what could be dirty now.
+    /// The limits for the memory dirtyable now.
     pub(crate) fn now(m: &Memory) -> Limits {
         let reserved = |zone: &kontig_mm::Zone| {
             let kept = zone.lowmem_reserve.iter().copied().max().unwrap_or(0) + zone.watermarks.get(Wmark::High);
@@ -44,34 +46,34 @@ impl Limits {
             free.saturating_sub(reserves) + of_files(LruList::InactiveFile) + of_files(LruList::ActiveFile) + 1;
         let set = m.tunables().dirty;
         let limit = set.limit.pages(dirtyable);
-        // What would never be reached is half of the limit.
+        // A background limit above the limit is replaced by half of it.
         let background = Some(set.background.pages(dirtyable)).filter(|background| *background < limit);
         Limits { background: background.unwrap_or(limit / 2), limit }
     }
 
-    /// Below this nobody waits.
+    /// The number of dirty pages below which nobody is throttled.
     fn freerun(self) -> u64 {
         (self.background + self.limit) / 2
     }
 }
 
-/// What is known of a disk's writing (`bdi_writeback`), in pages and pages a second.
+/// A disk's writeback statistics (`bdi_writeback`), in pages and pages per second.
 #[derive(Clone, Debug)]
 pub(crate) struct Bandwidth {
     /// Pages dirtied and written so far.
     pub(crate) dirtied: u64,
     pub(crate) written: u64,
-    /// When the estimates were last made, and what had been dirtied and written then.
+    /// The time of the last estimate, and the values then.
     at: u64,
     dirtied_then: u64,
     written_then: u64,
     write: u64,
-    /// The same, smoothed.
+    /// The write bandwidth, smoothed.
     pub(crate) average: u64,
-    /// What each writer may dirty, and what would be balanced.
+    /// The rate allowed to each writer, and the rate that would be balanced.
     dirty_limit: u64,
     balanced: u64,
-    /// Pages on their way: dirty or being written.
+    /// Pages dirty or under writeback.
     pub(crate) pending: u64,
 }
 
@@ -93,7 +95,8 @@ impl Default for Bandwidth {
 }
 
 impl Bandwidth {
-    /// Makes the estimates anew if it is time to. `ratio` says how far from the middle the dirty pages are.
+    /// Updates the estimates if the interval is over. `ratio` says how far the dirty pages are from
+    /// the setpoint.
     fn update(&mut self, now: u64, dirty: u64, limits: Limits, ratio: i128) {
         let elapsed = now.saturating_sub(self.at);
         if elapsed < INTERVAL {
@@ -101,7 +104,7 @@ impl Bandwidth {
         }
         let since = |now: u64, then: u64| (u128::from(now - then) * u128::from(SECOND) / u128::from(elapsed)) as u64;
         if elapsed <= SECOND {
-            // After a longer time in which nobody waited nothing is known of the rate at which they dirty.
+            // After a longer time without throttling, the rate of dirtying is unknown.
             self.update_limit(since(self.dirtied, self.dirtied_then), dirty, limits, ratio);
         }
         self.update_write(elapsed);
@@ -152,7 +155,8 @@ fn scaled(rate: u64, ratio: i128) -> u64 {
     (i128::from(rate) * ratio / ONE) as u64
 }
 
-/// How far a writer's rate has to be from the balanced one (`wb_position_ratio`), in parts of [`ONE`].
+/// The factor from the balanced rate to a writer's rate (`wb_position_ratio`), in fractions of
+/// [`ONE`].
 fn position_ratio(dirty: u64, limits: Limits, of_disk: u64, disk_limit: u64, bandwidth: u64) -> i128 {
     let [dirty, limit, of_disk] = [dirty, limits.limit, of_disk].map(i128::from);
     if dirty >= limit {
@@ -171,7 +175,7 @@ fn position_ratio(dirty: u64, limits: Limits, of_disk: u64, disk_limit: u64, ban
     } else {
         ratio / 4
     };
-    // A disk that has little to do gets more.
+    // A disk with few dirty pages gets more.
     let little = disk_limit / 2;
     if of_disk < little {
         ratio = if of_disk > little / 8 { ratio * little / of_disk } else { ratio * 8 };
@@ -179,14 +183,13 @@ fn position_ratio(dirty: u64, limits: Limits, of_disk: u64, disk_limit: u64, ban
     ratio
 }
 
-/// What a process has dirtied since it last waited.
+/// Pages a process has dirtied since its last pause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dirtier {
-    /// Pages.
     pub(crate) dirtied: u64,
-    /// After how many it looks whether it has to wait.
+    /// Number of pages after which it checks the limits.
     pub(crate) looks_after: u64,
-    /// Until when it has waited for what it has dirtied.
+    /// The time up to which it has paused for the pages it dirtied.
     paid_until: u64,
 }
 
@@ -196,19 +199,19 @@ impl Default for Dirtier {
     }
 }
 
-/// What a writer has to do.
+/// Actions for a writer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Balance {
-    /// The flusher is to write in the background.
+    /// Wake the flusher to write in the background.
     pub(crate) background: bool,
-    /// Wait for so long, ns; 0 if not at all.
+    /// Length of the pause, ns; 0 for none.
     pub(crate) pause: u64,
-    /// Then look again before anything more is written: there is no room at all.
+    /// Check again after the pause before writing anything: the limit is reached.
     pub(crate) again: bool,
 }
 
 impl Files {
-    /// A process has dirtied pages of a disk's files (`balance_dirty_pages`).
+    /// Checks the dirty limits after writes to a disk's files (`balance_dirty_pages`).
     pub(crate) fn balance_dirty(&mut self, m: &Memory, disk: u8, process: u32, now: u64) -> Balance {
         let limits = Limits::now(m);
         let dirty = self.counts.dirty + self.counts.writeback;
@@ -217,7 +220,7 @@ impl Files {
         let dirtier = &mut self.dirtiers[process as usize];
         let bandwidth = &mut self.writing[usize::from(disk)].bandwidth;
         if dirty <= limits.freerun() {
-            // The longer, the further the limit is.
+            // The further away the limit, the longer until the next check.
             let room = limits.limit.saturating_sub(dirty);
             let looks_after = if room > 0 { 1 << (room.ilog2() / 2) } else { 1 };
             *dirtier = Dirtier { dirtied: 0, looks_after, paid_until: now };
@@ -228,7 +231,7 @@ impl Files {
         let ratio = position_ratio(dirty, limits, bandwidth.pending, disk_limit, bandwidth.average);
         bandwidth.update(now, dirty, limits, ratio);
         let rate = scaled(bandwidth.dirty_limit, ratio);
-        // As long as the disk works on what it has, at most.
+        // No longer than the disk has work for.
         let most = (bandwidth.pending * SECOND / (8 * bandwidth.average + 1) + MS).min(MOST_PAUSE);
         let (least, looks_after) = pauses(bandwidth, rate, most);
         let pages = dirtier.dirtied;
@@ -252,17 +255,18 @@ impl Files {
     }
 }
 
-/// How much of a pause is made at once, and how much of it the writer still owes then: as much as the longest pause, at most.
+/// Divides a pause into the part made at once and the part owed afterwards, each at most the
+/// longest pause.
 fn waited_and_owed(pause: u64, most: u64) -> (u64, u64) {
     (pause.min(most), pause.saturating_sub(most).min(most))
 }
 
-/// The shortest pause worth making, and after how many pages a writer looks again (`wb_min_pause`).
+/// The shortest pause worth making, and the number of pages until the next check (`wb_min_pause`).
 fn pauses(bandwidth: &Bandwidth, rate: u64, most: u64) -> (u64, u64) {
     let limit = bandwidth.dirty_limit.max(1);
     let mut target = 10 * MS;
     let (high, low) = (bandwidth.average.max(1).ilog2(), limit.ilog2());
-    // The more writers there are, the longer each waits.
+    // The more writers there are, the longer each pauses.
     target += u64::from(high.saturating_sub(low)) * 10 * SECOND / 1024;
     target = target.min(MS + most / 2);
     let mut pages = limit * target / SECOND;

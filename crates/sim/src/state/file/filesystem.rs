@@ -1,14 +1,14 @@
-//! Which file system a disk has, and what that makes of its files in memory.
+//! The file systems of disks, and their effects on memory.
 //!
-//! ext4 keeps a buffer head with every page that is written to. XFS of 4.20 keeps none, where a block is a page, but has a log
-//! and buffers of its own for what lies on the disk beside the data ([`super::xfs`]). What ext4 has of the kind is left out.
-//! Source: `fs/ext4`, `fs/xfs` (`xfs_aops.c` of 4.18 on: no buffer heads).
+//! ext4 keeps a buffer head with every page written to. XFS of 4.20 keeps none if a block is a
+//! page, but has a log and buffers of its own for metadata ([`super::xfs`]). The equivalents of
+//! ext4 are left out. Source: `fs/ext4`, `fs/xfs` (`xfs_aops.c` of 4.18 on: no buffer heads).
 
 use super::{Cache, Files};
 use kontig_mm::Gfp;
 use serde::{Deserialize, Serialize};
 
-/// A file system.
+/// The file system on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystem {
@@ -20,7 +20,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// Whether nothing else was said: machine files leave it out then.
+    /// Whether it is the default, which machine files omit.
     pub(crate) fn is_default(&self) -> bool {
         *self == FileSystem::default()
     }
@@ -33,8 +33,8 @@ impl FileSystem {
         }
     }
 
-    /// What pages of its files are asked for with: XFS's must not lead into a file system again (`xfs_setup_inode`), but for the
-    /// one that a fault waits for.
+    /// Flags for pages of its files: allocations for XFS must not re-enter a file system
+    /// (`xfs_setup_inode`), except for the page that a fault waits for.
     const fn page_gfp(self) -> Gfp {
         match self {
             FileSystem::Ext4 => Gfp::HIGHUSER_MOVABLE,
@@ -42,19 +42,19 @@ impl FileSystem {
         }
     }
 
-    /// Whether a page that is written to has a buffer head.
+    /// Whether a page written to has a buffer head.
     pub(crate) const fn has_buffer_heads(self) -> bool {
         matches!(self, FileSystem::Ext4)
     }
 }
 
 impl Files {
-    /// The file system that a file lies in.
+    /// The file system of a file.
     pub(crate) fn filesystem(&self, inode: u32) -> FileSystem {
         self.filesystem_of(self.disk_of(inode))
     }
 
-    /// What pages of a file are asked for with.
+    /// Flags for pages of a file.
     pub(crate) fn page_gfp(&self, inode: u32) -> Gfp {
         self.filesystem(inode).page_gfp()
     }

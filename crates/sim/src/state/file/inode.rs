@@ -1,8 +1,8 @@
-//! Files by number: where they lie, what of them is in memory, and who has them open.
+//! Inodes: where files lie on disk, what of them is in memory, and their users.
 //!
-//! A file that nobody has open stays known while its dentry and its inode are in memory. Both are on a list of their node from
-//! which shrinkers take them, the one longest unused first: the dentry, and then the inode, if no page of it is left (before 5.16: with
-//! its clean pages).
+//! A file that is not open stays known while its dentry and its inode are in memory. Both are on a
+//! list of their node, from which shrinkers take the one longest unused first: the dentry, and then
+//! the inode, once it has no page left (before 5.16: together with its clean pages).
 
 use super::Files;
 use super::filesystem::FileSystem;
@@ -15,59 +15,57 @@ use crate::state::object::ObjectId;
 use kontig_mm::{CpuId, Memory};
 use kontig_program::FileName;
 
-/// A file.
 #[derive(Clone)]
 pub(crate) struct Inode {
     pub(crate) name: FileName,
-    /// Its length in pages.
     pub(crate) length: u32,
     pub(crate) tree: Tree,
     pub(crate) extents: Extents,
-    /// Pages of it in the page cache.
+    /// Number of its pages in the page cache.
     pub(crate) pages: u32,
-    /// Of these, dirty ones; since when there are some; and the page up to which they were written back last.
+    /// Dirty pages among them, the time since when there are any, and the page up to which the last
+    /// writeback came.
     pub(crate) dirty: u32,
     pub(crate) dirty_since: u64,
     pub(crate) written_to: u32,
-    /// Whether the blocks of all its dirty pages have been written one by one, as a file system does with those of its metadata
-    /// that somebody waits for: the pages stay dirty.
+    /// Whether the blocks of all its dirty pages were written one by one, as a file system does
+    /// with metadata that is waited for. The pages stay dirty.
     pub(crate) blocks_written: bool,
-    /// The objects it has in memory while it is known there.
+    /// Its objects, while they are in memory.
     inode: Option<Object>,
     dentry: Option<Object>,
-    /// How often it is open or mapped.
+    /// Number of opens and mappings.
     opens: u32,
-    /// Whether it has been used since it was last looked at on the list of unused ones.
+    /// Whether it was used since the shrinker last passed it.
     used: bool,
-    /// While it is mapped: the object that says by whom.
+    /// The object that lists its mappings, while there are any.
     pub(crate) object: Option<ObjectId>,
-    /// Whether it still has its name.
+    /// Whether it has a name.
     pub(crate) linked: bool,
-    /// Of XFS: the blocks its inode lies in, what the log knows of it, the tick it was last written to in (one more than the clock's),
-    /// and whether nobody has read it since.
+    /// With XFS: the chunk of its inode, its state in the log, one more than the tick of its last
+    /// write, and whether it has not been read since.
     pub(crate) chunk: Option<u32>,
     pub(crate) logged: Logged,
     pub(crate) changed_at: u64,
     pub(crate) is_unread: bool,
 }
 
-/// An open file.
 #[derive(Clone)]
 pub(crate) struct Open {
     pub(crate) process: u32,
     pub(crate) inode: u32,
     pub(crate) readahead: Readahead,
     object: Object,
-    /// Its place among the open files of its process.
+    /// Its place in the process's list of open files.
     place: u32,
 }
 
 impl Inode {
-    /// It is about to be opened: its objects stay from now on.
+    /// Adds a user, which keeps its objects in memory.
     pub(crate) fn pin(&mut self) {
         self.opens += 1;
     }
-    /// It was made and nobody has opened it yet.
+    /// Whether it was created and never opened.
     pub(crate) fn is_new(&self) -> bool {
         self.length == 0 && self.inode.is_none() && self.chunk.is_none()
     }
@@ -79,7 +77,7 @@ impl Inode {
     }
 }
 
-/// Objects that a file needs in memory, in the order they are taken.
+/// The objects that an open file needs, in the order of allocation.
 pub(crate) const OBJECTS: [Cache; 3] = [Cache::Open, Cache::Dentry, Cache::Inode];
 
 impl Files {
@@ -88,7 +86,6 @@ impl Files {
         self.inodes[inode].name.disk()
     }
 
-    /// How many disks there are.
     pub(crate) fn disks(&self) -> usize {
         self.disks.len()
     }
@@ -98,7 +95,7 @@ impl Files {
         self.names.get(&name).copied()
     }
 
-    /// Makes a file of this name, of no length; its number.
+    /// Creates an empty file of this name; its number.
     pub(crate) fn make(&mut self, name: FileName) -> u32 {
         let number = self.inodes.add(Inode {
             name,
@@ -126,7 +123,8 @@ impl Files {
         number
     }
 
-    /// Lays a file of so many pages on its disk, as if it had been there for long. False if it has no room.
+    /// Creates a file of this many pages as if it had long been on the disk. False if there is no
+    /// room for it.
     pub(crate) fn lay(&mut self, name: FileName, pages: u32) -> bool {
         let Some(space) = self.disks.get(usize::from(name.disk())) else { return false };
         if space.free_blocks() < pages || self.names.contains_key(&name) {
@@ -144,7 +142,8 @@ impl Files {
         true
     }
 
-    /// Gives blocks to pages of a file that have none. There is room: that was seen to before.
+    /// Allocates blocks for pages of a file that have none. The caller has made sure that there is
+    /// room.
     pub(crate) fn allocate(&mut self, inode: u32, mut index: u32, mut pages: u32) {
         let disk = usize::from(self.disk_of(inode));
         while pages > 0 {
@@ -156,13 +155,13 @@ impl Files {
         }
     }
 
-    /// Whether a file has its dentry, or its inode, in memory.
+    /// Whether a file's inode, or else its dentry, is in memory.
     pub(crate) fn has(&self, inode: u32, cache: Cache) -> bool {
         let i = &self.inodes[inode];
         if cache == Cache::Inode { i.inode.is_some() } else { i.dentry.is_some() }
     }
 
-    /// Gives a file an object that it lacks. False where it has one by now.
+    /// Gives a file an object that it lacked. False if it has one by now.
     pub(crate) fn give(&mut self, inode: u32, cache: Cache, object: Object) -> bool {
         let i = &mut self.inodes[inode];
         let place = if cache == Cache::Inode { &mut i.inode } else { &mut i.dentry };
@@ -173,7 +172,7 @@ impl Files {
         true
     }
 
-    /// Opens a file that is pinned and has all objects it needs.
+    /// Opens a file that is pinned and has all its objects.
     pub(crate) fn open(&mut self, process: u32, inode: u32, object: Object) -> u32 {
         debug_assert!(self.inodes[inode].opens > 0 && self.inodes[inode].dentry.is_some());
         if self.of_process.len() <= process as usize {
@@ -186,12 +185,12 @@ impl Files {
         number
     }
 
-    /// A process's open file of this number.
+    /// The open file with this number, if it is the process's.
     pub(crate) fn opened(&self, process: u32, number: u32) -> Option<&Open> {
         self.opens.get(number).filter(|open| open.process == process)
     }
 
-    /// Closes a file; its number, if it has no name any more and nobody else has it open: it is to be given up.
+    /// Closes a file. Returns the inode to evict if it has no name and no other user.
     pub(crate) fn close(&mut self, m: &mut Memory, cpu: CpuId, number: u32) -> Option<u32> {
         let Open { inode, object, process, place, .. } = self.opens.remove(number);
         let its = &mut self.of_process[process as usize];
@@ -203,7 +202,7 @@ impl Files {
         self.unpin(inode)
     }
 
-    /// A file has been closed, or is mapped no longer; its number, if it is to be given up.
+    /// Drops a user of a file. Returns the inode if it must be evicted.
     pub(crate) fn unpin(&mut self, inode: u32) -> Option<u32> {
         self.inodes[inode].opens -= 1;
         self.unused(inode);
@@ -211,12 +210,13 @@ impl Files {
         (i.opens == 0 && !i.linked).then_some(inode)
     }
 
-    /// One of the files that a process has open.
+    /// One of the open files of a process.
     pub(crate) fn any_opened(&self, process: u32) -> Option<u32> {
         self.of_process.get(process as usize)?.last().copied()
     }
 
-    /// A file that nobody has open joins the list its state says; on that of dentries it is used once more.
+    /// Puts a file without users on the list of dentries, or of inodes if it has no dentry. A
+    /// dentry already listed counts as used again.
     fn unused(&mut self, inode: u32) {
         let i = &mut self.inodes[inode];
         if i.opens > 0 {
@@ -234,14 +234,14 @@ impl Files {
         }
     }
 
-    /// A file without a dentry has lost its last page: its inode may go.
+    /// Lists the inode of a file without a dentry that has lost its last page.
     pub(super) fn emptied(&mut self, inode: u32) {
         if self.inodes[inode].dentry.is_none() {
             self.unused(inode);
         }
     }
 
-    /// The dentry of a file that nobody has open goes.
+    /// Drops the dentry of a file without users.
     pub(super) fn drop_dentry(&mut self, inode: u32) -> Option<Object> {
         let object = self.inodes[inode].dentry.take()?;
         self.unused_dentries[self.slabs.node(Cache::Dentry, object)].remove(inode);
@@ -249,7 +249,7 @@ impl Files {
         Some(object)
     }
 
-    /// The inode of a file without a dentry and without pages goes, and what its tree remembers.
+    /// Drops the inode of a file without a dentry and pages, with the shadows of its tree.
     pub(super) fn drop_inode(&mut self, inode: u32) -> Option<Object> {
         debug_assert!(self.inodes[inode].pages == 0 && self.inodes[inode].dentry.is_none());
         self.forget_shadows(inode);
@@ -259,12 +259,12 @@ impl Files {
         Some(object)
     }
 
-    /// Whether a file has been used since it was last asked, which is forgotten by that.
+    /// Tests and clears whether a file was used.
     pub(super) fn was_used(&mut self, inode: u32) -> bool {
         std::mem::take(&mut self.inodes[inode].used)
     }
 
-    /// Takes a file's name away; whether nobody has it open, so that it is to be given up.
+    /// Removes a file's name; whether it is unused and must be evicted.
     pub(crate) fn unlink(&mut self, name: FileName) -> Option<(u32, bool)> {
         let inode = self.names.remove(&name)?;
         let i = &mut self.inodes[inode];
@@ -272,7 +272,7 @@ impl Files {
         Some((inode, i.opens == 0))
     }
 
-    /// A file without a name, that nobody has open and of which no page is left, is gone: its objects, and its blocks.
+    /// Evicts a file without a name, users and pages: frees its objects and blocks.
     pub(crate) fn give_up(&mut self, m: &mut Memory, cpu: CpuId, inode: u32) {
         debug_assert!(self.inodes[inode].pages == 0 && !self.inodes[inode].linked);
         if let Some(object) = self.drop_dentry(inode) {
@@ -295,7 +295,7 @@ impl Files {
         gone.extents.iter().for_each(|extent| self.disks[disk].give_back(extent.block, extent.blocks));
     }
 
-    /// A file of which no page from this one on is in memory ends here.
+    /// Cuts a file off. None of its pages from there on is in memory.
     pub(crate) fn cut(&mut self, inode: u32, length: u32) {
         self.forget_from(inode, length);
         let disk = usize::from(self.disk_of(inode));

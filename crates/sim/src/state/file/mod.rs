@@ -1,14 +1,14 @@
-//! Files: what lies on disks, and what of it is in memory.
+//! Files: their blocks on disks, and their pages in memory.
 //!
-//! A file has blocks on its disk ([`space`]) and, while somebody knows it, an inode and a dentry in memory, which are objects
-//! of slab caches ([`slab`], [`inode`]). Pages of it are in the page cache ([`cache`]), whose trees ([`tree`]) keep a shadow in
-//! place of a page that was reclaimed. Pages are read in with those that follow ([`readahead`]), and given up
-//! to reclaim, which asks about them ([`reclaim`]). Those that are written to are dirty ([`dirty`]) until they are written
-//! back ([`writeback`]).
+//! A file has blocks on its disk ([`space`]) and, while it is known, an inode and a dentry in
+//! memory, which are slab objects ([`slab`], [`inode`]). Its pages are in the page cache
+//! ([`cache`]), whose trees ([`tree`]) keep a shadow in place of a reclaimed page. Pages are read
+//! in with those after them ([`readahead`]), and reclaimed ([`reclaim`]). Pages written to are
+//! dirty ([`dirty`]) until they are written back ([`writeback`]).
 //!
-//! Pages are single ones (no large folios), as ext4 has them up to 6.15. Which file system a disk has, the machine file says ([`filesystem`]).
-//! What it reads and writes beside the data is simulated of XFS ([`xfs`]), not of ext4. Left out: the inodes and dentries of
-//! directories themselves.
+//! Pages are single ones (no large folios), as in ext4 up to 6.15. The machine file names the file
+//! system of a disk ([`filesystem`]). Metadata I/O is simulated for XFS ([`xfs`]), not for ext4.
+//! Left out: the inodes and dentries of directories themselves.
 
 mod cache;
 mod dirty;
@@ -47,12 +47,11 @@ use xfs::Xfs;
 /// All files of a machine, and their pages in memory.
 #[derive(Clone)]
 pub(crate) struct Files {
-    /// What lies on each disk, and what is to be written to it.
+    /// The free blocks and the writeback state of each disk.
     disks: Vec<Space>,
     writing: Vec<Writing>,
-    /// What the file system of a disk that is XFS has beside the data.
+    /// The metadata of each disk that has XFS.
     xfs: Vec<Option<Box<Xfs>>>,
-    /// By the number of the process.
     dirtiers: Vec<Dirtier>,
     names: BTreeMap<FileName, u32>,
     pub(crate) inodes: Slots<Inode>,
@@ -61,65 +60,60 @@ pub(crate) struct Files {
     of_process: Vec<Vec<u32>>,
     nodes: Nodes,
     pub(crate) slabs: Slabs,
-    /// Of each node: files that nobody has open, whose dentry may go; and those whose inode may. The first goes first.
+    /// By node: files without users whose dentry can be dropped, and those whose inode can. The
+    /// first goes first.
     unused_dentries: Vec<Sequence>,
     unused_inodes: Vec<Sequence>,
     /// Whether an inode goes with its clean pages (kernels before 5.16).
     inodes_take_pages: bool,
-    /// Objects that are given back as soon as memory is at hand.
+    /// Objects to free as soon as `Memory` is at hand.
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
-    /// Pages of each node that are dirty or being written.
+    /// Pages of each node that are dirty or under writeback.
     pub(crate) pending: Vec<u64>,
-    /// Of each node: how many nodes of trees with nothing but shadows are worth keeping. Shadows of as many pages as there
-    /// are in memory are, and an eighth of a node's places is taken to be used.
+    /// By node: the number of shadow-only tree nodes worth keeping. Shadows are worth keeping for
+    /// as many pages as there are in memory, and an eighth of a node's entries is assumed to be
+    /// used.
     nodes_worth: Vec<u64>,
 }
 
-/// What is to be written to a disk.
+/// The writeback state of a disk.
 #[derive(Clone)]
 pub(crate) struct Writing {
-    /// Files with dirty pages, in the order in which they became dirty; and those that have had their part and are not
-    /// clean yet.
+    /// Files with dirty pages, in the order in which they became dirty; and those that have had
+    /// their part but are still dirty.
     pub(crate) queued: Sequence,
     pub(crate) taken: Sequence,
-    /// Where the flusher waits.
+    /// The queue that the flusher waits in.
     pub(crate) flusher: QueueId,
-    /// Somebody wants all that is dirty written.
+    /// A request to write everything that is dirty.
     pub(crate) all_wanted: bool,
-    /// Blocks that dirty pages will need and do not have yet.
+    /// Blocks reserved for dirty pages that have none yet.
     reserved: u32,
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// What `/proc` counts of files and swap, in pages.
+/// Counters of files and swap in `/proc/vmstat`, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// `nr_file_pages`: in the page cache and in the swap cache.
+    /// In the page cache and in the swap cache.
     pub file_pages: u64,
-    /// `nr_dirty`.
     pub dirty: u64,
-    /// `nr_writeback`.
     pub writeback: u64,
-    /// `nr_dirtied`.
     pub dirtied: u64,
-    /// `nr_written`.
     pub written: u64,
-    /// `pgpgin`, in pages where the kernel has KiB.
+    /// `pgpgin`, in pages; the kernel counts KiB.
     pub read_in: u64,
-    /// `pgpgout`, in pages where the kernel has KiB.
+    /// `pgpgout`, in pages; the kernel counts KiB.
     pub written_out: u64,
-    /// `pswpin`.
     pub swapped_in: u64,
-    /// `pswpout`.
     pub swapped_out: u64,
-    /// `pgmajfault`.
     pub major_faults: u64,
 }
 
 impl Counts {
-    /// The counter that `/proc/vmstat` has under this name.
+    /// The counter of this name in `/proc/vmstat`.
     pub fn get(&self, name: &str) -> Option<u64> {
         const KIB: u64 = 4;
         Some(match name {
@@ -139,7 +133,7 @@ impl Counts {
 }
 
 impl Files {
-    /// The files of a machine: none, on disks with these blocks for them.
+    /// An empty set of files, on disks with these blocks for them.
     pub(crate) fn new(m: &Memory, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
         let nodes = m.nodes().len();
         let writing = |flusher| Writing {
@@ -171,37 +165,37 @@ impl Files {
         }
     }
 
-    /// What is to be written to a disk.
+    /// The writeback state of a disk.
     pub(crate) fn writing(&mut self, disk: u8) -> &mut Writing {
         &mut self.writing[usize::from(disk)]
     }
 
-    /// A process may write from now on.
+    /// Makes room for a process's state as a writer.
     pub(crate) fn knows_dirtier(&mut self, process: u32) {
         if self.dirtiers.len() <= process as usize {
             self.dirtiers.resize(process as usize + 1, Dirtier::default());
         }
     }
 
-    /// What a process has dirtied.
+    /// A process's state as a writer.
     pub(crate) fn dirtier(&mut self, process: u32) -> &mut Dirtier {
         &mut self.dirtiers[process as usize]
     }
 
-    /// Whether something could not be given back at once.
+    /// Whether objects wait to be freed.
     #[inline(always)]
     pub(crate) fn has_gone(&self) -> bool {
         !self.gone.is_empty()
     }
 
-    /// Gives back the objects that had to wait for that; the pages that are free with them.
+    /// Frees the objects that had to wait; the number of pages freed with them.
     pub(crate) fn free_gone(&mut self, m: &mut Memory, cpu: CpuId) -> u64 {
         self.gone.drain(..).map(|(cache, object)| self.slabs.free(m, cpu, cache, object)).sum()
     }
 }
 
-/// Host bytes for each frame of a machine with disks: its flags and word, its count of page table entries, its place in
-/// the LRU, and a place in a tree with as much again for shadows.
+/// Host bytes for each frame of a machine with disks: its flags and word, its map count, its place
+/// in the LRU, and an entry of a tree with as much again for shadows.
 pub(crate) const BYTES_PER_FRAME: usize =
     Frames::BYTES_PER_FRAME + 2 + kontig_mm::state::Lru::BYTES_PER_FRAME + 2 * tree::Node::BYTES_PER_PAGE;
 

@@ -1,18 +1,20 @@
-//! How far a file is read ahead: the kernel's on-demand readahead.
+//! The kernel's on-demand readahead.
 //!
-//! A read that misses at the file's begin, or right behind the last one, is taken for a stream. Its window begins small, and a page
-//! of it is marked: when that is read the next window is asked for, twice as long or more, up to `read_ahead_kb`. So a
-//! stream finds its pages there. A miss anywhere else is read alone, unless what lies before it is in the cache as a stream
-//! would have left it. Source: `mm/readahead.c` of 6.1.
+//! A read that misses at the start of the file or right behind the last one is taken for a stream.
+//! Its window begins small, and one of its pages is marked: when that is read, the next window is
+//! requested, twice as long or more, up to `read_ahead_kb`. So a stream finds its pages in the
+//! cache. A miss anywhere else is read alone, unless the pages before it are in the cache as a
+//! stream would have left them. Source: `mm/readahead.c` of 6.1.
 
 use std::ops::Range;
 
-/// `read_ahead_kb` is 128.
+/// The largest window: `read_ahead_kb` is 128.
 const MOST: u32 = 32;
-/// A device takes 1,280 KiB in one request; a read that is larger than the window may ask for that (`io_pages`).
+/// The largest device request, 1,280 KiB; a read larger than the window may ask for that
+/// (`io_pages`).
 const MOST_AT_ONCE: u32 = 320;
 
-/// What an open file remembers of its reads (`file_ra_state`).
+/// An open file's readahead state (`file_ra_state`).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Readahead {
     start: u32,
@@ -24,7 +26,7 @@ pub(crate) struct Readahead {
     pub(crate) missed: u32,
 }
 
-/// Pages to be read, and which of them is marked.
+/// Pages to read, and the marked one among them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
     pub(crate) pages: Range<u32>,
@@ -32,8 +34,8 @@ pub(crate) struct Window {
 }
 
 impl Readahead {
-    /// A page is missing, or the marked one is read (`at_mark`), of a read of so many pages from it on; what is read. `there`
-    /// says which pages the cache has.
+    /// The window to read when the page `index` is missing or bears the mark (`at_mark`), in a read
+    /// of `wanted` pages from there on. `there` says which pages are in the cache.
     pub(crate) fn ask(
         &mut self,
         index: u32,
@@ -51,7 +53,7 @@ impl Readahead {
             self.size = self.next_size(most);
             self.async_size = self.size;
         } else if at_mark {
-            // Somebody else's window: it ends where the cache does.
+            // Another reader's window: it ends at the first page not in the cache.
             let start = (index + 1..).take(most as usize + 1).find(|page| !there(*page))?;
             if start - index > most {
                 return None;
@@ -65,13 +67,13 @@ impl Readahead {
         } else {
             let before = (1..=most.min(index)).take_while(|back| there(index - back)).count() as u32;
             if before <= wanted {
-                // A read at random: it says nothing of the next.
+                // A random read, which predicts nothing.
                 return Some(Window { pages: index..index + wanted, mark: None });
             }
             let before = if before >= index { 2 * before } else { before };
             (self.start, self.size, self.async_size) = (index, (before + wanted).min(most), 1);
         }
-        // A window whose first page is marked already would be asked for again at once.
+        // If the first page were marked, the next window would be requested at once.
         if index == self.start && self.size == self.async_size {
             let more = self.next_size(most);
             if self.size + more <= most {
@@ -85,7 +87,7 @@ impl Readahead {
         Some(Window { pages: self.start..self.start + self.size, mark })
     }
 
-    /// A page that a process has mapped is missing: what is read around it. Nothing where that has missed too often.
+    /// The window to read around a missing page of a mapping. `None` after too many misses.
     pub(crate) fn around(&mut self, index: u32) -> Option<Window> {
         const LOTS: u32 = 100;
         self.missed = (self.missed + 1).min(10 * LOTS);
@@ -120,7 +122,7 @@ impl Readahead {
 mod tests {
     use super::*;
 
-    /// Reads pages one by one; the windows that are asked for.
+    /// Reads pages one by one; the windows requested.
     fn stream(pages: u32, step: u32) -> Vec<(Range<u32>, Option<u32>)> {
         let (mut ra, mut cached, mut marks, mut all) = (Readahead::default(), 0, Vec::new(), Vec::new());
         for index in (0..pages).step_by(step as usize) {

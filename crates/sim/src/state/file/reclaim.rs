@@ -1,9 +1,10 @@
-//! What reclaim and compaction are told about pages of files, and the caches that can be shrunk: nodes with nothing but
-//! shadows, dentries and inodes of files that nobody has open, and XFS's buffers.
+//! Shrinkers for the caches of files: shadow-only tree nodes, dentries and inodes of unused files,
+//! and XFS's buffers.
 //!
-//! A page that is being read is locked. A dentry that was used again since it was last looked at has another round. An inode
-//! goes after its dentry: since 5.16 when neither a page of it nor a node of its tree is left, so that its pages are not thrown away
-//! with it; before with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`, `fs/dcache.c`, `fs/inode.c` of 6.1.
+//! A dentry used since it was last passed gets another round. An inode follows its dentry: since
+//! 5.16 once neither a page nor a tree node of it is left, so that its pages are not dropped with
+//! it; before, with its clean pages. Source: Linux 4.20, `mm/workingset.c`, `fs/super.c`,
+//! `fs/dcache.c`, `fs/inode.c` of 6.1.
 
 use super::slab::Object;
 use super::xfs::{Item, Xfs};
@@ -11,12 +12,12 @@ use super::{Cache, Files, Flags, Frames};
 use crate::state::mapcount::Mapcounts;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
 
-/// The shrinkers in the order in which they are asked.
+/// The shrinkers, in the order in which they are called.
 const SHADOWS: usize = 0;
 const SUPER_BLOCK: usize = 1;
 
 impl Files {
-    /// Drops the buffer head of a page, which is clean.
+    /// Frees the buffer head of a clean page.
     pub(crate) fn drop_buffers(&mut self, frames: &mut Frames, pfn: Pfn) {
         if frames.clear(pfn, Flags::PRIVATE) {
             self.gone.push((Cache::BufferHead, Object::of_number(frames.word(pfn))));
@@ -39,7 +40,7 @@ impl Files {
         }
     }
 
-    /// Behind the others each XFS has a shrinker.
+    /// Each XFS has a shrinker after the others.
     fn xfs_shrunk_by(&self, number: usize) -> Option<&Xfs> {
         self.xfs.iter().flatten().nth(number.checked_sub(SUPER_BLOCK + 1)?).map(Box::as_ref)
     }
@@ -48,13 +49,13 @@ impl Files {
         [self.unused_dentries[node.index()].len(), self.unused_inodes[node.index()].len()]
     }
 
-    /// Whether a request may have this shrinker work: dentries and inodes only one that may enter a file system, as it may
-    /// hold locks of one.
+    /// Whether a request may run this shrinker. Those of dentries and inodes need `__GFP_FS`, as
+    /// the caller may hold locks of a file system.
     pub(crate) fn may_shrink(&self, number: usize, gfp: Gfp) -> bool {
         number != SUPER_BLOCK || gfp.has(Gfp::FS)
     }
 
-    /// Has a shrinker look at so many objects.
+    /// Makes a shrinker scan this many objects.
     pub(crate) fn shrink(
         &mut self,
         m: &mut Memory,
@@ -95,7 +96,7 @@ impl Files {
         freed
     }
 
-    /// Frees dentries; how many, and the pages that were freed with them.
+    /// Frees dentries; their number, and the pages freed with them.
     pub(crate) fn shrink_dentries(&mut self, m: &mut Memory, cpu: CpuId, node: NodeId, most: u64) -> (u64, u64) {
         let (mut freed, mut pages) = (0, 0);
         for _ in 0..most {
@@ -116,7 +117,7 @@ impl Files {
         (freed, pages)
     }
 
-    /// Drops the pages of a file that are clean and that nobody uses (`invalidate_mapping_pages`); how many.
+    /// Drops a file's clean, unused pages (`invalidate_mapping_pages`); their number.
     fn invalidate(
         &mut self,
         m: &mut Memory,
@@ -128,7 +129,7 @@ impl Files {
         let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).collect();
         let mut dropped = 0;
         for pfn in all {
-            // Reclaim and compaction hold what they have taken off the lists.
+            // Pages isolated from the lists belong to reclaim or compaction.
             if frames.flags(pfn).any(in_use) || mapcounts.is_mapped(pfn) || !m.frames().tag(pfn).is_lru() {
                 continue;
             }
@@ -143,7 +144,7 @@ impl Files {
         dropped
     }
 
-    /// Frees inodes; how many, and the pages that were freed with them.
+    /// Frees inodes; their number, and the pages freed with them.
     pub(crate) fn shrink_inodes(
         &mut self,
         m: &mut Memory,
@@ -154,7 +155,7 @@ impl Files {
     ) -> (u64, u64) {
         let (frames, mapcounts) = page_flags;
         let (mut freed, mut pages) = (0, 0);
-        // Those that cannot go yet join again at the end.
+        // Those that cannot go yet rejoin at the end.
         for _ in 0..most.min(self.unused_inodes[node.index()].len()) {
             let list = &mut self.unused_inodes[node.index()];
             let Some(inode) = list.first() else { break };
@@ -176,7 +177,7 @@ impl Files {
             }
             let i = &self.inodes[inode];
             if !i.logged.is_clean() {
-                // Until it is in its place.
+                // It waits until its buffer has been written.
                 self.unused_inodes[node.index()].add(inode);
                 continue;
             }

@@ -1,46 +1,40 @@
-//! Slab caches: objects of the kernel that share pages.
+//! Slab caches: kernel objects that share pages.
 //!
-//! A slab is a block of pages cut into objects of one kind. Its pages are free again only when all its objects are: with
-//! lifetimes mixed at random that is seldom, which is what makes slabs hard to reclaim. Each CPU fills one slab at a time;
-//! then it takes the first of its node that has free objects, and if there is none a new one is made.
+//! A slab is a block of pages cut into objects of one kind. Its pages become free only when all its
+//! objects are, which is rare when lifetimes mix: that makes slabs hard to reclaim. Each CPU fills
+//! one slab at a time; then it takes its node's first slab with free objects, or a new one.
 //!
-//! Which object of a slab is which makes no difference to pages, so an object is known by its slab. How large a slab is
-//! follows from the object's size and the number of CPUs by SLUB's rule; where such a block is not to be had for nothing, the
-//! slab is as small as an object allows. A CPU's few partial slabs of its own are left out.
-//! Source: `mm/slub.c` of 6.1.
+//! Which of a slab's objects is used makes no difference to pages, so an object is identified by
+//! its slab. SLUB's rule gives the size of a slab from the object's size and the number of CPUs; if
+//! such a block is not available without effort, the slab is as small as an object allows. A CPU's
+//! short list of partial slabs is left out. Source: `mm/slub.c` of 6.1.
 
 use crate::base::sequence::Sequence;
 use kontig_mm::rules::SlabRules;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
 
-/// A kind of object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(crate) enum Cache {
-    /// `ext4_inode_cache`.
     Inode,
-    /// `dentry`.
     Dentry,
     /// `radix_tree_node`: a node of the page cache's trees.
     Node,
-    /// `buffer_head`: what a file system keeps with a page that has been written to.
+    /// `buffer_head`: a file system's state of a page written to.
     BufferHead,
     /// `filp`: an open file.
     Open,
-    /// `xfs_inode`.
     XfsInode,
     /// `xfs_ili`: an inode's log item.
     XfsInodeItem,
-    /// `xfs_buf`.
     XfsBuffer,
     /// `xfs_buf_item`: a buffer's log item.
     XfsBufferItem,
-    /// `kmalloc-512`: a change of an item as it goes to XFS's log.
+    /// `kmalloc-512`: a change of an item on its way to XFS's log.
     LogVector,
 }
 
 impl Cache {
-    /// All of them.
     pub(crate) const ALL: [Cache; 10] = [
         Cache::Inode,
         Cache::Dentry,
@@ -70,10 +64,12 @@ impl Cache {
         }
     }
 
-    /// Bytes of an object with what aligns it, as `/proc/slabinfo` of x86-64 kernels has them: of a 6.18, but `filp`, which
-    /// is `struct file` of 6.1 (232 bytes, aligned to cache lines of 64), and XFS's: its inodes and buffers have the same size in lists
-    /// of 3.10 to 6.18; log items those of lists from 5.4 ("about 190 bytes", in slabs of 192) and 5.10. A vector has a head of 56
-    /// bytes, 16 for each of three pieces, and their 248 bytes with 24 to align them: 376, which `kmalloc` rounds up.
+    /// Bytes of an object with its alignment, as in `/proc/slabinfo` of x86-64 kernels. Most are of
+    /// a 6.18; `filp` is `struct file` of 6.1 (232 bytes, aligned to cache lines of 64). XFS's
+    /// inodes and buffers have the same size in lists of 3.10 to 6.18; its log items are from lists
+    /// of 5.4 ("about 190 bytes", in slabs of 192) and 5.10. A log vector has a head of 56 bytes,
+    /// 16 for each of three pieces, and their 248 bytes with 24 for alignment: 376, which `kmalloc`
+    /// rounds up.
     const fn bytes(self) -> u32 {
         match self {
             Cache::Inode => 1128,
@@ -94,23 +90,23 @@ impl Cache {
         matches!(self, Cache::Inode | Cache::Dentry | Cache::Node | Cache::BufferHead | Cache::XfsInode)
     }
 
-    /// What its slabs are allocated with.
+    /// Flags for its slabs.
     pub(crate) fn gfp(self) -> Gfp {
         let gfp = match self {
             Cache::Dentry | Cache::Open => Gfp::KERNEL | Gfp::COMP,
-            // They are for the file system: reclaim for them must not enter it again.
+            // The file system allocates these, so reclaim must not re-enter it.
             _ => Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP,
         };
         if self.is_reclaimable() { gfp | Gfp::RECLAIMABLE } else { gfp }
     }
 
-    /// What slabs for nodes of a file's tree are allocated with: with what the page that needs them is.
+    /// Flags for slabs of tree nodes: those of the page that needs the node.
     pub(crate) fn gfp_of_nodes(page: Gfp) -> Gfp {
         page.without(Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::HARDWALL) | Gfp::COMP | Gfp::RECLAIMABLE
     }
 
-    /// What the first try for a slab is made with that is allocated so (`allocate_slab`). For a block that is larger than it has
-    /// to be nothing is reclaimed or compacted; whether kswapd is woken for it is a matter of the kernel's age.
+    /// Flags for the first try of a slab (`allocate_slab`). For a block larger than the minimum,
+    /// nothing is reclaimed or compacted; older kernels wake kswapd for it, newer ones do not.
     pub(crate) fn first_gfp(gfp: Gfp, is_larger: bool, rules: &SlabRules) -> Gfp {
         let gfp = gfp | Gfp::NOWARN | Gfp::NORETRY;
         match (is_larger, rules.large_try_wakes_kswapd) {
@@ -121,16 +117,16 @@ impl Cache {
     }
 }
 
-/// The slab of an object, of a cache that is known.
+/// An object, identified by its slab, of a known cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Object(u32);
 
 impl Object {
-    /// From the number that was kept of it.
+    /// Restores it from its number.
     pub(crate) const fn of_number(number: u32) -> Object {
         Object(number)
     }
-    /// A number to keep.
+    /// A number to store.
     pub(crate) const fn number(self) -> u32 {
         self.0
     }
@@ -138,7 +134,6 @@ impl Object {
 
 const NIL: u32 = u32::MAX;
 
-/// A slab.
 #[derive(Clone, Copy)]
 struct Slab {
     pfn: Pfn,
@@ -148,7 +143,7 @@ struct Slab {
     is_least: bool,
 }
 
-/// A size of slabs: its order, and the objects in one.
+/// A size of slabs: the order, and the objects in one.
 #[derive(Clone, Copy)]
 struct Size {
     order: Order,
@@ -157,42 +152,38 @@ struct Size {
 
 #[derive(Clone)]
 struct OfKind {
-    /// What slabs are, and the least they can be.
+    /// Usual and smallest size of its slabs.
     size: Size,
     least: Size,
-    /// Empty slabs are kept while fewer than this are on the list.
+    /// Empty slabs are kept while the list has fewer than this.
     keeps: u64,
     slabs: Vec<Slab>,
     unused: Vec<u32>,
-    /// The slab each CPU fills.
+    /// The slab that each CPU fills.
     cpus: Vec<u32>,
-    /// Of each node: slabs with free objects that no CPU fills, the first to be filled first.
+    /// By node: slabs with free objects that no CPU fills, the next one to fill first.
     partial: Vec<Sequence>,
     objects: u64,
     pages: u64,
 }
 
-/// A slab cache as `/proc/slabinfo` has it.
+/// A slab cache in `/proc/slabinfo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlabInfo {
-    /// Its name.
     pub name: &'static str,
-    /// Objects in use.
     pub objects: u64,
-    /// Pages of its slabs.
     pub pages: u64,
-    /// Whether they count as reclaimable.
+    /// Whether its pages count as reclaimable.
     pub reclaimable: bool,
 }
 
-/// All caches.
 #[derive(Clone)]
 pub(crate) struct Slabs {
     kinds: [OfKind; Cache::ALL.len()],
 }
 
 impl Slabs {
-    /// Empty caches of a machine with so many CPUs and nodes.
+    /// Empty caches for this many CPUs and nodes.
     pub(crate) fn new(cpus: usize, nodes: usize) -> Slabs {
         Slabs { kinds: Cache::ALL.map(|cache| OfKind::new(cache, cpus, nodes)) }
     }
@@ -202,7 +193,7 @@ impl Slabs {
         self.kinds[cache as usize].size.order
     }
 
-    /// The order of the smallest block that an object fits into.
+    /// The smallest order that holds an object.
     pub(crate) fn least_order(&self, cache: Cache) -> Order {
         self.kinds[cache as usize].least.order
     }
@@ -212,17 +203,15 @@ impl Slabs {
         usize::from(self.kinds[cache as usize].slabs[object.0 as usize].node)
     }
 
-    /// Objects in use.
     pub(crate) fn objects(&self, cache: Cache) -> u64 {
         self.kinds[cache as usize].objects
     }
 
-    /// Pages of a cache.
     pub(crate) fn pages(&self, cache: Cache) -> u64 {
         self.kinds[cache as usize].pages
     }
 
-    /// Every cache; those that only XFS has once it has used them.
+    /// All caches; those of XFS only once it has used them.
     pub(crate) fn info(&self) -> impl Iterator<Item = SlabInfo> {
         let of = |cache: Cache| SlabInfo {
             name: cache.name(),
@@ -234,7 +223,7 @@ impl Slabs {
         Cache::ALL.into_iter().filter(is_known).map(of)
     }
 
-    /// Takes an object; `None` where a slab has to be made first ([`Slabs::grow`]).
+    /// Takes a free object; `None` if a slab must be added first ([`Slabs::grow`]).
     #[inline]
     pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {
         let kind = &mut self.kinds[cache as usize];
@@ -251,7 +240,7 @@ impl Slabs {
         Some(Object(at))
     }
 
-    /// Makes a slab of a block of one of the cache's two orders, for this CPU to fill.
+    /// Adds a slab, a block of one of the cache's two orders, for this CPU to fill.
     pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn, order: Order) {
         let kind = &mut self.kinds[cache as usize];
         kind.let_go(cpu);
@@ -272,7 +261,7 @@ impl Slabs {
         kind.cpus[cpu.index()] = at;
     }
 
-    /// Gives an object back; the pages that are free with it.
+    /// Frees an object; the number of pages freed with it.
     #[inline]
     pub(crate) fn free(&mut self, m: &mut Memory, cpu: CpuId, cache: Cache, object: Object) -> u64 {
         let kind = &mut self.kinds[cache as usize];
@@ -305,7 +294,7 @@ impl OfKind {
     fn new(cache: Cache, cpus: usize, nodes: usize) -> OfKind {
         let of_order = |order: Order| Size { order, objects: (order.pages() * PAGE / cache.bytes()) as u16 };
         let least = cache.bytes().div_ceil(PAGE).next_power_of_two().ilog2();
-        // MIN_PARTIAL and MAX_PARTIAL.
+        // Between `MIN_PARTIAL` and `MAX_PARTIAL`.
         let keeps = u64::from(cache.bytes().ilog2() / 2).clamp(5, 10);
         OfKind {
             size: of_order(order(cache.bytes(), cpus)),
@@ -330,7 +319,7 @@ impl OfKind {
         self.slabs[at as usize].used == self.size_of(at).objects
     }
 
-    /// The CPU fills its slab no longer.
+    /// Detaches the CPU from its slab.
     fn let_go(&mut self, cpu: CpuId) {
         let at = std::mem::replace(&mut self.cpus[cpu.index()], NIL);
         if at != NIL {
@@ -345,11 +334,12 @@ impl OfKind {
 }
 
 const PAGE: u32 = 4096;
-/// `slub_max_order`.
+/// The largest order of a slab (`slub_max_order`).
 const MOST_ORDER: u32 = 3;
 
-/// The order of slabs for objects of this size (`calculate_order`): the smallest that has enough objects, more with more
-/// CPUs, and wastes at most a sixteenth; else an eighth, or a quarter; else fewer objects will do.
+/// The order of slabs for objects of this size (`calculate_order`): the smallest that holds enough
+/// objects, more of them with more CPUs, and wastes at most a sixteenth; else an eighth, or a
+/// quarter; else with fewer objects.
 fn order(bytes: u32, cpus: usize) -> Order {
     let enough = 4 * (cpus.max(1).ilog2() + 2);
     for objects in (1..=enough.min((PAGE << MOST_ORDER) / bytes)).rev() {
@@ -388,14 +378,14 @@ mod tests {
 
     #[test]
     fn slabs_are_as_large_as_the_kernels() {
-        // As /proc/slabinfo of a machine with two CPUs has them: objects and pages of a slab.
+        // Objects and pages of a slab, as in /proc/slabinfo of a machine with two CPUs.
         let of = |cache: Cache| {
             let kind = OfKind::new(cache, 2, 1);
             (kind.size.objects, kind.size.order.pages())
         };
         let all = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
         assert_eq!(Cache::ALL.map(of), all);
-        // And as machines of eight and more are known to have them.
+        // And as known of machines with eight and more.
         assert_eq!((order(584, 8).get(), order(192, 16).get(), order(192, 32).get()), (2, 1, 1));
     }
 
@@ -405,12 +395,12 @@ mod tests {
         let free = m.nr_free_pages();
         let all: Vec<Object> = (0..21 * 20).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
         assert_eq!((s.objects(Cache::Dentry), s.pages(Cache::Dentry)), (420, 20));
-        // One object of each slab stays: nothing is free.
+        // One object of each slab stays, so nothing is freed.
         let (stay, go): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(i, _)| i % 21 == 0);
         let freed: u64 = go.iter().map(|(_, object)| s.free(&mut m, CPU, Cache::Dentry, **object)).sum();
         assert_eq!((freed, s.pages(Cache::Dentry)), (0, 20));
         let freed: u64 = stay.iter().map(|(_, object)| s.free(&mut m, CPU, Cache::Dentry, **object)).sum();
-        // Four wait on the list, one is the CPU's.
+        // Four are on the list, one is the CPU's.
         assert_eq!((freed, s.pages(Cache::Dentry), s.objects(Cache::Dentry)), (15, 5, 0));
         m.drain_cpu(CPU);
         assert_eq!(m.nr_free_pages(), free - 5);
@@ -425,7 +415,7 @@ mod tests {
         s.grow(Cache::Inode, CPU, NODE, pfn, least);
         let three: Vec<Object> = std::iter::from_fn(|| s.take(Cache::Inode, CPU, NODE)).collect();
         assert_eq!((three.len(), s.pages(Cache::Inode)), (3, 1), "of 1128 bytes in a page");
-        // When another slab is filled it is one with room, and as empty as any other.
+        // The next slab filled is one with free objects, and no fuller than any other.
         take(&mut s, &mut m, Cache::Inode);
         for object in three {
             s.free(&mut m, CPU, Cache::Inode, object);

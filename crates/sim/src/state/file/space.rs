@@ -1,19 +1,18 @@
-//! Where on a disk the blocks of files lie: in runs, as long as they can be.
+//! Block allocation of files, in runs as long as possible.
 //!
-//! Blocks are allocated when they are written (ext4's delayed allocation), so that what has been appended bit by bit still lies
-//! together: behind the file's last block if that is free, else in the first free run from there on that is long enough, else in the
-//! longest piece that is found.
+//! Blocks are allocated at writeback (ext4's delayed allocation), so that data appended bit by bit
+//! still lies together: behind the file's last block if that is free, else in the first free run
+//! after it that is long enough, else in the longest run found.
 
 use std::collections::BTreeMap;
 
 /// A run of a file's blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// The first page of the file.
+    /// Index of its first page in the file.
     pub(crate) index: u32,
-    /// The block it is in.
+    /// First block on the disk.
     pub(crate) block: u32,
-    /// How many.
     pub(crate) blocks: u32,
 }
 
@@ -26,18 +25,18 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// These are free.
+    /// A disk with these blocks free.
     pub(crate) fn new(blocks: std::ops::Range<u32>) -> Space {
         let free = blocks.end - blocks.start;
         Space { free: BTreeMap::from([(blocks.start, free)]), blocks: free }
     }
 
-    /// How many are free.
     pub(crate) fn free_blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Takes so many blocks or fewer, from `goal` on if they are free; the first, and how many. `None` if none is free.
+    /// Takes up to this many blocks, from `goal` on if they are free; the first, and how many.
+    /// `None` if none is free.
     pub(crate) fn take(&mut self, goal: u32, wanted: u32) -> Option<(u32, u32)> {
         let around = self.free.range(..=goal).next_back().filter(|(at, length)| *at + *length > goal);
         let (run, first) = match around {
@@ -62,7 +61,6 @@ impl Space {
         Some((first, taken))
     }
 
-    /// Gives blocks back.
     pub(crate) fn give_back(&mut self, mut first: u32, mut blocks: u32) {
         self.blocks += blocks;
         if let Some((&at, &length)) = self.free.range(..first).next_back()
@@ -77,31 +75,32 @@ impl Space {
     }
 }
 
-/// Where a file's pages lie.
+/// The runs of a file's blocks.
 #[derive(Clone, Default)]
 pub(crate) struct Extents(Vec<Extent>);
 
 impl Extents {
-    /// The block of a page, and how many pages from it on lie in a row; `None` where it has no block.
+    /// The block of a page, and the number of pages contiguous from there on; `None` if it has no
+    /// block.
     pub(crate) fn find(&self, index: u32) -> Option<(u32, u32)> {
         let at = self.0.partition_point(|extent| extent.index <= index).checked_sub(1)?;
         let Extent { index: first, block, blocks } = self.0[at];
         (index - first < blocks).then(|| (block + (index - first), blocks - (index - first)))
     }
 
-    /// How many pages from `index` on have no block, `most` at most.
+    /// The number of pages without a block from `index` on, `most` at most.
     pub(crate) fn hole(&self, index: u32, most: u32) -> u32 {
         let next = self.0.get(self.0.partition_point(|extent| extent.index <= index));
         next.map_or(most, |extent| most.min(extent.index - index))
     }
 
-    /// The block behind the last of those before `index`.
+    /// The block behind the last one before `index`.
     pub(crate) fn behind(&self, index: u32) -> Option<u32> {
         let before = self.0.partition_point(|extent| extent.index <= index).checked_sub(1)?;
         Some(self.0[before].block + self.0[before].blocks)
     }
 
-    /// Adds a run where there is none; whether it is one of its own.
+    /// Adds a run in a hole; whether it could not be merged into another.
     pub(crate) fn add(&mut self, new: Extent) -> bool {
         let at = self.0.partition_point(|extent| extent.index < new.index);
         if let Some(before) = at.checked_sub(1).and_then(|i| self.0.get_mut(i))
@@ -115,7 +114,7 @@ impl Extents {
         true
     }
 
-    /// Takes away all that lies from a page on.
+    /// Removes all blocks from a page on.
     pub(crate) fn cut(&mut self, index: u32) -> Vec<Extent> {
         let at = self.0.partition_point(|extent| extent.index + extent.blocks <= index);
         let mut gone = self.0.split_off(at);
@@ -129,7 +128,6 @@ impl Extents {
         gone
     }
 
-    /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Extent> {
         self.0.iter()
     }

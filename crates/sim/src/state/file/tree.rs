@@ -1,12 +1,13 @@
-//! The page cache's trees: a file's pages and shadows in nodes of 64.
+//! The page cache's trees: a file's pages and shadows, in nodes of 64.
 //!
-//! A node is an object of the slab cache `radix_tree_node`, and so are the nodes above it, one for each 64 of them. A file of one
-//! page needs none: its inode has the page. A page's number, which the engine keeps with its frame, is its place in its node:
-//! from it the node is found, and from there the file and the index. Nodes that hold nothing but shadows are listed, the
-//! oldest first: they can be freed ([`super::reclaim`]).
+//! A node is a slab object of `radix_tree_node`, and so are the nodes above it, one for each 64 of
+//! them. A file of one page needs none: its inode holds the page. A page's number, which the engine
+//! keeps with its frame, is its place in its node; the node leads to the file and the index.
+//! Shadow-only nodes are listed, the oldest first, because they can be freed ([`super::reclaim`]).
 //!
-//! Each node also says which of its pages are dirty and which are being written, and each tree which of its nodes have any, so that nobody
-//! looks at all pages or nodes of a file to find these (the marks of the kernel's XArray).
+//! Each node marks which of its pages are dirty and which are under writeback, and each tree which
+//! of its nodes have any, so that these are found without a scan of the file (the marks of the
+//! kernel's XArray).
 
 use super::Files;
 use super::slab::Object;
@@ -15,31 +16,28 @@ use crate::state::entry::Entry;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
-/// A node's place in the table.
+/// A node's index in the table.
 pub(crate) type NodeNumber = u32;
 const NIL: u32 = u32::MAX;
-/// Nodes are kept in pieces, which never move.
+/// Nodes are kept in pieces that never move.
 const PIECE: usize = 1024;
 
-/// What is known of a page beside where it is.
 #[derive(Clone, Copy)]
 pub(crate) enum Tag {
     Dirty,
-    /// It is being written.
     Writeback,
 }
 
-/// A node.
 #[derive(Clone)]
 pub(crate) struct Node {
-    /// The file, and the node's first index there by 64.
+    /// The file, and the node's first page divided by 64.
     pub(crate) inode: u32,
     pub(crate) at: u32,
     entries: [Entry; PAGES as usize],
-    /// Entries that are a page, and that are a shadow.
+    /// The number of pages, and of shadows.
     pages: u8,
     shadows: u8,
-    /// A bit a page, of each [`Tag`].
+    /// A bit per page, for each [`Tag`].
     tagged: [u64; 2],
     object: Option<Object>,
 }
@@ -63,7 +61,7 @@ impl Node {
         &self.entries
     }
 
-    /// Whether any of its pages is dirty or being written.
+    /// Whether any of its pages is dirty or under writeback.
     fn is_tagged(&self) -> bool {
         self.tagged != [0; 2]
     }
@@ -79,12 +77,13 @@ impl Node {
 pub(crate) struct Nodes {
     pieces: Vec<Vec<Node>>,
     unused: Vec<NodeNumber>,
-    /// Those with shadows only, the oldest first.
+    /// Shadow-only nodes, the oldest first.
     with_shadows_only: Sequence,
 }
 
 impl Nodes {
-    /// A node for the pages of a file from `64 * at` on. One without an object is the inode's own.
+    /// Adds a node for the pages of a file from `64 * at` on. Without an object it is part of the
+    /// inode.
     pub(crate) fn add(&mut self, inode: u32, at: u32, object: Option<Object>) -> NodeNumber {
         let node = Node { inode, at, object, ..Node::UNUSED };
         if let Some(number) = self.unused.pop() {
@@ -99,7 +98,7 @@ impl Nodes {
         (before * PIECE + self.pieces[before].len() - 1) as NodeNumber
     }
 
-    /// The node goes, which has nothing any more; its object.
+    /// Removes an empty node; its object.
     pub(crate) fn remove(&mut self, number: NodeNumber) -> Option<Object> {
         debug_assert!(self.node(number).is_empty() && !self.node(number).is_tagged());
         self.with_shadows_only.remove(number);
@@ -109,12 +108,12 @@ impl Nodes {
         node.object.take()
     }
 
-    /// Whether it is an object of its own, and not part of its inode.
+    /// Whether it is a slab object, not part of its inode.
     pub(crate) fn has_object(&self, number: NodeNumber) -> bool {
         self.node(number).object.is_some()
     }
 
-    /// The pages an inode has itself become a node of their own, because there are others.
+    /// Turns the inode's own node into a slab object, because the file grows beyond it.
     pub(crate) fn promote(&mut self, number: NodeNumber, object: Object) {
         let node = self.node_mut(number);
         debug_assert!(node.object.is_none());
@@ -134,7 +133,7 @@ impl Nodes {
         &mut self.pieces[number as usize / PIECE][number as usize % PIECE]
     }
 
-    /// A page or a shadow takes a place; what was there before.
+    /// Sets an entry; returns the one before.
     pub(crate) fn set(&mut self, number: NodeNumber, place: u32, entry: Entry) -> Entry {
         let node = self.node_mut(number);
         let before = std::mem::replace(&mut node.entries[place as usize], entry);
@@ -142,7 +141,7 @@ impl Nodes {
         let is_shadow = |entry: Entry| u8::from(!entry.is_empty() && entry.page().is_none());
         node.shadows = node.shadows + is_shadow(entry) - is_shadow(before);
         let is_listed = node.pages == 0 && node.shadows > 0 && node.object.is_some();
-        // Nearly every page joins others, or goes before others.
+        // A page mostly joins or leaves a node with other pages, which stays off the list.
         if is_listed {
             self.with_shadows_only.add(number);
         } else if entry.page().is_some() {
@@ -151,7 +150,7 @@ impl Nodes {
         before
     }
 
-    /// The page at a place of a node is or is no longer dirty, or being written; whether the node has any such page.
+    /// Sets or clears a mark of a page; whether any page of the node has it.
     fn tag(&mut self, number: NodeNumber, place: u32, tag: Tag, on: bool) -> bool {
         let pages = &mut self.node_mut(number).tagged[tag as usize];
         let bit = 1u64 << place;
@@ -159,7 +158,7 @@ impl Nodes {
         *pages != 0
     }
 
-    /// Nodes with nothing but shadows, the one that has been so for longest first.
+    /// Shadow-only nodes, the oldest first.
     pub(crate) fn with_shadows_only(&self) -> &Sequence {
         &self.with_shadows_only
     }
@@ -168,19 +167,19 @@ impl Nodes {
 /// The nodes of a file, and the objects above them.
 #[derive(Clone, Default)]
 pub(crate) struct Tree {
-    /// The node for each 64 pages; `NIL` where there is none.
+    /// The node for each 64 pages; `NIL` for none.
     leaves: Vec<u32>,
-    /// Of each level above the leaves, for each 64 nodes below: how many there are, and the object.
+    /// For each level above the leaves, and each 64 nodes below: their number, and the object.
     above: Vec<Vec<Option<(u8, Object)>>>,
-    /// Of each tag a bit a leaf: whether it has such pages.
+    /// For each mark a bit per leaf: whether it has such pages.
     tagged: [Vec<u64>; 2],
 }
 
-/// Objects a tree may need at once: the levels of 2³² pages, less the leaf.
+/// The most objects a page may need: the levels of 2³² pages, less the leaf.
 pub(crate) const LEVELS: usize = 5;
 
 impl Tree {
-    /// The node with this index, if there is one.
+    /// The leaf for this index, if there is one.
     #[inline(always)]
     pub(crate) fn leaf(&self, index: u32) -> Option<NodeNumber> {
         match self.leaves.get((index / PAGES) as usize) {
@@ -189,18 +188,18 @@ impl Tree {
         }
     }
 
-    /// The nodes that are there, from the one for `index` on.
+    /// The leaves from the one for `index` on.
     pub(crate) fn leaves_from(&self, index: u32) -> impl Iterator<Item = NodeNumber> {
         let from = self.leaves.get((index / PAGES) as usize..).unwrap_or_default();
         from.iter().copied().filter(|number| *number != NIL)
     }
 
-    /// The nodes that are there.
+    /// All leaves, in order.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = NodeNumber> {
         self.leaves.iter().copied().filter(|number| *number != NIL)
     }
 
-    /// The nodes with pages of this tag, from the one for `index` on.
+    /// The leaves with marked pages, from the one for `index` on.
     fn tagged_from(&self, index: u32, tag: Tag) -> impl Iterator<Item = NodeNumber> {
         let (first, words) = ((index / PAGES) as usize, &self.tagged[tag as usize]);
         let mut at = first / 64;
@@ -216,7 +215,7 @@ impl Tree {
         })
     }
 
-    /// A node has pages of this tag, or none any more.
+    /// Records whether a leaf has marked pages.
     fn tag(&mut self, at: u32, tag: Tag, on: bool) {
         let (words, at) = (&mut self.tagged[tag as usize], at as usize);
         if words.len() <= at / 64 {
@@ -226,8 +225,8 @@ impl Tree {
         words[at / 64] = if on { words[at / 64] | bit } else { words[at / 64] & !bit };
     }
 
-    /// How many objects have to be made above a node for this index that is not there yet. The first of a level needs none:
-    /// a tree is only as high as it has to be.
+    /// The number of objects needed above a new leaf for this index. The first of a level needs
+    /// none: a tree is only as high as necessary.
     pub(crate) fn missing_above(&self, index: u32) -> usize {
         let (mut at, mut missing) = ((index / PAGES) as usize, 0);
         while at > 0 {
@@ -240,7 +239,7 @@ impl Tree {
         missing
     }
 
-    /// Adds a node, with as many objects as are missing above it.
+    /// Adds a leaf, with the objects missing above it.
     pub(crate) fn add(&mut self, index: u32, number: NodeNumber, mut objects: impl Iterator<Item = Object>) {
         let leaf = (index / PAGES) as usize;
         if self.leaves.len() <= leaf {
@@ -267,7 +266,7 @@ impl Tree {
         }
     }
 
-    /// A node goes; the objects above it that go, too.
+    /// Removes a leaf; the objects above it that go, too.
     pub(crate) fn remove(&mut self, at: u32) -> impl Iterator<Item = Object> + use<> {
         self.leaves[at as usize] = NIL;
         let mut gone = [None; LEVELS];
@@ -290,7 +289,7 @@ impl Tree {
 }
 
 impl Files {
-    /// The page with this number is or is no longer dirty, or being written.
+    /// Sets or clears a mark of the page with this number.
     pub(crate) fn tag(&mut self, number: u32, tag: Tag, on: bool) {
         let leaf = number / PAGES;
         let any = self.nodes.tag(leaf, number % PAGES, tag, on);
@@ -298,11 +297,11 @@ impl Files {
         self.inodes[inode].tree.tag(at, tag, any);
     }
 
-    /// The first dirty page (or the first being written) of a file from `first` on.
+    /// The first marked page of a file from `first` on.
     pub(crate) fn next_tagged(&self, inode: u32, first: u32, tag: Tag) -> Option<u32> {
         self.inodes[inode].tree.tagged_from(first, tag).find_map(|leaf| {
             let node = self.nodes.node(leaf);
-            // Those of the first node that lie before.
+            // Pages of the first node that lie before.
             let before = first.saturating_sub(node.at * PAGES);
             let pages = node.tagged[tag as usize] >> before << before;
             (pages != 0).then(|| node.at * PAGES + pages.trailing_zeros())
@@ -316,7 +315,7 @@ mod tests {
     use crate::state::file::slab::{Cache, Slabs};
     use kontig_mm::{CpuId, NodeId, Pfn};
 
-    /// Objects with room for many.
+    /// An endless supply of objects.
     fn objects() -> impl Iterator<Item = Object> {
         let mut slabs = Slabs::new(1, 1);
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
@@ -331,7 +330,7 @@ mod tests {
     #[test]
     fn a_tree_is_as_high_as_its_pages_need() {
         let mut tree = Tree::default();
-        // What a page with this index needs above its node, added one after the other.
+        // The objects needed above each node, added one after the other.
         let needs = |tree: &mut Tree, index: u32| {
             let missing = tree.missing_above(index);
             tree.add(index, index / PAGES, objects().take(missing));

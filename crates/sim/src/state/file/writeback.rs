@@ -1,7 +1,7 @@
-//! What is known of dirty pages on their way to the disk: which wait for which flusher, and the blocks they will need.
+//! Bookkeeping of dirty pages: the files each flusher has to write, and reserved blocks.
 //!
-//! A page's block on the disk is reserved when it becomes dirty and chosen when it is written back, so that pages that were
-//! written together lie together (ext4's delayed allocation).
+//! A page's block on the disk is reserved when it becomes dirty and chosen at writeback, so that
+//! pages written together lie together (ext4's delayed allocation).
 
 use super::tree::Tag;
 use super::{Files, Writing};
@@ -10,7 +10,7 @@ use crate::base::queue::{QueueId, Queues};
 use kontig_mm::NodeId;
 
 impl Files {
-    /// Pages of a node that are dirty or being written.
+    /// Pages of a node that are dirty or under writeback.
     pub(crate) fn write_pending(&self, node: NodeId) -> u64 {
         self.pending[node.index()]
     }
@@ -20,7 +20,8 @@ impl Files {
         self.writing(disk)
     }
 
-    /// A clean page of a file has become dirty, perhaps while it is being written. The flusher to wake, if it may have been idle.
+    /// Records that a clean page has become dirty, perhaps during its writeback. Returns the
+    /// flusher to wake, if it may be idle.
     ///
     /// # Errors
     /// If its disk has no block left for it.
@@ -61,7 +62,7 @@ impl Files {
         Ok(flusher)
     }
 
-    /// A page of a file that was dirty, and is not any more, will not be written.
+    /// Records that a dirty page will not be written.
     pub(crate) fn dirty_forgotten(&mut self, inode: u32, index: u32, node: NodeId) {
         self.pending[node.index()] -= 1;
         let no_block = self.inodes[inode].extents.find(index).is_none();
@@ -76,7 +77,7 @@ impl Files {
         self.allocate(inode, first, pages);
     }
 
-    /// A page has been written, and may have become dirty again meanwhile.
+    /// Records the end of a page's writeback; `again` if it has become dirty meanwhile.
     pub(crate) fn page_written(&mut self, inode: u32, number: u32, node: NodeId, again: bool) {
         self.tag(number, Tag::Writeback, false);
         self.counts.writeback -= 1;
@@ -89,7 +90,7 @@ impl Files {
         }
     }
 
-    /// Wakes all flushers, to write what is dirty.
+    /// Wakes all flushers to write everything that is dirty.
     pub(crate) fn want_all_written(&mut self, queues: &mut Queues) {
         for w in &mut self.writing {
             w.all_wanted = true;

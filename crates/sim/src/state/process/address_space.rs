@@ -1,8 +1,8 @@
-//! Address spaces: which mappings a process has, and which frame each of their pages is mapped to.
+//! Address spaces: the mappings of processes, and the frames of their pages.
 //!
-//! Where a page is, its page table says ([`super::page_table`]). The way back, from frame to page, is the number that the
-//! engine keeps with a frame ([`crate::state::object`]).
-//! Page tables themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
+//! A page table gives the frame of a page ([`super::page_table`]). The way back, from frame to
+//! page, is the number that the engine keeps with a frame ([`crate::state::object`]). Page tables
+//! themselves take kernel pages of the simulated machine, one for each 2 MiB, as real ones do.
 
 use super::mmap_lock::{MappingLock, MmapLock};
 use super::page_table::{Mark, PageTables};
@@ -17,7 +17,7 @@ use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
 
-/// Host bytes for each page that is mapped, at most: an entry of its own, and a bit.
+/// Host bytes for each mapped page, at most: an entry of its own, and a bit.
 pub const BYTES_PER_PAGE: u64 = 5;
 
 /// A mapping of a process.
@@ -28,7 +28,7 @@ pub(crate) struct Mapping {
     region: u32,
     pages: u32,
     object: ObjectId,
-    /// Its place among the mappings of the object.
+    /// Its place in the object's list of mappings.
     place: u32,
     /// The number of its first page, which is the object's.
     first: u32,
@@ -36,58 +36,55 @@ pub(crate) struct Mapping {
     entries: PageTables,
     tables: Vec<Table>,
     swap_window: Window,
-    /// What it maps, if that is a file.
+    /// The file it maps, if any.
     file: Option<FileMap>,
     pub(crate) lock: MappingLock,
-    /// It is being taken away: nobody can use it any more.
+    /// Whether it is being removed and can no longer be used.
     leaving: bool,
-    /// Where its memory is to be, of ranges that do not have it as their process; of two on a page the later one holds.
+    /// Policies of ranges that differ from the process's. Where they overlap, the last one counts.
     policies: Vec<(Range<u32>, Option<MemPolicy>)>,
 }
 
-/// A part of a file that is mapped, to be read.
+/// A part of a file, mapped for reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileMap {
     pub(crate) inode: u32,
-    /// The page of the file that is the mapping's first.
+    /// The page of the file at the start of the mapping.
     pub(crate) first: u32,
     pub(crate) readahead: Readahead,
 }
 
-/// What the entry of a page holds.
+/// Contents of a page table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
-    /// Nothing: the page was never used.
+    /// The page was never used.
     None,
-    /// A frame.
     Frame(Pfn),
-    /// The page of zeros that all share: it was only read.
+    /// The shared zero page: the page was only read.
     Zero,
-    /// A place in swap.
+    /// A slot in swap.
     Swap(Slot),
 }
 
-/// In place of a frame's number: the page of zeros.
+/// Stands for the zero page in place of a frame number.
 const ZERO: u32 = u32::MAX - 1;
 
-/// What an entry holds that is marked to be elsewhere.
+/// The contents of an entry marked as elsewhere.
 fn elsewhere(at: Pfn) -> Entry {
     if at.get() == ZERO { Entry::Zero } else { Entry::Swap(Slot::new(at.get())) }
 }
 
-/// The page table of one 2 MiB range, single pages aside.
+/// The page table of one 2 MiB range, without its entries for small pages.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Table {
     page: u32,
-    /// The first frame of the huge page, which is a multiple of 512, with bits.
+    /// First frame of the huge page, a multiple of 512, with flags in the low bits.
     huge: u32,
 }
 
 /// In [`Table::huge`]: there is a huge page.
 const PRESENT: u32 = 1;
-/// It may not be written to.
 const PROTECTED: u32 = 2;
-/// It was used.
 const ACCESSED: u32 = 4;
 
 impl Table {
@@ -98,24 +95,24 @@ impl Table {
     pub(crate) fn set_page(&mut self, pfn: Option<Pfn>) {
         self.page = pfn.map_or(0, |p| p.get() + 1);
     }
-    /// The huge page mapped instead of single pages.
+    /// The huge page mapped in place of small pages.
     pub(crate) fn huge(&self) -> Option<Pfn> {
         (self.huge & PRESENT != 0).then(|| Pfn::new(self.huge & !(TABLE_PAGES - 1)))
     }
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
         self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
     }
-    /// The huge page was used.
+    /// Marks the huge page as accessed.
     pub(crate) fn set_accessed(&mut self) {
         self.huge |= ACCESSED;
     }
-    /// Whether the huge page was used, which it is not from now on.
+    /// Tests and clears whether the huge page was accessed.
     fn take_accessed(&mut self) -> bool {
         let was = self.huge & ACCESSED != 0;
         self.huge &= !ACCESSED;
         was
     }
-    /// Whether the huge page may not be written to, though its mapping may.
+    /// Whether the huge page is write-protected in a writable mapping.
     pub(crate) fn is_protected(&self) -> bool {
         self.huge & PROTECTED != 0
     }
@@ -136,7 +133,6 @@ impl Mapping {
     pub(crate) fn number(&self, page: u32) -> u32 {
         self.first + page
     }
-    /// Its length in pages.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
@@ -148,12 +144,12 @@ impl Mapping {
     pub(crate) fn table_mut(&mut self, page: u32) -> &mut Table {
         &mut self.tables[(page / TABLE_PAGES) as usize]
     }
-    /// The frame a page is mapped to singly.
+    /// The frame of a small page.
     #[inline(always)]
     pub(crate) fn pte(&self, page: u32) -> Option<Pfn> {
         self.entries.get(page).filter(|_| !self.entries.is(page, Mark::Elsewhere))
     }
-    /// What a page's entry holds, of those that map single pages.
+    /// The entry of a page that is not in a huge page.
     #[inline(always)]
     pub(crate) fn entry(&self, page: u32) -> Entry {
         match self.entries.get(page) {
@@ -162,62 +158,61 @@ impl Mapping {
             Some(pfn) => Entry::Frame(pfn),
         }
     }
-    /// The frame of a page that was in swap; it is protected unless it may be written to.
+    /// Replaces a swap entry by a frame; it is protected unless `may_write`.
     pub(crate) fn swap_in(&mut self, page: u32, pfn: Pfn, may_write: bool) {
         self.entries.moved(page, pfn);
         self.entries.mark(page, Mark::Elsewhere, false);
         self.entries.mark(page, Mark::Protected, !may_write);
     }
-    /// What it maps, if that is a file.
+    /// The file it maps, if any.
     #[inline(always)]
     pub(crate) fn file(&self) -> Option<&FileMap> {
         self.file.as_ref()
     }
-    /// The same, to be changed.
     pub(crate) fn file_mut(&mut self) -> &mut FileMap {
         self.file.as_mut().expect("it maps a file")
     }
-    /// What is read with a page that is brought back from swap.
+    /// The readahead window for swap.
     pub(crate) fn swap_window(&mut self) -> &mut Window {
         &mut self.swap_window
     }
-    /// Whether a page's entry holds nothing, of those that map single pages.
+    /// Whether a small page's entry is empty.
     #[inline(always)]
     pub(crate) fn is_none(&self, page: u32) -> bool {
         self.entries.get(page).is_none()
     }
-    /// Maps the page of zeros, which may not be written to.
+    /// Maps the zero page, write-protected.
     pub(crate) fn set_zero(&mut self, page: u32) {
         self.entries.keep_marks();
         self.entries.map(page, Pfn::new(ZERO));
         self.entries.mark(page, Mark::Elsewhere, true);
         self.entries.mark(page, Mark::Protected, true);
     }
-    /// Maps a page that was protected to another frame, to write to it.
+    /// Replaces the frame of a protected page and makes it writable.
     pub(crate) fn replace_pte(&mut self, page: u32, pfn: Pfn) {
         self.entries.moved(page, pfn);
         self.entries.mark(page, Mark::Elsewhere, false);
         self.entries.mark(page, Mark::Protected, false);
     }
-    /// Whether writing to a page faults, though it is there.
+    /// Whether a write to a mapped page faults.
     #[inline(always)]
     pub(crate) fn is_protected(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Protected)
     }
-    /// Whether a page was used.
+    /// Whether a page was accessed.
     pub(crate) fn is_young(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Accessed)
     }
-    /// The page may be written to.
+    /// Makes a page writable.
     pub(crate) fn unprotect(&mut self, page: u32) {
         self.entries.mark(page, Mark::Protected, false);
     }
-    /// Pages of the mapping that are in memory.
+    /// Pages of the mapping in memory.
     pub(crate) fn rss(&self) -> u64 {
         let huge = self.tables.iter().filter(|table| table.huge().is_some()).count() as u64;
         self.entries.frames() + huge * u64::from(TABLE_PAGES)
     }
-    /// Pages of the mapping that are in swap.
+    /// Pages of the mapping in swap.
     pub(crate) fn swapped(&self) -> u64 {
         self.entries.elsewhere().filter(|entry| *entry != ZERO).count() as u64
     }
@@ -229,48 +224,49 @@ impl Mapping {
     pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
         self.entries.map(page, pfn);
     }
-    /// A page was used, and written to.
+    /// Marks a page as accessed, and as dirty if it was written.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
         self.entries.used(page, written);
     }
-    /// How many pages from this one on hold nothing, of so many that are of one table.
+    /// The number of empty entries from this one on, among this many of one table.
     #[inline(always)]
     pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
         self.entries.unmapped(page, most)
     }
-    /// Maps pages of one table that hold nothing, to be written to at once.
+    /// Maps frames at empty entries of one table and marks them as written.
     #[inline(always)]
     pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
         self.entries.map_written(page, frames);
     }
-    /// Unmaps pages from this one on, of one table, as long as each is in a frame, and gives the frames; how many.
+    /// Clears entries of one table from this one on, while each holds a frame, and returns the
+    /// frames; their number.
     #[inline(always)]
     pub(crate) fn take_frames(&mut self, page: u32, frames: &mut [Pfn]) -> usize {
         self.entries.take_frames(page, frames)
     }
-    /// Unmaps a page, if it is mapped singly: what its entry held, and whether it was used.
+    /// Clears a small page's entry; its contents, and whether the page was accessed.
     #[inline(always)]
     pub(crate) fn take(&mut self, page: u32) -> Option<(Entry, bool)> {
         let taken = self.entries.take(page)?;
         Some((if taken.is_elsewhere { elsewhere(taken.at) } else { Entry::Frame(taken.at) }, taken.was_accessed))
     }
-    /// Whether nothing of a page's 2 MiB range is mapped.
+    /// Whether nothing in a page's 2 MiB range is mapped.
     pub(crate) fn is_range_empty(&self, page: u32) -> bool {
         self.entries.is_empty(page) && self.table(page).huge().is_none()
     }
-    /// Where memory of a page is to be, if not as its process has it.
+    /// The policy of a page, if it differs from the process's.
     #[inline(always)]
     pub(crate) fn policy(&self, page: u32) -> Option<MemPolicy> {
         let of_page = |(range, policy): &(Range<u32>, _)| range.contains(&page).then_some(*policy);
         if self.policies.is_empty() { None } else { self.policies.iter().rev().find_map(of_page)? }
     }
-    /// Whether any of its pages may have a policy of their own.
+    /// Whether any page may have a policy of its own.
     #[inline(always)]
     pub(crate) fn has_policies(&self) -> bool {
         !self.policies.is_empty()
     }
-    /// Memory of these pages is to be there, or where their process has it.
+    /// Sets the policy of a range; `None` for the process's.
     pub(crate) fn bind(&mut self, pages: Range<u32>, policy: Option<MemPolicy>) {
         self.policies.retain(|(range, _)| range.start < pages.start || pages.end < range.end);
         self.policies.push((pages, policy));
@@ -279,29 +275,29 @@ impl Mapping {
     pub(crate) fn is_advised_huge(&self) -> bool {
         self.huge
     }
-    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and nothing of it is mapped.
+    /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and
+    /// nothing in it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
         start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
     }
-    /// `madvise(MADV_HUGEPAGE)`.
     pub(crate) fn advise_huge(&mut self) {
         self.huge = true;
     }
 }
 
-/// A process's mappings.
+/// The mappings of a process.
 #[derive(Clone, Default)]
 struct AddressSpace {
     mappings: Slots<MappingId>,
     lock: MmapLock,
-    /// Kernel pages of the tables above the page tables, of a process that was forked.
+    /// Kernel pages above the page tables, if the process was forked.
     upper: Vec<Pfn>,
-    /// How many of its threads are on other CPUs than the one whose turn it is, with its translations live there.
+    /// Number of its threads on CPUs other than the running one, whose TLBs hold its translations.
     running: u32,
 }
 
-/// What a process takes, in pages.
+/// Memory of a process, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Size {
     pub(crate) in_memory: u64,
@@ -310,18 +306,18 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// How much would be free without it.
+    /// Pages that its end would free.
     pub(crate) fn badness(self) -> u64 {
         self.in_memory + self.in_swap + self.page_tables
     }
 }
 
-/// What is known of an entry that maps nothing any more.
+/// State of a cleared entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unmapped {
-    /// The page was written to through it.
+    /// Whether the page was written through it.
     pub(crate) dirty: bool,
-    /// Another CPU has to be told.
+    /// Whether another CPU's TLB must be flushed.
     pub(crate) elsewhere: bool,
 }
 
@@ -330,14 +326,14 @@ pub(crate) struct Unmapped {
 pub(crate) struct AddressSpaces {
     spaces: Slots<AddressSpace>,
     mappings: Slots<Mapping>,
-    /// Mappings that were taken away, of all processes.
+    /// Number of mappings removed so far, of all processes.
     left: u64,
-    /// Whether every mapping keeps marks from the start: on machines that reclaim.
+    /// Whether all mappings keep marks from the start, as on machines that reclaim.
     keep_marks: bool,
 }
 
 impl AddressSpaces {
-    /// None yet, of a machine that reclaims or does not.
+    /// No address space yet; `reclaims` says whether the machine reclaims memory.
     pub(crate) fn new(reclaims: bool) -> AddressSpaces {
         AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
     }
@@ -347,7 +343,7 @@ impl AddressSpaces {
         self.mappings.iter()
     }
 
-    /// The kernel's pages of all processes, page tables aside.
+    /// The kernel pages of all processes, except page tables.
     pub(crate) fn all_upper(&self) -> impl Iterator<Item = Pfn> {
         self.spaces.iter().flat_map(|space| space.upper.iter().copied())
     }
@@ -357,7 +353,8 @@ impl AddressSpaces {
         self.spaces.add(AddressSpace::default())
     }
 
-    /// Adds a process with a copy of each mapping of another, of which no page is mapped yet.
+    /// Adds a process with a copy of each of the parent's mappings, none of whose pages is mapped
+    /// yet.
     pub(crate) fn fork(&mut self, objects: &mut Objects, parent: u32) -> u32 {
         let mut mappings = self.spaces[parent].mappings.clone();
         let child = self.spaces.add(AddressSpace::default());
@@ -373,7 +370,7 @@ impl AddressSpaces {
         child
     }
 
-    /// The process is gone, and so are its mappings; the lock that it had.
+    /// Removes a process with its mappings; returns its lock.
     pub(crate) fn remove_process(&mut self, process: u32) -> MmapLock {
         let space = self.spaces.remove(process);
         debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
@@ -383,27 +380,28 @@ impl AddressSpaces {
     /// The lock of a process's memory map.
     #[inline(always)]
     pub(crate) fn lock(&mut self, process: u32) -> &mut MmapLock {
-        &mut self.spaces.get_mut(process).expect("who asks is in it").lock
+        &mut self.spaces.get_mut(process).expect("the caller runs in it").lock
     }
 
-    /// A mapping can be used by nobody any more.
+    /// Marks a mapping as being removed.
     pub(crate) fn leave(&mut self, mapping: MappingId) {
         self.mapping(mapping).leaving = true;
         self.left += 1;
     }
 
-    /// How many mappings have left: a number that has changed says that one may be gone that was there.
+    /// Number of mappings removed so far. If it has changed, a mapping looked up before may be
+    /// gone.
     #[inline(always)]
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Whether a mapping is being taken away.
+    /// Whether a mapping is being removed.
     pub(crate) fn is_leaving(&self, mapping: MappingId) -> bool {
         self.mappings[mapping.0].leaving
     }
 
-    /// The process's mapping whose number in the process is the first from `region` on.
+    /// The process's first mapping with a number of at least `region`.
     pub(crate) fn next_mapping(&self, process: u32, region: u32) -> Option<(u32, MappingId)> {
         self.spaces[process].mappings.next(region).map(|(region, id)| (region, *id))
     }
@@ -418,7 +416,7 @@ impl AddressSpaces {
         &mut self.spaces[process].upper
     }
 
-    /// What a process takes.
+    /// Memory of a process.
     pub(crate) fn size(&self, process: u32) -> Size {
         let mut size = Size::default();
         for id in self.spaces[process].mappings.iter() {
@@ -434,20 +432,20 @@ impl AddressSpaces {
         self.mappings.both(a.0, b.0)
     }
 
-    /// A thread of a process is on another CPU than the one whose turn it is from now on, or no longer.
+    /// Records whether a thread occupies a CPU other than the running one.
     pub(crate) fn set_running(&mut self, process: u32, running: bool) {
         if let Some(space) = self.spaces.get_mut(process) {
             space.running = if running { space.running + 1 } else { space.running - 1 };
         }
     }
 
-    /// Whether any thread of a process is on another CPU than the one whose turn it is.
+    /// Whether a thread of a process occupies a CPU other than the running one.
     #[inline(always)]
     pub(crate) fn is_running(&self, process: u32) -> bool {
         self.spaces[process].running > 0
     }
 
-    /// Maps an object of so many pages for a process.
+    /// Maps an object of this many pages into a process.
     pub(crate) fn map_object(&mut self, objects: &mut Objects, process: u32, object: ObjectId, pages: u32) -> Region {
         let id = self.add_mapping(objects, process, object, pages);
         let region = self.spaces[process].mappings.add(id);
@@ -455,7 +453,7 @@ impl AddressSpaces {
         Region { mapping: region, first: 0, pages }
     }
 
-    /// Maps a part of a file for a process; who maps the file is kept with the object.
+    /// Maps a part of a file into a process; the object lists the file's mappings.
     pub(crate) fn map_file(
         &mut self,
         objects: &mut Objects,
@@ -470,30 +468,31 @@ impl AddressSpaces {
         region
     }
 
-    /// Whether a region of a process is of a file, which cannot be written to.
+    /// Whether a region of a process maps a file, and cannot be written to.
     #[inline(always)]
     pub(crate) fn maps_file(&self, process: u32, r: Region) -> bool {
         self.peek(process, r).is_some_and(|m| m.file.is_some())
     }
 
-    /// The files that a process maps, each as often as it does.
+    /// The files that a process maps, once for each mapping.
     pub(crate) fn files_of(&self, process: u32) -> impl Iterator<Item = u32> {
         self.spaces[process].mappings.iter().filter_map(|id| self.mappings[id.0].file.map(|file| file.inode))
     }
 
-    /// The entry of a mapping that maps this page of a file to this frame, as a page of the mapping.
+    /// The page of a mapping that maps this page of a file to this frame.
     fn maps(&self, mapping: u32, index: u32, pfn: Pfn) -> Option<u32> {
         let m = &self.mappings[mapping];
         let page = index.checked_sub(m.file?.first).filter(|page| *page < m.pages)?;
         (m.pte(page) == Some(pfn)).then_some(page)
     }
 
-    /// Whether a page of a file was used through a mapping, in which it is unused from now on.
+    /// Tests and clears whether a page of a file was accessed through a mapping.
     pub(crate) fn take_young(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         self.maps(mapping, index, pfn).is_some_and(|page| self.test_and_clear_young(mapping, page, pfn))
     }
 
-    /// If a mapping maps a page of a file, it does so no longer; whether another CPU has to be told.
+    /// Unmaps a page of a file from a mapping, if it is there; whether another CPU's TLB must be
+    /// flushed.
     pub(crate) fn unmap_page(&mut self, mapping: u32, index: u32, pfn: Pfn) -> bool {
         let Some(page) = self.maps(mapping, index, pfn) else { return false };
         let m = &mut self.mappings[mapping];
@@ -501,7 +500,8 @@ impl AddressSpaces {
         self.spaces[m.process].running > 0
     }
 
-    /// If a mapping maps a page of a file, the page is in another frame from now on; whether another CPU has to be told.
+    /// Moves a page of a file to another frame in a mapping, if it is there; whether another CPU's
+    /// TLB must be flushed.
     pub(crate) fn page_moved(&mut self, mapping: u32, index: u32, from: Pfn, to: Pfn) -> bool {
         self.maps(mapping, index, from).is_some_and(|page| self.moved(mapping, page, from, to))
     }
@@ -532,7 +532,7 @@ impl AddressSpaces {
         id
     }
 
-    /// Takes away a mapping of which no page is mapped any more. The object it had, if no other mapping has it.
+    /// Removes a mapping that maps no pages. Returns the object if that was its last mapping.
     pub(crate) fn unmap_object(&mut self, objects: &mut Objects, id: MappingId) -> Option<ObjectId> {
         let m = self.mappings.remove(id.0);
         debug_assert!((0..m.pages).step_by(TABLE_PAGES as usize).all(|page| m.is_range_empty(page)));
@@ -548,7 +548,7 @@ impl AddressSpaces {
         self.mappings[mapping.0].process
     }
 
-    /// The stretch that a region is, if `process` has all of it.
+    /// The span of a region, if `process` has all of it.
     #[inline(always)]
     pub(crate) fn span(&self, process: u32, r: Region) -> Option<Span> {
         let mapping = *self.spaces[process].mappings.get(r.mapping)?;
@@ -560,20 +560,20 @@ impl AddressSpaces {
         })
     }
 
-    /// The mapping that a region of a process names, if there is one.
+    /// The mapping of a region, if there is one.
     #[inline(always)]
     fn peek(&self, process: u32, r: Region) -> Option<&Mapping> {
         let id = self.spaces.get(process)?.mappings.get(r.mapping)?;
         self.mappings.get(id.0)
     }
 
-    /// The entries of the mapping of a region, which may be no region at all.
+    /// The page tables of a region, which may be invalid.
     #[inline(always)]
     pub(crate) fn entries_of(&self, process: u32, r: Region) -> Option<&PageTables> {
         self.peek(process, r).map(|m| &m.entries)
     }
 
-    /// The frame that a region's first page is mapped to singly; the region may be no region at all.
+    /// The frame of a region's first page, if a small one is mapped; the region may be invalid.
     #[inline(always)]
     pub(crate) fn peek_pte(&self, process: u32, r: Region) -> Option<Pfn> {
         let m = self.peek(process, r)?;
@@ -585,14 +585,15 @@ impl AddressSpaces {
         &mut self.mappings[id.0]
     }
 
-    /// If a mapping maps a page of its object to this frame, singly or in a huge page: as which page.
+    /// The page of a mapping that maps this page of its object to this frame, as a small page or
+    /// part of a huge page.
     pub(crate) fn mapped_as(&self, mapping: u32, page: u32, pfn: Pfn) -> Option<UserPage> {
         let m = &self.mappings[mapping];
         let is_there = page < m.pages && (m.pte(page) == Some(pfn) || m.table(page).huge() == Some(pfn));
         is_there.then_some(UserPage { process: m.process, mapping: m.region, page })
     }
 
-    /// What the entry of a process's page holds, and the frame of it if it is in a huge page.
+    /// The entry of a process's page, and its frame if it is in a huge page.
     pub(crate) fn entry_of(&self, at: UserPage) -> Option<(Entry, Option<Pfn>)> {
         let id = self.spaces.get(at.process)?.mappings.get(at.mapping)?;
         let m = &self.mappings[id.0];
@@ -600,8 +601,8 @@ impl AddressSpaces {
             .then(|| (m.entry(at.page), m.table(at.page).huge().map(|pfn| pfn.plus(at.page % TABLE_PAGES))))
     }
 
-    /// If a mapping maps a page of its object singly to the frame `from`, it maps it to `to` from now on. Whether another
-    /// CPU has to be told.
+    /// Moves a small page to another frame in a mapping that maps it to `from`. Whether another
+    /// CPU's TLB must be flushed.
     #[inline(always)]
     pub(crate) fn moved(&mut self, mapping: u32, page: u32, from: Pfn, to: Pfn) -> bool {
         let m = &mut self.mappings[mapping];
@@ -612,7 +613,7 @@ impl AddressSpaces {
         self.spaces[m.process].running > 0
     }
 
-    /// Whether a page was used through a mapping, in which it is unused from now on.
+    /// Tests and clears whether a page was accessed through a mapping.
     pub(crate) fn test_and_clear_young(&mut self, mapping: u32, page: u32, pfn: Pfn) -> bool {
         let m = &mut self.mappings[mapping];
         if page >= m.pages {
@@ -628,7 +629,7 @@ impl AddressSpaces {
         }
     }
 
-    /// If a mapping maps a page of its object singly to this frame, its entry names a place in swap from now on.
+    /// Replaces a mapping's entry for this frame by a slot in swap.
     pub(crate) fn swap_out(&mut self, mapping: u32, page: u32, pfn: Pfn, slot: Slot) -> Option<Unmapped> {
         let m = &mut self.mappings[mapping];
         if page >= m.pages || m.pte(page) != Some(pfn) {
@@ -642,7 +643,7 @@ impl AddressSpaces {
         Some(Unmapped { dirty, elsewhere: self.spaces[m.process].running > 0 })
     }
 
-    /// If a mapping maps a huge page there, it maps its small pages from now on, as it was.
+    /// Splits a huge page in a mapping that maps it; the small pages keep its state.
     pub(crate) fn split_huge(&mut self, id: MappingId, page: u32, pfn: Pfn) {
         let m = &mut self.mappings[id.0];
         if page >= m.pages || m.table(page).huge() != Some(pfn) {
@@ -662,8 +663,8 @@ impl AddressSpaces {
         }
     }
 
-    /// Has another mapping of the same object map what a mapping has in a page's table, which has a page of its own
-    /// already. What every entry holds is told of.
+    /// Copies one page table from one mapping of an object to another; both already have the table
+    /// page. Calls `shared` for every entry.
     pub(crate) fn copy_table(&mut self, from: MappingId, to: MappingId, page: u32, mut shared: impl FnMut(Entry)) {
         let (from, to) = self.both(from, to);
         if let Some(pfn) = from.table(page).huge() {

@@ -1,4 +1,4 @@
-//! What processes have: address spaces, relations, threads, and the locks of their memory maps.
+//! Processes: address spaces, relations, threads, and the locks of their memory maps.
 
 pub(crate) mod address_space;
 pub(crate) mod family;

@@ -1,12 +1,13 @@
-//! The entries of a mapping's page tables: which frame each page is mapped to.
+//! The page table entries of a mapping: the frame of each page.
 //!
-//! What is mapped in one go lies in memory as it lies in the mapping. A table where that holds is a base, and a bit a
-//! page. A page that compaction moves ends it: the table then has an entry for each page that was mapped at that time
-//! or, when one that was not is mapped, for every page. So a process that was filled and then had holes made in it takes
-//! an eighth of a byte a page, and four bytes more for each page that is left in the tables compaction has touched.
+//! Pages mapped in one go have consecutive frames. A table of which that holds is stored as a base
+//! and a bit per page. When compaction moves a page, the table gets an entry for each page mapped
+//! at that time or, when another page is mapped, for every page. So a process that was filled and
+//! then had holes punched takes an eighth of a byte per page, and four bytes more for each page
+//! left in the tables that compaction has touched.
 //!
-//! What else an entry says of its page are marks. They are kept for mappings that were forked, and on machines that
-//! reclaim: half a byte a page.
+//! The flags of entries are kept as marks. They exist for mappings that were forked, and on
+//! machines that reclaim: half a byte per page.
 
 use crate::state::object::TABLE_PAGES;
 use kontig_mm::{Pfn, prefetch};
@@ -17,20 +18,18 @@ const WORDS: usize = TABLE_PAGES as usize / 32;
 /// A bit for each of a table's pages.
 type Pages = [u32; WORDS];
 
-/// What an entry says of its page.
+/// A flag of a page table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
-    /// It may not be written to, though its mapping may.
+    /// Write-protected in a writable mapping.
     Protected,
-    /// It was used.
     Accessed,
-    /// It was written to.
     Dirty,
-    /// It is no frame of its own: the zero page, or a place in swap.
+    /// The entry holds no frame of its own but the zero page, or a slot in swap.
     Elsewhere,
 }
 
-/// What an entry held that maps nothing any more.
+/// Contents of a cleared entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// The frame, unless it is elsewhere.
@@ -47,7 +46,7 @@ fn has(pages: &[u32], page: u32) -> bool {
     pages[page as usize / 32] >> (page % 32) & 1 != 0
 }
 
-/// The words of a bitmap that have the bits of so many pages from one on, with these bits.
+/// The words of a bitmap that cover this many pages from one on, each with a mask of these pages.
 #[inline(always)]
 fn words(page: u32, pages: u32) -> impl Iterator<Item = (usize, u32)> {
     let end = page + pages;
@@ -57,7 +56,7 @@ fn words(page: u32, pages: u32) -> impl Iterator<Item = (usize, u32)> {
     })
 }
 
-/// The pages of a bitmap.
+/// The pages set in a bitmap.
 fn each(pages: &Pages) -> impl Iterator<Item = u32> {
     (0..).step_by(32).zip(pages).flat_map(|(first, word)| {
         let mut left = *word;
@@ -69,7 +68,8 @@ fn each(pages: &Pages) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The entries of some pages: a bitmap of them, for each of its words how many entries come before it, and the frames.
+/// Packs the entries of some pages: their bitmap, the number of entries before each of its words,
+/// and the frames.
 fn pack(pages: &Pages, frame: impl Fn(u32) -> u32) -> Box<[u32]> {
     let mut so_far = 0;
     let ranks = pages.map(|word| {
@@ -79,38 +79,37 @@ fn pack(pages: &Pages, frame: impl Fn(u32) -> u32) -> Box<[u32]> {
     pages.iter().copied().chain(ranks).chain(each(pages).map(frame)).collect()
 }
 
-/// Where the frame of a page is among packed entries, which have it.
+/// The position of a page's frame in packed entries. The page must have an entry.
 #[inline(always)]
 fn place(entries: &[u32], page: u32) -> usize {
     let (word, bit) = (page as usize / 32, page % 32);
     2 * WORDS + (entries[WORDS + word] + (entries[word] & ((1 << bit) - 1)).count_ones()) as usize
 }
 
-/// Where a table's entries are.
+/// The representation of a table's entries.
 #[derive(Clone)]
 enum Form {
-    /// Of the pages in the bitmap, page `i` is mapped to frame `base + i`, around the end of the numbers.
+    /// Page `i`, if set in the bitmap, is mapped to frame `base + i`, with wrap-around.
     Linear { base: u32 },
-    /// The frames of the pages that have an entry, whether still mapped or not, by [`pack`].
+    /// Frames of the pages that have an entry, whether still mapped or not, by [`pack`].
     Packed(Box<[u32]>),
     /// Every page's frame + 1, or 0 if it is not mapped, in [`Full`]. The bitmap is not used.
     Full(u32),
 }
 
-/// The entries of full tables, by number. They lie together in large pieces, which a host puts on huge pages: they are
-/// reached at random.
+/// The entries of full tables, by number. They are accessed at random, so they lie together in
+/// large pieces, which a host backs with huge pages.
 #[derive(Clone, Default)]
 struct Full {
     pieces: Vec<Vec<u32>>,
-    /// Numbers that are no longer used.
     unused: Vec<u32>,
 }
 
-/// Tables whose entries are in one piece, unless the mapping has fewer: 32 MiB.
+/// Tables in one piece, unless the mapping has fewer: 32 MiB.
 const PIECE: usize = 1 << 14;
 
 impl Full {
-    /// Entries of which none is mapped, of a mapping with so many tables.
+    /// Adds entries of which none is mapped, for a mapping with this many tables.
     fn add(&mut self, tables: usize) -> u32 {
         if let Some(number) = self.unused.pop() {
             self.of_mut(number).fill(0);
@@ -157,7 +156,7 @@ impl Full {
     }
 }
 
-/// The page table of one 2 MiB range, as far as pages are mapped singly.
+/// The page table of one 2 MiB range, for small pages.
 #[derive(Clone)]
 struct Table {
     form: Form,
@@ -168,9 +167,10 @@ struct Table {
 #[derive(Clone)]
 pub(crate) struct PageTables {
     tables: Vec<Table>,
-    /// A bitmap a table, of the pages that are mapped; untouched memory of the host until one is.
+    /// A bitmap of the mapped pages for each table; untouched memory of the host until one is
+    /// mapped.
     mapped: Vec<u32>,
-    /// The marks of every 32 pages; empty where none are kept.
+    /// The marks of every 32 pages; empty if none are kept.
     marks: Vec<Marks>,
     full: Full,
 }
@@ -178,7 +178,7 @@ pub(crate) struct PageTables {
 impl Table {
     const EMPTY: Table = Table { form: Form::Linear { base: 0 }, mapped: 0 };
 
-    /// The frame of a page, where the bitmap is `mapped`.
+    /// The frame of a page; `mapped` is the table's bitmap.
     #[inline(always)]
     fn get(&self, page: u32, mapped: &[u32], full: &Full) -> Option<u32> {
         match &self.form {
@@ -188,7 +188,8 @@ impl Table {
         }
     }
 
-    /// Maps a page, or maps it anew, where the bitmap is `mapped`, of a mapping with so many tables.
+    /// Maps or remaps a page; `mapped` is the table's bitmap, `tables` the number of the mapping's
+    /// tables.
     #[inline(always)]
     fn set(&mut self, page: u32, frame: u32, mapped: &mut Pages, full: &mut Full, tables: usize) {
         match &mut self.form {
@@ -204,7 +205,7 @@ impl Table {
         mapped[page as usize / 32] |= 1 << (page % 32);
     }
 
-    /// Gives the pages that are mapped, and `page`, entries of their own.
+    /// Gives each mapped page, and `page`, an entry of its own.
     #[cold]
     #[inline(never)]
     fn spread(&mut self, mapped: &mut Pages, full: &mut Full, page: u32, tables: usize) {
@@ -224,7 +225,7 @@ impl Table {
 }
 
 impl PageTables {
-    /// For a mapping of so many pages; nothing is mapped.
+    /// For a mapping of this many pages, none of which is mapped.
     pub(crate) fn new(pages: u32) -> PageTables {
         let tables = pages.div_ceil(TABLE_PAGES) as usize;
         PageTables {
@@ -248,7 +249,7 @@ impl PageTables {
         self.marks.get(page as usize / 32).is_some_and(|marks| marks[mark as usize] >> (page % 32) & 1 != 0)
     }
 
-    /// Sets or clears a mark, where marks are kept.
+    /// Sets or clears a mark, if marks are kept.
     #[inline(always)]
     pub(crate) fn mark(&mut self, page: u32, mark: Mark, on: bool) {
         if let Some(marks) = self.marks.get_mut(page as usize / 32) {
@@ -258,8 +259,8 @@ impl PageTables {
         }
     }
 
-    /// Copies the entries of a page's table from another mapping's, of which this one is a copy. They are protected in
-    /// both, and each is told of, with whether it is marked to be elsewhere. The copies are not yet used.
+    /// Copies one table from another mapping, write-protects it in both, and clears the accessed
+    /// marks of the copy. Calls `shared` for each entry, with whether it is marked as elsewhere.
     pub(crate) fn copy_table(&mut self, from: &mut PageTables, page: u32, mut shared: impl FnMut(Pfn, bool)) {
         let (table, first) = (Self::at(page).0, page & !(TABLE_PAGES - 1));
         debug_assert!(self.tables[table].mapped == 0);
@@ -304,14 +305,14 @@ impl PageTables {
         ((page / TABLE_PAGES) as usize, page % TABLE_PAGES)
     }
 
-    /// A table, its bitmap, and where entries are.
+    /// A table, its bitmap, and the entries of full tables.
     #[inline(always)]
     fn table(&mut self, table: usize) -> (&mut Table, &mut Pages, &mut Full) {
         let mapped = self.mapped[table * WORDS..].first_chunk_mut().expect("every table has a bitmap");
         (&mut self.tables[table], mapped, &mut self.full)
     }
 
-    /// Has a page's entry hold a frame.
+    /// Sets the frame of a page.
     #[inline(always)]
     fn set(&mut self, page: u32, pfn: Pfn) -> &mut Table {
         let (tables, (table, at)) = (self.tables.len(), Self::at(page));
@@ -320,26 +321,26 @@ impl PageTables {
         table
     }
 
-    /// Whether no page of the range is mapped singly.
+    /// Whether no small page of the range is mapped.
     #[inline(always)]
     pub(crate) fn is_empty(&self, page: u32) -> bool {
         self.tables[Self::at(page).0].mapped == 0
     }
 
-    /// What a page's entry holds: the frame, unless it is marked to be elsewhere.
+    /// A page's frame, unless it is marked as elsewhere.
     #[inline(always)]
     pub(crate) fn get(&self, page: u32) -> Option<Pfn> {
         let (table, at) = Self::at(page);
         self.tables[table].get(at, &self.mapped[table * WORDS..], &self.full).map(Pfn::new)
     }
 
-    /// Entries of frames.
+    /// Number of entries with frames.
     pub(crate) fn frames(&self) -> u64 {
         let all: u64 = self.tables.iter().map(|table| u64::from(table.mapped)).sum();
         all - self.marks.iter().map(|marks| u64::from(marks[Mark::Elsewhere as usize].count_ones())).sum::<u64>()
     }
 
-    /// The entries that are marked to be elsewhere.
+    /// The entries marked as elsewhere.
     pub(crate) fn elsewhere(&self) -> impl Iterator<Item = u32> {
         let words = self.marks.iter().map(|marks| marks[Mark::Elsewhere as usize]);
         let pages = words.zip((0..).step_by(32)).filter(|(word, _)| *word != 0);
@@ -355,7 +356,7 @@ impl PageTables {
         self.set(page, pfn).mapped += 1;
     }
 
-    /// How many pages from this one on are not mapped, of so many that are of one table.
+    /// The number of unmapped pages from this one on, among this many of one table.
     #[inline(always)]
     pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
         let (table, at) = Self::at(page);
@@ -369,11 +370,11 @@ impl PageTables {
         }
     }
 
-    /// Maps pages of one table that are not mapped, to be written to at once.
+    /// Maps unmapped pages of one table and marks them as written.
     #[inline(always)]
     pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
         let (mut next, mut left) = (page, frames);
-        // The first may give the table its form.
+        // The first may decide the table's form.
         while let [first, others @ ..] = left {
             let (table, at) = Self::at(next);
             if let Table { form: Form::Full(number), mapped } = &mut self.tables[table] {
@@ -396,12 +397,13 @@ impl PageTables {
         }
     }
 
-    /// Unmaps pages from this one on, of one table, as long as each is mapped to a frame, and gives the frames; how many.
+    /// Unmaps pages of one table from this one on, while each is mapped to a frame, and returns the
+    /// frames; their number.
     #[inline(always)]
     pub(crate) fn take_frames(&mut self, page: u32, frames: &mut [Pfn]) -> usize {
         let (table, at) = Self::at(page);
         let Form::Full(number) = self.tables[table].form else {
-            // One by one.
+            // One at a time.
             let (mut count, mut page) = (0, page);
             while count < frames.len() && self.get(page).is_some() && !self.is(page, Mark::Elsewhere) {
                 frames[count] = self.take(page).expect("it is mapped").at;
@@ -446,7 +448,7 @@ impl PageTables {
         self.set(page, to);
     }
 
-    /// Marks a page as used, and written to, where marks are kept.
+    /// Marks a page as accessed, and as dirty if it was written, if marks are kept.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
         if let Some(marks) = self.marks.get_mut(page as usize / 32) {
@@ -455,7 +457,7 @@ impl PageTables {
         }
     }
 
-    /// Unmaps a page, if it is mapped: what its entry held, and what was said of it.
+    /// Unmaps a page, if it is mapped: the contents of its entry.
     #[inline(always)]
     pub(crate) fn take(&mut self, page: u32) -> Option<Taken> {
         let (table, at) = Self::at(page);
@@ -484,13 +486,13 @@ impl PageTables {
         Some(taken)
     }
 
-    /// Asks for what says where a page's entry is; the page may be none of the mapping's.
+    /// Prefetches the table of a page, which may lie outside the mapping.
     #[inline(always)]
     pub(crate) fn prefetch_table(&self, page: u32) {
         prefetch(self.tables.as_ptr().wrapping_add(Self::at(page).0));
     }
 
-    /// Asks for a page's entry, or for its bit where it has none; the page may be none of the mapping's.
+    /// Prefetches a page's entry, or its bit if it has none; the page may lie outside the mapping.
     #[inline(always)]
     pub(crate) fn prefetch_entry(&self, page: u32) {
         let (table, at) = Self::at(page);
@@ -509,7 +511,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Do {
-        /// Maps a stretch in one go, as far as it is not mapped.
+        /// Maps the unmapped pages of a range to consecutive frames.
         Fill {
             first: u32,
             pages: u32,
@@ -523,18 +525,19 @@ mod tests {
             page: u32,
             to: u32,
         },
-        /// Maps scattered frames from a page on, as far as none is mapped in its table.
+        /// Maps scattered frames from a page on, up to the first mapped page or the end of its
+        /// table.
         Write {
             first: u32,
             pages: u32,
             frame: u32,
         },
-        /// Unmaps from a page on what is in frames, as far as it goes in its table.
+        /// Unmaps frames from a page on, up to the first other entry or the end of its table.
         TakeFrames {
             first: u32,
             pages: u32,
         },
-        /// What a page's entry holds is no frame.
+        /// Maps a page to a slot in swap.
         Swap {
             page: u32,
         },
@@ -563,7 +566,8 @@ mod tests {
             for what in all {
                 match what {
                     Do::Fill { first, pages, frame } => {
-                        for page in (first..PAGES).take(pages as usize).filter(|p| !plain.contains_key(p)).collect::<Vec<_>>() {
+                        let range = (first..PAGES).take(pages as usize);
+                        for page in range.filter(|p| !plain.contains_key(p)).collect::<Vec<_>>() {
                             tables.map(page, Pfn::new(frame + page - first));
                             plain.insert(page, frame + page - first);
                         }
@@ -585,14 +589,16 @@ mod tests {
                             prop_assert!(tables.is(page, Mark::Accessed) && tables.is(page, Mark::Dirty));
                             plain.insert(page, frame.get());
                         }
-                        prop_assert!(first + free == PAGES || plain.contains_key(&(first + free)) || !tables.is(first + free, Mark::Dirty));
+                        let next = first + free;
+                        let is_mapped = next == PAGES || plain.contains_key(&next);
+                        prop_assert!(is_mapped || !tables.is(next, Mark::Dirty));
                     }
                     Do::TakeFrames { first, pages } => {
                         let most = pages.min(TABLE_PAGES - first % TABLE_PAGES);
                         let mut frames = vec![Pfn::default(); most as usize];
                         let count = tables.take_frames(first, &mut frames);
-                        let there = (first..first + most).take_while(|p| plain.contains_key(p) && !elsewhere.contains(p));
-                        let there: Vec<u32> = there.collect();
+                        let in_frame = |p: &u32| plain.contains_key(p) && !elsewhere.contains(p);
+                        let there: Vec<u32> = (first..first + most).take_while(in_frame).collect();
                         prop_assert_eq!(count, there.len());
                         for (page, frame) in there.iter().zip(frames) {
                             prop_assert_eq!(plain.remove(page), Some(frame.get()));

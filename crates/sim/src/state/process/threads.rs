@@ -1,23 +1,23 @@
-//! The threads of a process: tasks with the same memory, files and children.
+//! The threads of a process: tasks that share memory, files and children.
 //!
-//! The first thread's number is 0. One that has ended stays until it is joined; what it has run is given back then. A
-//! process ends when the last of its threads does: `exit` in one, or a kill, has all others end as soon as they can.
+//! The first thread's number is 0. A finished thread stays until it is joined, which returns its
+//! program. A process ends with the last of its threads: `exit` in one, or a kill, makes all others
+//! end as soon as they can.
 
 use crate::base::context::TaskPolicy;
 use crate::base::id::TaskId;
 use crate::base::queue::QueueId;
 use kontig_program::Program;
 
-/// A thread.
 #[derive(Clone, Default)]
 struct Thread {
     /// `None` until it has one.
     task: Option<TaskId>,
-    /// Another thread has ended the process, or runs another program in it.
+    /// Whether another thread has ended the process, or executes another program.
     must_end: bool,
     ended: bool,
     policy: TaskPolicy,
-    /// What it has run, once it has ended and until it is joined.
+    /// Its program, after it has ended and until it is joined.
     program: Option<Box<dyn Program>>,
 }
 
@@ -25,25 +25,25 @@ struct Thread {
 #[derive(Clone, Default)]
 pub(crate) struct Threads {
     threads: Vec<Thread>,
-    /// Where each is waited for, once somebody has; they stay when the process is another.
+    /// Queues of tasks that join each thread, made on first use; they stay for the next process of
+    /// this number.
     joiners: Vec<Option<QueueId>>,
-    /// Where one waits until it is the only one.
+    /// The queue of the thread that waits to be the only one.
     alone: Option<QueueId>,
 }
 
-/// What there is of a thread that is to be joined.
+/// The state of a thread to be joined.
 #[derive(Debug)]
 pub(crate) enum Joined {
-    /// It has ended.
     Ended,
-    /// It goes on: here it is waited for.
+    /// It has not ended; wait in this queue.
     Wait(QueueId),
-    /// There is none of this number, or it was joined before.
+    /// There is no such thread, or it was joined before.
     Nobody,
 }
 
 impl Threads {
-    /// A process begins, with one thread.
+    /// Begins a process with one thread.
     pub(crate) fn begin(&mut self) {
         self.threads.clear();
         self.threads.push(Thread::default());
@@ -55,7 +55,7 @@ impl Threads {
         self.threads.len() as u32 - 1
     }
 
-    /// A thread has its task.
+    /// Sets the task of a thread.
     pub(crate) fn set_task(&mut self, thread: u32, task: TaskId) {
         self.threads[thread as usize].task = Some(task);
     }
@@ -65,34 +65,33 @@ impl Threads {
         self.threads.first().is_some_and(|thread| thread.task.is_some())
     }
 
-    /// The tasks of those that have not ended.
+    /// The tasks of threads that have not ended.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
         self.threads.iter().filter(|thread| !thread.ended).filter_map(|thread| thread.task)
     }
 
-    /// Where a thread's memory is to be.
+    /// A thread's memory policy.
     #[inline(always)]
     pub(crate) fn policy(&self, thread: u32) -> TaskPolicy {
         self.threads[thread as usize].policy
     }
 
-    /// The same of all that have not ended.
+    /// The policies of threads that have not ended.
     pub(crate) fn policies(&self) -> impl Iterator<Item = TaskPolicy> {
         self.threads.iter().filter(|thread| !thread.ended).map(|thread| thread.policy)
     }
 
-    /// Says so.
     pub(crate) fn set_policy(&mut self, thread: u32, policy: TaskPolicy) {
         self.threads[thread as usize].policy = policy;
     }
 
-    /// Whether a thread has to end.
+    /// Whether a thread must end.
     #[inline(always)]
     pub(crate) fn must_end(&self, thread: u32) -> bool {
         self.threads[thread as usize].must_end
     }
 
-    /// All threads but this one have to end; their tasks are to be told.
+    /// Makes all other threads end; adds their tasks to `tell`.
     pub(crate) fn end_others(&mut self, thread: u32, tell: &mut Vec<TaskId>) {
         for (_, other) in (0..).zip(&mut self.threads).filter(|(number, other)| *number != thread && !other.ended) {
             other.must_end = true;
@@ -100,29 +99,30 @@ impl Threads {
         }
     }
 
-    /// Whether all others have ended.
+    /// Whether all other threads have ended.
     pub(crate) fn is_alone(&self) -> bool {
         self.threads.iter().filter(|thread| !thread.ended).count() <= 1
     }
 
-    /// Where the only one that is not to end waits for the others.
+    /// The queue for the thread that waits for all others to end.
     pub(crate) fn alone(&mut self, make: impl FnOnce() -> QueueId) -> QueueId {
         *self.alone.get_or_insert_with(make)
     }
 
-    /// A thread has ended, which ran this; nobody joins the first. Those who wait for that are to be woken.
+    /// Ends a thread, which leaves its program to be joined unless it is the first. Returns the
+    /// queues to wake.
     pub(crate) fn end(&mut self, thread: u32, program: Option<Box<dyn Program>>) -> impl Iterator<Item = QueueId> {
         let of_thread = &mut self.threads[thread as usize];
         (of_thread.ended, of_thread.program) = (true, program);
         self.joiners.get(thread as usize).copied().flatten().into_iter().chain(self.alone)
     }
 
-    /// The process has ended.
+    /// Removes all threads at the end of the process.
     pub(crate) fn clear(&mut self) {
         self.threads.clear();
     }
 
-    /// Whether a thread has ended, or where it is waited for.
+    /// Looks up a thread to join.
     pub(crate) fn join(&mut self, thread: u32, make: impl FnOnce() -> QueueId) -> Joined {
         match self.threads.get_mut(thread as usize) {
             Some(Thread { ended: true, program: Some(_), .. }) => Joined::Ended,
@@ -135,7 +135,7 @@ impl Threads {
         }
     }
 
-    /// What a thread that has ended has run.
+    /// Takes the program of a finished thread.
     pub(crate) fn take_program(&mut self, thread: u32) -> Option<Box<dyn Program>> {
         self.threads.get_mut(thread as usize)?.program.take()
     }

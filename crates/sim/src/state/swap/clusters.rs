@@ -1,20 +1,20 @@
-//! Which slot is next: runs of 256, so that pages that go together lie together.
+//! Allocation of swap slots, in runs of 256, so that pages swapped out together lie together.
 //!
-//! On flash each CPU takes the slots of a cluster that was free, one after the other; free clusters are used in the order
-//! in which they became free. On a disk all CPUs share one run: 256 slots at a time, from the first place that has so many
-//! free ones in a row. Where no cluster is free, the next free slot after the last one is taken.
-//! Source: `scan_swap_map_slots` of 6.1.
+//! On flash each CPU fills a cluster that was free, slot by slot; free clusters are used in the
+//! order in which they became free. On a disk all CPUs share one run: 256 slots at a time, from the
+//! first place with 256 free ones in a row. If no cluster is free, the next free slot after the
+//! last one is taken. Source: `scan_swap_map_slots` of 6.1.
 
 use kontig_mm::CpuId;
 use std::collections::VecDeque;
 
-/// `SWAPFILE_CLUSTER`.
+/// Slots of a cluster (`SWAPFILE_CLUSTER`).
 const CLUSTER: u32 = 256;
 
 #[derive(Clone)]
 pub(super) struct Clusters {
     slots: u32,
-    /// A bit a slot.
+    /// A bit per slot.
     used: Vec<u64>,
     way: Way,
 }
@@ -22,17 +22,17 @@ pub(super) struct Clusters {
 #[derive(Clone)]
 enum Way {
     Flash {
-        /// Slots in use of each cluster.
+        /// Slots in use, by cluster.
         counts: Vec<u16>,
         free: VecDeque<u32>,
         /// Each CPU's next slot, within its cluster.
         next: Vec<Option<u32>>,
-        /// Each CPU's last slot, where it looks from if no cluster is free.
+        /// Each CPU's last slot, from where it searches if no cluster is free.
         last: Vec<u32>,
     },
     Disk {
         next: u32,
-        /// Slots left of the run.
+        /// Slots left in the run.
         left: u32,
     },
 }
@@ -43,7 +43,7 @@ impl Clusters {
         let way = if is_flash {
             let mut counts = vec![0; clusters as usize];
             counts[0] = 1;
-            // The header's cluster and one that is not whole are never free.
+            // The header's cluster and an incomplete last one are never free.
             let free = (1..slots / CLUSTER).collect();
             Way::Flash { counts, free, next: vec![None; cpus], last: vec![0; cpus] }
         } else {
@@ -51,7 +51,7 @@ impl Clusters {
         };
         let mut all = Clusters { slots, used: vec![0; slots.div_ceil(64) as usize], way };
         all.mark(0, true);
-        // What lies behind the last is never free.
+        // Bits beyond the last slot are never free.
         (slots..all.used.len() as u32 * 64).for_each(|slot| all.mark(slot, true));
         all
     }
@@ -72,7 +72,7 @@ impl Clusters {
         Some((first + i) as u32 * 64 + free.trailing_zeros())
     }
 
-    /// The first place of 256 free slots in a row.
+    /// The start of the first 256 free slots in a row.
     fn free_run(&self) -> Option<u32> {
         let mut from = 1;
         loop {
@@ -90,7 +90,7 @@ impl Clusters {
         self.used[slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
-    /// The next slot, which is in use from now on.
+    /// Takes the next slot.
     pub(super) fn take(&mut self, cpu: CpuId) -> Option<u32> {
         let slot = match &mut self.way {
             Way::Flash { .. } => self.of_cluster(cpu).or_else(|| self.of_any(cpu))?,
@@ -100,7 +100,8 @@ impl Clusters {
         match &mut self.way {
             Way::Flash { counts, free, last, .. } => {
                 let cluster = slot / CLUSTER;
-                // Most often it is the next of the free ones; else the CPU has had it before it became free again.
+                // Usually it is the next free cluster; else the CPU still had it when it became
+                // free again.
                 if counts[cluster as usize] == 0
                     && let Some(at) = free.iter().position(|of| *of == cluster)
                 {
@@ -125,7 +126,7 @@ impl Clusters {
             let end = (from | (CLUSTER - 1)) + 1;
             let found = self.free_from(from).filter(|slot| *slot < end);
             let Way::Flash { next, .. } = &mut self.way else { return None };
-            // The cluster that is used up is looked at once more by nobody.
+            // A used-up cluster is dropped at once.
             next[cpu.index()] = found.map(|slot| slot + 1).filter(|slot| *slot < end);
             if found.is_some() {
                 return found;
@@ -133,7 +134,7 @@ impl Clusters {
         }
     }
 
-    /// Any free slot, round from the CPU's last one.
+    /// Any free slot, searching round from the CPU's last one.
     fn of_any(&self, cpu: CpuId) -> Option<u32> {
         let Way::Flash { last, .. } = &self.way else { return None };
         self.free_from(last[cpu.index()]).or_else(|| self.free_from(1))
@@ -150,7 +151,6 @@ impl Clusters {
         self.free_from(from).or_else(|| self.free_from(1))
     }
 
-    /// A slot is no longer in use.
     pub(super) fn free(&mut self, slot: u32) {
         self.mark(slot, false);
         if let Way::Flash { counts, free, .. } = &mut self.way {

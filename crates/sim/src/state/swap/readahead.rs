@@ -1,23 +1,23 @@
-//! What is read with a page that is brought back: more while it is wanted, less when it is not.
+//! Swap readahead: the window grows while its pages are used, and shrinks when they are not.
 //!
-//! The window is the power of two above what was wanted of the last one, plus two; it halves at most at a time. On a disk it is
-//! a run of slots around the wanted one, on flash pages around it in the process's memory.
-//! Source: `mm/swap_state.c` of 6.1; `vm.page-cluster` is 3.
+//! It is the power of two above the hits of the last window plus two, and at least half of the last
+//! one. On a disk it is a run of slots around the wanted one, on flash the pages around it in the
+//! process's memory. Source: `mm/swap_state.c` of 6.1; `vm.page-cluster` is 3.
 
-/// 2³ pages at most.
+/// The largest window: 2³ pages.
 const MOST: u32 = 8;
 
-/// What is remembered between two reads, of the swap area or of a mapping.
+/// State between two reads, of the swap area or of a mapping.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Window {
     last: u32,
     pages: u32,
-    /// Of what was read ahead, what was then wanted.
+    /// Pages read ahead that were then used.
     pub(crate) hits: u32,
 }
 
 impl Window {
-    /// How many pages are read with this one; `at` is its slot or its place in the process's memory.
+    /// The size of the window; `at` is the wanted slot or page.
     fn pages(&mut self, at: u32) -> u32 {
         let hits = std::mem::take(&mut self.hits);
         let wanted = match hits {
@@ -29,13 +29,13 @@ impl Window {
         self.pages
     }
 
-    /// A page of the mapping was in the swap cache when it was wanted, perhaps because it was read ahead.
+    /// A page of the mapping was found in the swap cache, perhaps because of readahead.
     pub(crate) fn found(&mut self, page: u32, was_ahead: bool) {
         self.last = page;
         self.hits += u32::from(was_ahead);
     }
 
-    /// On a disk: the slots that are read, a run of a power of two around this one, which never has the header.
+    /// On a disk: the window of slots, an aligned power of two around this one, without the header.
     pub(crate) fn slots(&mut self, slot: u32, of_area: u32) -> std::ops::Range<u32> {
         let hit = self.hits > 0;
         let mask = self.pages(slot).next_power_of_two() - 1;
@@ -45,7 +45,7 @@ impl Window {
         (slot & !mask).max(1)..(slot | mask).saturating_add(1).min(of_area)
     }
 
-    /// On flash: the pages that are looked at, towards where the process goes.
+    /// On flash: the window of pages, in the direction in which the process moves.
     pub(crate) fn around(&mut self, page: u32, of_mapping: u32) -> std::ops::Range<u32> {
         let before = self.last;
         let pages = self.pages(page);

@@ -1,57 +1,57 @@
-//! The swap area of a machine with what is under way there, and what the engine has not been told of it.
+//! The swap area with its I/O in progress, and changes that the engine must still be told.
 
+use super::area::{Slot, Swap};
 use super::readahead::Window;
-use super::{Slot, Swap};
 use kontig_mm::{Pfn, Shadow};
 
-/// The swap area of a machine, and what is under way there.
+/// The swap area of a machine, with its I/O in progress.
 #[derive(Clone)]
 pub(crate) struct Swapping {
     pub(crate) area: Swap,
-    /// The disk it lies on.
+    /// The number of its disk.
     pub(crate) device: u8,
-    /// What is read ahead on a disk with a head.
+    /// The readahead window on a hard disk.
     pub(crate) window: Window,
-    /// The room left has changed without the engine being told.
+    /// Whether the free space has changed since the engine was told.
     changed: bool,
-    /// Pages whose writeback began since the last errand.
+    /// Pages whose writeback began since the engine was told.
     begun: Vec<Pfn>,
-    /// Pages that are being written.
     pub(crate) writeback: u64,
 }
 
 impl Swapping {
-    /// An area on a disk of this number.
+    /// An area on the disk of this number.
     pub(crate) fn new(area: Swap, device: u8) -> Swapping {
         let window = Window::default();
         Swapping { area, device, window, changed: false, begun: Vec::new(), writeback: 0 }
     }
 
-    /// Whether the engine is to be told something.
+    /// Whether the engine must be told something.
     #[inline(always)]
-    pub(crate) fn has_errands(&self) -> bool {
+    pub(crate) fn has_deferred(&self) -> bool {
         self.changed || !self.begun.is_empty()
     }
 
-    /// A page is being written from now on.
+    /// Records the start of a page's writeback.
     pub(crate) fn begin_write(&mut self, pfn: Pfn) {
         self.begun.push(pfn);
         self.writeback += 1;
     }
 
-    /// The engine is told how much room is left: the pages that are being written since it last was.
+    /// Takes the pages whose writeback began; the caller tells the engine about them and the free
+    /// space.
     pub(crate) fn told(&mut self) -> impl ExactSizeIterator<Item = Pfn> {
         self.changed = false;
         self.begun.drain(..)
     }
 
-    /// The page leaves the swap cache.
+    /// Removes a page from the swap cache.
     pub(crate) fn remove(&mut self, slot: Slot, shadow: Option<Shadow>) {
         self.area.remove(slot, shadow);
         self.changed = true;
     }
 
-    /// One page table less names the slot.
+    /// Drops a page table entry that named the slot.
     pub(crate) fn forget(&mut self, slot: Slot) {
         self.area.forget(slot);
         self.changed = true;

@@ -6,10 +6,10 @@ use kontig_program::{FileName, OpenFile};
 use kontig_sim::{DiskEntry, DiskKind};
 
 pub const FILE: FileName = FileName::new(0, 1);
-/// Pages read at a time: 128 KiB.
+/// Pages per read: 128 KiB.
 pub const CHUNK: u32 = 32;
 
-/// A disk whose link is its only limit: 400 MB/s.
+/// A disk limited only by its link: 400 MB/s.
 pub fn ssd() -> DiskEntry {
     DiskEntry {
         name: "sda".into(),
@@ -31,7 +31,7 @@ pub fn ssd() -> DiskEntry {
     }
 }
 
-/// A disk that turns 7200 times a minute.
+/// A hard disk of 7200 rpm.
 pub fn hdd() -> DiskEntry {
     let seeks = (Some(7200.0), Some(8.5), Some(1.0));
     DiskEntry {
@@ -47,7 +47,7 @@ pub fn hdd() -> DiskEntry {
     }
 }
 
-/// A machine of so many CPUs and pageblocks of memory, with a disk.
+/// A machine of this many CPUs and pageblocks of memory, with a disk.
 pub fn machine_with_disk(cpus: usize, blocks: u32, profile: &str) -> Machine {
     machine_with(cpus, blocks, profile, ssd())
 }
@@ -60,7 +60,7 @@ pub fn machine_with(cpus: usize, blocks: u32, profile: &str, disk: DiskEntry) ->
     m
 }
 
-/// Opens the file and reads it from its first page to the last, so often.
+/// Opens the file and reads it from start to end, this many times.
 pub fn reader(pages: u32, times: u32) -> Box<Script> {
     reader_of(FILE, pages, times)
 }
@@ -88,7 +88,7 @@ pub fn listed(m: &Machine, backing: Backing) -> u64 {
     LruList::EVICTABLE.iter().filter(|list| Backing::of(**list) == backing).map(|list| vec.size(*list)).sum()
 }
 
-/// A process that opens a file (made if it is not there), and then does this with it, operation after operation.
+/// A process that opens a file, creating it if necessary, and then runs these operations on it.
 pub fn with_file(
     name: FileName,
     mut then: impl FnMut(OpenFile, usize) -> Option<Op> + Clone + Send + 'static,
@@ -100,7 +100,7 @@ pub fn with_file(
     })
 }
 
-/// Writes the file from its first page to the last.
+/// Writes the file from start to end.
 pub fn writer(name: FileName, pages: u32) -> Box<Script> {
     with_file(name, move |file, n| {
         let first = n as u32 * CHUNK;

@@ -1,10 +1,10 @@
-//! A plain model of processes that share memory: which of them has which contents as a page, whatever frame or place in
-//! swap the machine keeps these in.
+//! A plain model of processes that share memory: the contents of each process's pages, whatever
+//! frame or slot the machine keeps them in.
 
 use super::*;
 use proptest::prelude::*;
 
-/// What one of the processes does, or happens to all of them.
+/// An action of one of the processes, or an event that affects all of them.
 #[derive(Clone, Debug)]
 pub enum Act {
     Fork { who: usize },
@@ -16,7 +16,7 @@ pub enum Act {
     Compact,
 }
 
-/// Anything at all, with a mapping of so many pages, of which so many are used at once at most.
+/// Any action, for a mapping of `pages` pages, of which `at_once` are used at once at most.
 pub fn act(pages: u32, at_once: u32) -> impl Strategy<Value = Act> {
     let range = move || (0..pages, 1..at_once).prop_map(move |(first, some)| (first, some.min(pages - first)));
     prop_oneof![
@@ -30,16 +30,16 @@ pub fn act(pages: u32, at_once: u32) -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What a process has as a page.
+/// Contents of a process's page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Has {
     Nothing,
     Zeros,
-    /// Contents of this number: those with the same share a page.
+    /// Contents of this number: pages with the same number are shared.
     Contents(u64),
 }
 
-/// A process: its task at the prompt, its number, and what it has as each page.
+/// A process: its task at the prompt, its number, and the contents of its pages.
 struct Member {
     task: usize,
     process: u32,
@@ -54,13 +54,13 @@ pub struct Family {
 }
 
 impl Family {
-    /// The first of them, with a mapping of so many pages.
+    /// The first process, with a mapping of this many pages.
     pub fn new(p: &mut Prompt, pages: u32) -> Family {
         let first = Member { task: 0, process: 0, has: vec![Has::Nothing; pages as usize] };
         Family { region: p.mmap(0, pages), members: vec![first], contents: 0 }
     }
 
-    /// Does it, on the machine and in the model; what cannot be done now is left.
+    /// Performs an action on the machine and in the model; skips it if it is impossible now.
     pub fn act(&mut self, p: &mut Prompt, act: &Act) {
         let range = |first: u32, pages: u32| first as usize..(first + pages) as usize;
         let here = self.members.len();
@@ -109,13 +109,13 @@ impl Family {
         self.members.iter().map(|m| m.task)
     }
 
-    /// The processes' numbers, each with the pages it has contents of.
+    /// The processes' numbers, with the number of pages that have contents.
     pub fn rss(&self) -> impl Iterator<Item = (Process, u64)> + '_ {
         let written = |m: &Member| m.has.iter().filter(|has| matches!(has, Has::Contents(_))).count() as u64;
         self.members.iter().map(move |m| (Process::new(m.process), written(m)))
     }
 
-    /// Every page of every process, and what it is to have there.
+    /// Every page of every process, with its expected contents.
     pub fn pages(&self) -> impl Iterator<Item = (UserPage, Has)> + '_ {
         let mapping = self.region.mapping;
         self.members.iter().flat_map(move |m| {

@@ -1,4 +1,4 @@
-//! Small machines, scripted programs, and a prompt at which operations are given one by one.
+//! Small machines, scripted programs, and a prompt that runs operations one by one.
 
 pub mod disk;
 pub mod family;
@@ -23,7 +23,7 @@ pub fn xeon() -> MachineFile {
     toml::from_str(&std::fs::read_to_string(path).expect("the machine file is there")).expect("it is a machine file")
 }
 
-/// The zone all small machines have, after a gap of one pageblock.
+/// The zone of all small machines, after a gap of one pageblock.
 pub fn spec(cpus: usize, blocks: u32) -> MachineSpec {
     let pages = u64::from(blocks) * 512;
     let zone = ZoneSpec {
@@ -37,7 +37,7 @@ pub fn spec(cpus: usize, blocks: u32) -> MachineSpec {
     MachineSpec { cpus, zones: vec![zone], thp: false, lru: false }
 }
 
-/// One zone of so many pageblocks, with the costs of the machine files.
+/// One zone of this many pageblocks, with the costs of the machine files.
 pub fn machine(cpus: usize, blocks: u32, profile: Profile) -> Machine {
     machine_with(cpus, blocks, profile, &[])
 }
@@ -51,7 +51,7 @@ pub fn machine_with(cpus: usize, blocks: u32, profile: Profile, sysctls: &[(&str
     Machine::new(memory, CostModel::new(&xeon().costs))
 }
 
-/// The same, with the order of the LRU kept.
+/// The same, with an ordered LRU.
 pub fn ordered_machine(cpus: usize, blocks: u32, profile: Profile) -> Machine {
     let spec = MachineSpec { lru: true, ..spec(cpus, blocks) };
     Machine::new(Memory::new(&spec, profile).expect("a valid machine"), CostModel::new(&xeon().costs))
@@ -64,7 +64,7 @@ pub fn weighted() -> Profile {
     profile
 }
 
-/// A program given as a function from what has happened so far to the next operation; `None` ends it.
+/// A program given as a function from its outcomes so far to the next operation; `None` ends it.
 #[derive(Clone)]
 pub struct Script {
     next: Box<dyn Next>,
@@ -72,7 +72,7 @@ pub struct Script {
     started: bool,
 }
 
-/// The function, which a copy of the program has a copy of.
+/// The function; a copy of the program copies it.
 trait Next: FnMut(&[Outcome]) -> Option<Op> + Send {
     fn boxed_clone(&self) -> Box<dyn Next>;
 }
@@ -111,7 +111,7 @@ impl Program for Script {
     }
 }
 
-/// What has happened to a script so far.
+/// The outcomes of a script so far.
 pub fn log(m: &Machine, id: TaskId) -> &[Outcome] {
     let program: &dyn std::any::Any = m.program(id).expect("a program");
     &program.downcast_ref::<Script>().expect("a script").log
@@ -142,7 +142,7 @@ pub fn fork(p: &mut Prompt, program: Box<dyn Program>) -> Process {
     }
 }
 
-/// Runs for so long.
+/// Runs for this long, ns.
 pub fn pass(m: &mut Machine, ns: u64) {
     let until = m.now() + ns;
     assert_eq!(m.run(until, None), Ok(Stop::Time));
@@ -171,7 +171,8 @@ pub fn fragmenter(freed: u32) -> Box<Script> {
     })
 }
 
-/// Fills a machine with pages that cannot be moved, `freed` of every 512 free and no block of 512 left.
+/// Fills a machine with unmovable pages: `freed` of every 512 are free, and no block of 512 is
+/// left.
 pub fn fill_unmovable(m: &mut Machine, freed: u32) {
     run(m, 0, unmovable_fragmenter(freed));
     take_huge(m);
@@ -189,7 +190,7 @@ pub fn take_huge(m: &mut Machine) {
     }
 }
 
-/// Takes all huge pages it can get and frees the first `freed` of each: what stays cannot be moved.
+/// Takes all huge pages it can get and frees the first `freed` of each: the rest is unmovable.
 pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
     let mut blocks: Vec<Frame> = Vec::new();
     let mut full = false;
@@ -213,7 +214,7 @@ pub fn unmovable_fragmenter(freed: u32) -> Box<Script> {
     })
 }
 
-/// Allocates blocks until one cannot be had or it has `most`, pausing after each.
+/// Allocates blocks until that fails or it has `most`, with a pause after each.
 pub fn allocator(gfp: Gfp, order: Order, most: usize, pause: u64) -> Box<Script> {
     let mut paused = false;
     script(move |log| {
@@ -227,12 +228,12 @@ pub fn allocator(gfp: Gfp, order: Order, most: usize, pause: u64) -> Box<Script>
     })
 }
 
-/// A driver's allocation of a block that the engine has an order for.
+/// A driver's allocation of a block of one of the engine's orders.
 pub fn alloc_pages(gfp: Gfp, order: Order) -> Op {
     Op::AllocPages { gfp, order: kontig_program::Order::new(order.get()) }
 }
 
-/// The blocks a script has been given.
+/// The blocks allocated by a script.
 pub fn blocks(log: &[Outcome]) -> Vec<Pfn> {
     let of = |o: &Outcome| if let Value::Block(b) = o.value { b } else { None };
     log.iter().filter_map(of).map(|block| Pfn::new(block.get() as u32)).collect()
@@ -250,7 +251,7 @@ pub fn proactive_runs(m: &Machine) -> u64 {
     m.memory().nodes()[0].kcompactd.proactive_runs
 }
 
-/// What user pages are mapped to: the first frame, and the block's order.
+/// The frames of user pages: the first frame, and the block's order.
 pub fn user_pages(m: &Machine) -> BTreeMap<UserPage, (Pfn, Order)> {
     let mut found = BTreeMap::new();
     let frames = m.memory().frames();
@@ -275,7 +276,7 @@ pub fn kernel_pages(m: &Machine) -> u64 {
     m.memory().zones().iter().map(of).sum()
 }
 
-/// Processes that do what they are told, one operation at a time.
+/// Processes that take orders, one operation at a time.
 pub struct Prompt {
     pub m: Machine,
     who: Vec<Arc<Mutex<Inbox>>>,
@@ -310,7 +311,7 @@ impl Program for Obedient {
 }
 
 impl Prompt {
-    /// So many processes, one on each CPU from the first.
+    /// This many processes, one on each CPU from the first.
     pub fn new(mut m: Machine, processes: usize) -> Prompt {
         let who: Vec<_> = (0..processes).map(|_| Arc::<Mutex<Inbox>>::default()).collect();
         for (cpu, inbox) in who.iter().enumerate() {
@@ -319,7 +320,7 @@ impl Prompt {
         Prompt { m, who }
     }
 
-    /// Has a process do something, and waits for it.
+    /// Makes a process run an operation, and waits for it.
     pub fn call(&mut self, who: usize, op: Op) -> Result<Outcome, SimError> {
         self.who[who].lock().expect("nobody panics with it").todo = Some(op);
         loop {
@@ -331,7 +332,7 @@ impl Prompt {
         }
     }
 
-    /// Has a process fork another that does what it is told, too: who that is, and its number.
+    /// Makes a process fork a child that takes orders, too: its task, and its number.
     pub fn fork(&mut self, who: usize) -> (usize, Process) {
         let inbox = Arc::<Mutex<Inbox>>::default();
         self.who.push(Arc::clone(&inbox));
@@ -341,7 +342,7 @@ impl Prompt {
         }
     }
 
-    /// Has a process make a thread that does what it is told, too: who that is.
+    /// Makes a process start a thread that takes orders, too: its task.
     pub fn spawn(&mut self, who: usize) -> usize {
         let inbox = Arc::<Mutex<Inbox>>::default();
         self.who.push(Arc::clone(&inbox));
@@ -350,7 +351,7 @@ impl Prompt {
         self.who.len() - 1
     }
 
-    /// Has a process do something after which it is no longer there to say how it went.
+    /// Makes a process run an operation from which it does not return.
     pub fn last_call(&mut self, who: usize, op: Op) {
         self.who[who].lock().expect("nobody panics with it").todo = Some(op);
         pass(&mut self.m, MS);

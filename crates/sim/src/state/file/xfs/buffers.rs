@@ -1,8 +1,9 @@
-//! XFS's buffers: pages with what lies on the disk beside the data, and the shrinker that takes them.
+//! XFS's buffers: pages of metadata, and the shrinker that frees them.
 //!
-//! Inodes of 512 bytes are allocated 32 at a time, for one directory; a directory has a block for each 128 of its entries. A buffer
-//! with either is made of single pages, allocated to stay where they are. Who uses it holds it. When nobody does it is on its
-//! node's list, from which the shrinker takes it: not at once, but when it has come by as often as the buffer is worth.
+//! Inodes of 512 bytes are allocated 32 at a time, for one directory; a directory has a block for
+//! each 128 of its entries. A buffer with either consists of single, unmovable pages. A user holds
+//! it. An unused one is on its node's list, from which the shrinker frees it once it has passed it
+//! as often as the buffer's count says.
 
 use super::log::{Item, Logged};
 use crate::base::numa::node_of;
@@ -14,12 +15,13 @@ use crate::state::file::{Cache, Files};
 use kontig_mm::{CpuId, Memory, NodeId, Order, Pfn, Shrinker};
 use std::collections::BTreeMap;
 
-/// Inodes of a block, and blocks of a cluster: 16 KiB (`m_inode_cluster_size` with inodes of 512 bytes).
+/// Inodes of a block, and blocks of a cluster: 16 KiB (`m_inode_cluster_size` with inodes of 512
+/// bytes).
 const INODES_EACH: u32 = 8;
 const CLUSTER: u32 = 4;
 /// Entries of a directory's block: 24 bytes for a short name, and 8 of its hash.
 const ENTRIES: u32 = 128;
-/// How many numbers of files a directory has.
+/// The number of files in a directory.
 const FILES_OF_DIRECTORY: u64 = 1_000_000;
 
 /// Blocks of the disk that are read and written together.
@@ -27,10 +29,10 @@ const FILES_OF_DIRECTORY: u64 = 1_000_000;
 pub(crate) struct Chunk {
     pub(crate) block: u32,
     pub(crate) blocks: u32,
-    /// Files whose inodes are in it; none of a directory's block.
+    /// Files whose inodes it holds; empty for a directory's block.
     inodes: Vec<u32>,
     pub(crate) buffer: Option<u32>,
-    /// Nothing of it was ever on the disk.
+    /// Whether it was never written to the disk.
     pub(crate) is_new: bool,
 }
 
@@ -38,26 +40,26 @@ pub(crate) struct Chunk {
 struct Directory {
     /// Clusters with room for more inodes.
     roomy: Vec<u32>,
-    /// The block for the next entry, and what it has room for.
+    /// The block for the next entry, and the entries left in it.
     block: Option<u32>,
     left: u32,
 }
 
-/// A buffer.
 #[derive(Clone)]
 pub(crate) struct Buffer {
     chunk: u32,
     object: Object,
     frames: Vec<Pfn>,
     held: u32,
-    /// How often the shrinker leaves it (`b_lru_ref`).
+    /// How often the shrinker passes it (`b_lru_ref`).
     worth: u8,
-    /// It is being read or written.
+    /// Whether it is under I/O.
     pub(crate) is_busy: bool,
     pub(crate) logged: Logged,
 }
 
-/// What a buffer is worth: any; one that an inode was read from (`XFS_INO_REF`), or of a directory (`XFS_DIR_BTREE_REF`).
+/// Count of any buffer, and of one that an inode was read from (`XFS_INO_REF`) or of a directory
+/// (`XFS_DIR_BTREE_REF`).
 const WORTH: u8 = 1;
 const WORTH_MORE: u8 = 2;
 
@@ -67,9 +69,9 @@ pub(crate) struct Buffers {
     pub(crate) all: Slots<Buffer>,
     pub(crate) chunks: Vec<Chunk>,
     directories: BTreeMap<u64, Directory>,
-    /// Of each node: those on the list.
+    /// By node: the unused buffers.
     unused: Vec<Sequence>,
-    /// Who waits for a buffer that is being read or written.
+    /// Tasks waiting for a buffer under I/O.
     pub(crate) busy: QueueId,
 }
 
@@ -84,7 +86,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer of this chunk, which nobody holds. One of a chunk that was never on the disk has nothing to read.
+    /// Adds a buffer of this chunk, not held. It must be read, unless the chunk is new.
     pub(crate) fn add(&mut self, chunk: u32, object: Object, frames: Vec<Pfn>) -> u32 {
         let of = &mut self.chunks[chunk as usize];
         let is_busy = !std::mem::replace(&mut of.is_new, false);
@@ -94,12 +96,11 @@ impl Buffers {
         number
     }
 
-    /// Raises what the shrinker finds a buffer worth.
+    /// Raises the buffer's count to that of inodes and directories.
     pub(crate) fn is_worth_more(&mut self, number: u32) {
         self.all[number].worth = WORTH_MORE;
     }
 
-    /// A buffer is used by one more.
     pub(crate) fn hold(&mut self, number: u32) {
         self.all[number].held += 1;
     }
@@ -114,7 +115,7 @@ impl Buffers {
         &self.chunks[self.all[number].chunk as usize].inodes
     }
 
-    /// A file's inode is gone: there is room for another.
+    /// Frees the place of an evicted file's inode.
     pub(crate) fn leave(&mut self, chunk: u32, inode: u32, number: u64) {
         let inodes = &mut self.chunks[chunk as usize].inodes;
         if let Some(at) = inodes.iter().position(|other| *other == inode) {
@@ -128,7 +129,8 @@ impl Buffers {
 }
 
 impl Files {
-    /// Finds room on the disk for a file's inode, with the others of its directory. False if the disk is full.
+    /// Allocates a place on the disk for a file's inode, with the others of its directory. False if
+    /// the disk is full.
     pub(crate) fn place_inode(&mut self, inode: u32) -> bool {
         let (disk, number) = (self.disk_of(inode), self.inodes[inode].name.number());
         let directory = number / FILES_OF_DIRECTORY;
@@ -149,7 +151,7 @@ impl Files {
         true
     }
 
-    /// A file that was laid before anything ran has its inode on the disk.
+    /// Marks the inode of a file that existed from the start as written.
     pub(crate) fn was_there(&mut self, inode: u32) {
         let disk = self.disk_of(inode);
         if let Some(chunk) = self.inodes[inode].chunk {
@@ -186,7 +188,7 @@ impl Files {
         Some(chunks.len() as u32 - 1)
     }
 
-    /// A buffer is used by one less. One that nobody uses goes on the list; or away, if it is worth nothing more.
+    /// Releases a buffer. An unused one joins the list, or is freed if its count is used up.
     pub(crate) fn let_go_buffer(&mut self, m: &mut Memory, cpu: CpuId, disk: u8, number: u32) {
         let buffers = &mut self.xfs(disk).buffers;
         let buffer = &mut buffers.all[number];
@@ -213,7 +215,7 @@ impl Files {
         buffer.frames.len() as u64 + self.slabs.free(m, cpu, Cache::XfsBuffer, buffer.object)
     }
 
-    /// The shrinker looks at so many buffers of a node; how many it frees, and their pages.
+    /// Scans this many unused buffers of a node; the number freed, and their pages.
     pub(crate) fn shrink_buffers(
         &mut self,
         m: &mut Memory,
@@ -240,7 +242,7 @@ impl Files {
         (freed, pages)
     }
 
-    /// The blocks that an item lies in.
+    /// The chunk of an item.
     pub(crate) fn chunk_of(&mut self, disk: u8, item: Item) -> u32 {
         match item {
             Item::Inode(number) => self.inodes[number].chunk.expect("an inode of XFS lies somewhere"),
@@ -248,7 +250,8 @@ impl Files {
         }
     }
 
-    /// Begins to write a buffer in place, with all the inodes in it that wait for that; its blocks. `None` if nothing does.
+    /// Starts writing a buffer in place, with all its inodes that wait for that; its blocks. `None`
+    /// if nothing waits.
     pub(crate) fn begin_buffer_write(&mut self, disk: u8, number: u32) -> Option<(u32, u32)> {
         let mut any = self.begin_flush(disk, Item::Buffer(number));
         for inode in self.xfs(disk).buffers.inodes_in(number).to_vec() {
@@ -264,7 +267,7 @@ impl Files {
         Some((chunk.block, chunk.blocks))
     }
 
-    /// A buffer has been read, or written.
+    /// Completes the read or write of a buffer.
     pub(crate) fn end_buffer_io(
         &mut self,
         m: &mut Memory,
@@ -281,7 +284,7 @@ impl Files {
                 self.end_flush(m, cpu, disk, Item::Inode(inode));
             }
             self.end_flush(m, cpu, disk, Item::Buffer(number));
-            // As long as it was written it was held.
+            // The write held it.
             self.let_go_buffer(m, cpu, disk, number);
             queues.wake_all(self.xfs(disk).log.space);
         }

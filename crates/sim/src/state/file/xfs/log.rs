@@ -1,10 +1,11 @@
-//! XFS's log: changes gather in memory, go to the log together, and are written in place later.
+//! XFS's log: changes gather in memory, are logged together, and are written in place later.
 //!
-//! An item is an inode or a buffer. The changes of all transactions gather (the CIL) until they are an eighth of the log, or 30 seconds
-//! old, or somebody wants them safe. Then they are a checkpoint: written to the log in pieces of 32 KiB, one behind the other.
-//! Once that is done their vectors are freed, and the items wait to be written in place (the AIL), those that were logged first in
-//! front. Space of the log is free again up to the first that waits. When less than a quarter is free items are written in place;
-//! when none is, whoever changes something waits.
+//! An item is an inode or a buffer. The changes of all transactions gather (the CIL) until they
+//! fill an eighth of the log, are 30 seconds old, or are forced. Then they become a checkpoint,
+//! which is written to the log in consecutive pieces of 32 KiB. After that their vectors are freed,
+//! and the items wait to be written in place (the AIL), the first logged in front. Log space is
+//! free again up to the first waiting item. When less than a quarter is free, items are written in
+//! place; when none is, tasks with changes wait.
 
 use crate::base::queue::{QueueId, Queues};
 use crate::base::sequence::Sequence;
@@ -13,31 +14,31 @@ use crate::state::file::{Cache, Files};
 use kontig_mm::{CpuId, Memory};
 
 const BLOCK: u64 = 4096;
-/// An iclog (`l_iclog_size`), in blocks.
+/// Blocks of an iclog (`l_iclog_size`).
 pub(crate) const PIECE: u32 = 8;
-/// `xfssyncd_centisecs`, ns.
+/// Interval of the log worker (`xfssyncd_centisecs`), ns.
 pub(crate) const WORKER_NS: u64 = 30_000_000_000;
-/// What a change of an inode takes of the log: its format (56 bytes), the inode (176), an extent (16), and a header of 12 for each.
+/// Log space of an inode's change: its format (56 bytes), the inode (176), an extent (16), and a
+/// header of 12 for each.
 const INODE_BYTES: u64 = 56 + 176 + 16 + 3 * 12;
-/// Of a block of a directory: its format (88 bytes) and two pieces of 128 bytes, the entry's and the block's tail, with headers.
+/// Log space of a directory block's change: its format (88 bytes) and two pieces of 128 bytes, the
+/// entry's and the block's tail, with headers.
 const BUFFER_BYTES: u64 = 88 + 2 * 128 + 3 * 12;
-/// Items of a checkpoint that are freed in one step.
+/// Items of a checkpoint handled in one step.
 const AT_ONCE: u32 = 64;
-/// Kept free for the transactions that are under way.
+/// Log space kept free for transactions in progress.
 const RESERVED: u64 = 1 << 20;
 
-/// How large `mkfs.xfs` makes the log of a file system: a 2048th of it, from 10 MiB to 2 GiB, of one too small for that a
-/// sixteenth.
+/// The log's size by `mkfs.xfs`: a 2048th of the file system, from 10 MiB to 2 GiB; of one too
+/// small for that a sixteenth.
 pub(super) fn blocks(of: u32) -> u32 {
     (of / 2048).clamp(2560, 1 << 19).min(of / 16)
 }
 
-/// What is logged.
+/// An item of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Item {
-    /// A file's inode.
     Inode(u32),
-    /// A buffer.
     Buffer(u32),
 }
 
@@ -66,15 +67,17 @@ impl Item {
     }
 }
 
-/// What the log knows of an item.
+/// An item's state in the log.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Logged {
     item: Option<Object>,
-    /// The vector for its next change (`li_lv_shadow`), the one that gathers, and the one that is being written to the log.
+    /// Log vectors: for the next change (`li_lv_shadow`), in the CIL, and in the checkpoint being
+    /// written.
     shadow: Option<Object>,
     gathers: Option<Object>,
     committing: Option<Object>,
-    /// Where in the log it is, while it waits to be written in place, and where it was when that began.
+    /// Its position in the log while it waits to be written in place, and the position when that
+    /// write began.
     at: Option<u64>,
     flushed_at: Option<u64>,
 }
@@ -84,7 +87,7 @@ impl Logged {
     pub(crate) fn is_pinned(&self) -> bool {
         self.gathers.is_some() || self.committing.is_some()
     }
-    /// Whether the disk has it as it is.
+    /// Whether its copy on the disk is up to date.
     pub(crate) fn is_clean(&self) -> bool {
         !self.is_pinned() && self.at.is_none()
     }
@@ -95,25 +98,27 @@ impl Logged {
 pub(crate) struct Log {
     first: u32,
     blocks: u32,
-    /// Bytes that were ever written to it.
+    /// Bytes ever written to it.
     head: u64,
-    /// What gathers, and how many bytes it is.
+    /// The CIL, and its size in the log.
     cil: Vec<Item>,
     cil_bytes: u64,
-    /// The checkpoint that is being written, where it begins, and its pieces that are under way.
+    /// The checkpoint being written, its start, and its pieces in flight.
     committing: Vec<Item>,
     committing_at: u64,
     pub(crate) pieces: u32,
-    /// All that was in the log up to here is to be written in place, whether there is space or not.
+    /// Everything logged before this position must be written in place, whether space is short or
+    /// not.
     push_to: u64,
-    /// The number of what gathers, up to which one it is to be written, and up to which it is.
+    /// Numbers of checkpoints: of the one gathering, the last one forced, and the last one written.
     sequence: u64,
     pub(crate) wanted: u64,
     done: u64,
-    /// Items that are in the log and not in place; and those of them that nobody writes.
+    /// Items logged but not in place; and those of them not being written.
     ail: Sequence,
     idle: Sequence,
-    /// Where the two threads wait, who waits for space, and who waits for a checkpoint.
+    /// Queues of the two threads, of tasks that wait for space, and of those that wait for a
+    /// checkpoint.
     pub(crate) checkpoints: QueueId,
     pub(crate) pusher: QueueId,
     pub(crate) space: QueueId,
@@ -148,12 +153,12 @@ impl Log {
         u64::from(self.blocks) * BLOCK
     }
 
-    /// Whether something gathers.
+    /// Whether there are changes in the CIL.
     pub(crate) fn gathers(&self) -> bool {
         !self.cil.is_empty()
     }
 
-    /// Whether only one change gathers: the worker has to know that it has something to do again.
+    /// Whether the CIL has a single change, which must start the worker again.
     pub(crate) fn is_first(&self) -> bool {
         self.cil.len() == 1
     }
@@ -163,35 +168,36 @@ impl Log {
         !self.committing.is_empty()
     }
 
-    /// Whether what gathers is to be written now.
+    /// Whether the CIL must be written now.
     pub(crate) fn is_due(&self) -> bool {
         self.gathers() && (self.cil_bytes >= self.size() / 8 || self.wanted >= self.sequence)
     }
 
-    /// Asks for all that has been changed to be in the log; the number to wait for.
+    /// Forces all changes so far to the log; the checkpoint to wait for.
     pub(crate) fn force(&mut self) -> u64 {
         let last = if self.gathers() { self.sequence } else { self.sequence - 1 };
         self.wanted = self.wanted.max(last);
         last
     }
 
-    /// What the worker does every 30 seconds: all changes go to the log, and all that is in the log to its place.
+    /// The work of every 30 seconds: forces all changes to the log, and pushes all logged items in
+    /// place.
     pub(crate) fn work(&mut self) {
         self.force();
         self.push_to = self.head;
     }
 
-    /// Whether there is something for the worker to do.
+    /// Whether the worker has something to do.
     pub(crate) fn has_work(&self) -> bool {
         self.gathers() || self.ail.len() > 0
     }
 
-    /// Whether what had this number is in the log.
+    /// Whether this checkpoint is in the log.
     pub(crate) fn is_done(&self, number: u64) -> bool {
         self.done >= number
     }
 
-    /// The first item that is not in place.
+    /// The position of the first item not in place.
     fn tail(&self, files: &Files, disk: u8) -> u64 {
         let oldest = self.ail.first().and_then(|number| files.logged(disk, Item::of_number(number)).at);
         oldest.unwrap_or(if self.commits() { self.committing_at } else { self.head })
@@ -199,7 +205,7 @@ impl Log {
 }
 
 impl Files {
-    /// What the log of a disk knows of an item.
+    /// The state of an item in a disk's log.
     pub(crate) fn logged(&self, disk: u8, item: Item) -> &Logged {
         match item {
             Item::Inode(number) => &self.inodes[number].logged,
@@ -224,7 +230,7 @@ impl Files {
         }
     }
 
-    /// Bytes of the log that are taken, those of what gathers included.
+    /// Bytes of the log in use, including the CIL's.
     pub(crate) fn log_used(&self, disk: u8) -> u64 {
         let log = &self.xfs[usize::from(disk)].as_ref().expect("the disk's file system is XFS").log;
         log.head + log.cil_bytes - log.tail(self, disk)
@@ -236,7 +242,7 @@ impl Files {
         self.log_used(disk) + RESERVED.min(size / 16) < size
     }
 
-    /// Which object an item lacks before it can be logged.
+    /// The object that an item lacks before it can be logged.
     pub(crate) fn log_lacks(&self, disk: u8, item: Item) -> Option<Cache> {
         let logged = self.logged(disk, item);
         match (logged.item, logged.shadow) {
@@ -246,7 +252,7 @@ impl Files {
         }
     }
 
-    /// Gives an item an object that it lacks. False where it has one by now.
+    /// Gives an item an object that it lacked. False if it has one by now.
     pub(crate) fn give_log(&mut self, disk: u8, item: Item, cache: Cache, object: Object) -> bool {
         if self.log_lacks(disk, item) != Some(cache) {
             return false;
@@ -257,11 +263,11 @@ impl Files {
         true
     }
 
-    /// Logs a change of an item, which lacks nothing.
+    /// Adds a change of an item that has its objects to the CIL.
     pub(crate) fn log_change(&mut self, disk: u8, item: Item) {
         let logged = self.logged_mut(disk, item);
         if logged.gathers.is_some() {
-            // The change before it is overwritten; the new vector is kept for the next checkpoint.
+            // It overwrites the earlier change; the new vector is kept for the next checkpoint.
             return;
         }
         logged.gathers = logged.shadow.take();
@@ -274,7 +280,7 @@ impl Files {
         log.cil_bytes += item.bytes();
     }
 
-    /// What gathers becomes a checkpoint; the runs of blocks that it is written to.
+    /// Turns the CIL into a checkpoint; the runs of blocks to write.
     pub(crate) fn begin_checkpoint(&mut self, disk: u8) -> Vec<(u32, u32)> {
         let log = &mut self.xfs(disk).log;
         debug_assert!(!log.commits());
@@ -287,7 +293,7 @@ impl Files {
         let (first, blocks) = (log.first, u64::from(log.blocks));
         let mut committing = Vec::with_capacity(gathered.len());
         for item in gathered {
-            // The number of an inode that is gone may be another's.
+            // The number of an evicted inode may have been reused.
             if !self.is_there(disk, item) {
                 continue;
             }
@@ -297,7 +303,7 @@ impl Files {
                 committing.push(item);
             }
         }
-        // The first that was logged is the last here, which is taken first.
+        // Popping from the end handles the items in the order logged.
         committing.reverse();
         self.xfs(disk).log.committing = committing;
         let mut runs = Vec::new();
@@ -311,7 +317,7 @@ impl Files {
         runs
     }
 
-    /// The checkpoint is in the log: some of its items wait to be written in place from now on. False while there are more.
+    /// Moves some items of a written checkpoint to the AIL. False while there are more.
     pub(crate) fn end_checkpoint(&mut self, m: &mut Memory, cpu: CpuId, disk: u8) -> bool {
         for _ in 0..AT_ONCE {
             let Some(item) = self.xfs(disk).log.committing.pop() else { break };
@@ -327,7 +333,7 @@ impl Files {
                     log.ail.add(item.number());
                     log.idle.add(item.number());
                     if let (Item::Buffer(number), true) = (item, was_in) {
-                        // It is held once for being in the log, however often that is.
+                        // The AIL holds the buffer once, however often it is logged.
                         self.let_go_buffer(m, cpu, disk, number);
                     }
                     self.slabs.free(m, cpu, Cache::LogVector, vector);
@@ -342,7 +348,7 @@ impl Files {
         true
     }
 
-    /// The item to be written in place next, if there is little space in the log or it has been there for long.
+    /// The next item to write in place, if log space is short or the item has been logged for long.
     pub(crate) fn next_to_push(&mut self, disk: u8) -> Option<Item> {
         let log = &self.xfs(disk).log;
         let (push_to, first) = (log.push_to, log.idle.first().map(Item::of_number)?);
@@ -356,7 +362,7 @@ impl Files {
         self.log_used(disk) > size / 4 * 3
     }
 
-    /// Somebody writes an item in place that waits for it. False if it does not, or is pinned.
+    /// Starts writing a waiting item in place. False if it does not wait, or is pinned.
     pub(crate) fn begin_flush(&mut self, disk: u8, item: Item) -> bool {
         let logged = self.logged_mut(disk, item);
         if logged.is_pinned() || logged.at.is_none() || logged.flushed_at.is_some() {
@@ -367,12 +373,12 @@ impl Files {
         true
     }
 
-    /// An item that is pinned cannot be written in place: it comes back with the checkpoint it is part of.
+    /// A pinned item cannot be written in place: it comes back with its checkpoint.
     pub(crate) fn pass_over(&mut self, disk: u8, item: Item) {
         self.xfs(disk).log.idle.remove(item.number());
     }
 
-    /// An item is in place. If it has been logged again meanwhile it waits again.
+    /// Completes the write of an item in place. If it has been logged again, it waits again.
     pub(crate) fn end_flush(&mut self, m: &mut Memory, cpu: CpuId, disk: u8, item: Item) {
         if !self.is_there(disk, item) {
             return;
@@ -390,8 +396,8 @@ impl Files {
         }
     }
 
-    /// The objects of an item that are there because it is logged go: all of an inode that goes; of a buffer that is in place
-    /// what nothing gathers in.
+    /// Frees an item's log objects: all of an evicted inode; of a buffer in place, those without
+    /// changes in the CIL.
     pub(crate) fn drop_logged(&mut self, m: &mut Memory, cpu: CpuId, disk: u8, item: Item, all: bool) {
         let logged = self.logged_mut(disk, item);
         if !all && logged.is_pinned() {
@@ -409,7 +415,7 @@ impl Files {
         log.idle.remove(item.number());
     }
 
-    /// A piece of a log has been written.
+    /// Completes the write of a piece of the log.
     pub(crate) fn end_log_io(&mut self, queues: &mut Queues, disk: u8) {
         let log = &mut self.xfs(disk).log;
         log.pieces -= 1;

@@ -1,19 +1,21 @@
-//! XFS: what it keeps in memory beside the data, most of it unmovable and of many lifetimes.
+//! XFS: its metadata in memory, most of it unmovable and of mixed lifetimes.
 //!
-//! An inode that was ever changed has a log item for as long as it is in memory. A change is formatted into a log vector, an
-//! object of `kmalloc-512`, which lives until the checkpoint it belongs to is in the log ([`log`]). Inodes lie on the disk in
-//! clusters, entries of directories in blocks; to be read or written they are in buffers of whole pages ([`buffers`]), which
-//! stay until reclaim's shrinker takes them. What is in the log is written in place when the log's space runs short: by then
-//! the buffer may be gone, and is read again.
+//! An inode that was ever changed has a log item while it is in memory. A change is formatted into
+//! a log vector, an object of `kmalloc-512`, which lives until its checkpoint is in the log
+//! ([`log`]). Inodes lie on the disk in clusters, directory entries in blocks; to be read or
+//! written they need buffers of whole pages ([`buffers`]), which stay until the shrinker frees
+//! them. Logged items are written in place when log space runs short; by then the buffer may be
+//! gone, and is read again.
 //!
-//! So pages for metadata are taken all the time, in the order of what happens, and given back in another: that is what
-//! leaves holes in unmovable pageblocks, which movable pages then fill.
+//! So pages for metadata are allocated all the time and freed in another order. That leaves holes
+//! in unmovable pageblocks, which movable pages then fill.
 //!
-//! Changes that are logged: a file is made, is written to for the first time within a tick (its times), is written back (its
-//! length, and where its first blocks are), is read for the first time since it was written (`relatime`).
-//! Left out: the trees of free space and of inodes, a directory's own inode and hash, extents that no longer fit into the inode, the
-//! processor's time for all of it. A file that is cut off or gone is not logged. Source: Linux 4.20 and 5.4, `fs/xfs`
-//! (`xfs_log_cil.c`, `xfs_log.c`, `xfs_trans_ail.c`, `xfs_inode_item.c`, `xfs_inode.c`, `xfs_buf.c`), and `mkfs.xfs` 4.19.
+//! Logged changes: creation of a file, its first write within a tick (the timestamps), its
+//! writeback (length and first extents), and the first read since it was written (`relatime`). Left
+//! out: the trees of free space and of inodes, a directory's own inode and hash, extents that no
+//! longer fit into the inode, and the CPU time of all this. Truncation and eviction are not logged.
+//! Source: Linux 4.20 and 5.4, `fs/xfs` (`xfs_log_cil.c`, `xfs_log.c`, `xfs_trans_ail.c`,
+//! `xfs_inode_item.c`, `xfs_inode.c`, `xfs_buf.c`), and `mkfs.xfs` 4.19.
 
 mod buffers;
 mod log;
@@ -34,7 +36,7 @@ pub(crate) struct Xfs {
 }
 
 impl Xfs {
-    /// An empty one, whose log lies in the middle of the disk.
+    /// An empty one, whose log is in the middle of the disk.
     pub(super) fn new(m: &Memory, queues: &mut Queues, space: &mut Space) -> Xfs {
         let all = space.free_blocks();
         let (first, blocks) = space.take(all / 2, log::blocks(all)).unwrap_or((0, 0));
@@ -43,7 +45,7 @@ impl Xfs {
 }
 
 impl Files {
-    /// Makes the file system of a disk, which has no files yet, XFS.
+    /// Makes XFS the file system of a disk without files.
     pub(crate) fn make_xfs(&mut self, m: &Memory, queues: &mut Queues, disk: u8) {
         let at = usize::from(disk);
         self.xfs.resize(self.xfs.len().max(at + 1), None);

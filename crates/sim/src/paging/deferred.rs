@@ -1,4 +1,5 @@
-//! Work that an `Owner` callback cannot do itself because it needs `Memory` or the clock. It runs when work is charged.
+//! Work that an `Owner` callback cannot do itself because it needs `Memory` or the clock. It runs
+//! when work is charged.
 
 use crate::base::cost::ns;
 use crate::base::numa::node_of;
@@ -6,28 +7,29 @@ use crate::kernel::Kernel;
 use kontig_mm::VmEvent;
 
 impl Kernel {
-    /// Charges the engine's work since the last charge to `now`, and does what it has left to do.
+    /// Charges the engine's work since the last charge to `now`, and runs the work that callbacks
+    /// deferred.
     #[inline(always)]
     pub(crate) fn charge(&mut self, now: &mut u64) {
         if self.mem.has_work() {
             self.charge_work(now);
         }
-        if self.pages.has_errands() {
-            self.run_errands(now);
+        if self.pages.has_deferred() {
+            self.run_deferred(now);
         }
     }
 
-    /// Does what the engine's questions have left to do: gives back objects, hands over what devices were asked for.
+    /// Frees slab objects, counts splits, submits plugged I/O and wakes flushers.
     #[cold]
     #[inline(never)]
-    fn run_errands(&mut self, now: &mut u64) {
+    fn run_deferred(&mut self, now: &mut u64) {
         let Kernel { mem, pages, .. } = self;
         let cpu = pages.cpu;
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
-        // Handed to the disk by who reclaims, page by page.
-        *now += ns(self.run_swap_errands() * self.costs.write_back);
+        // Reclaim submits swap pages one by one.
+        *now += ns(self.run_deferred_swap() * self.costs.write_back);
         let splits = std::mem::take(&mut self.pages.splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
@@ -39,8 +41,8 @@ impl Kernel {
         }
     }
 
-    /// Tells the engine what has become of swap. How many pages are being written that were not before.
-    pub(crate) fn run_swap_errands(&mut self) -> u64 {
+    /// Passes the state of swap to the engine; the number of pages whose writeback began since.
+    pub(crate) fn run_deferred_swap(&mut self) -> u64 {
         let Kernel { mem, pages, .. } = self;
         let Some(swap) = &mut pages.swap else { return 0 };
         mem.set_swap(swap.area.space());
@@ -50,5 +52,18 @@ impl Kernel {
             begun.for_each(|pfn| files.pending[node_of(mem, pfn).index()] += 1);
         }
         pages_begun
+    }
+
+    /// Submits the plugged requests to the devices.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unplug(&mut self, now: u64) {
+        self.pages.devices.unplug(now, &mut self.timers);
+    }
+
+    /// Makes all flushers write every dirty page.
+    pub(crate) fn wake_flushers(&mut self) {
+        let Kernel { pages, queues, .. } = self;
+        pages.files().want_all_written(queues);
     }
 }

@@ -1,7 +1,8 @@
-//! Objects of slab caches, taken before they are needed: making a slab may take long.
+//! Slab objects allocated before they are needed, since growing a cache may take the slow path.
 //!
-//! A slab is first tried for without any effort, if it could be smaller, then the smallest is asked for with all that the
-//! cache's flags allow. Source: `allocate_slab` in `mm/slub.c`.
+//! If the cache's slabs could be smaller, a slab of the usual order is first tried with little
+//! effort; then one of the smallest order is allocated with the cache's flags. Source:
+//! `allocate_slab` in `mm/slub.c`.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -11,38 +12,38 @@ use crate::paging::allocation::Allocation;
 use crate::state::file::{Cache, Object};
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 
-/// Objects that are being taken.
+/// A number of objects of one cache, allocated step by step.
 #[derive(Clone)]
-pub(crate) struct Room {
+pub(crate) struct Preload {
     cache: Cache,
-    /// What slabs are asked for with.
+    /// Flags for the last try of a slab.
     gfp: Gfp,
     wanted: usize,
     grow: Option<Grow>,
     got: Vec<Object>,
 }
 
-/// A slab that is asked for.
+/// A slab being allocated.
 #[derive(Clone)]
 struct Grow {
     order: Order,
-    /// It is not the last try.
+    /// Whether another try follows.
     is_first: bool,
     allocation: Allocation,
 }
 
-impl Room {
-    /// So many objects of a cache.
-    pub(crate) fn of(cache: Cache, wanted: usize) -> Room {
-        Room { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
+impl Preload {
+    /// Allocates this many objects of a cache.
+    pub(crate) fn new(cache: Cache, wanted: usize) -> Preload {
+        Preload { cache, gfp: cache.gfp(), wanted, grow: None, got: Vec::with_capacity(wanted) }
     }
 
-    /// So many nodes of a file's tree, for a page that was asked for so.
-    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Room {
-        Room { gfp: Cache::gfp_of_nodes(page), ..Room::of(Cache::Node, wanted) }
+    /// Allocates this many nodes of a file's tree, for a page allocated with the flags `page`.
+    pub(crate) fn of_nodes(wanted: usize, page: Gfp) -> Preload {
+        Preload { gfp: Cache::gfp_of_nodes(page), ..Preload::new(Cache::Node, wanted) }
     }
 
-    /// A step; done when all are there.
+    /// A step; done when all objects are allocated.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<(), AllocFailure>, Wait> {
         while self.got.len() < self.wanted {
             if let Some(grow) = &mut self.grow {
@@ -78,12 +79,12 @@ impl Room {
         Step::Done(Ok(()))
     }
 
-    /// The objects, to be used.
+    /// The allocated objects; the caller takes what it uses.
     pub(crate) fn objects(&mut self) -> &mut Vec<Object> {
         &mut self.got
     }
 
-    /// Gives back what was not used.
+    /// Frees the objects that were not used.
     pub(crate) fn give_back(&mut self, k: &mut Kernel, c: &mut Context) {
         for object in self.got.drain(..) {
             k.pages.files().slabs.free(&mut k.mem, c.cpu, self.cache, object);
