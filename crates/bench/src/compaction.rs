@@ -3,13 +3,13 @@
 use crate::limit::{PageCopies, Scan};
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{CPU, Kontig, NODE, Subject};
 use crate::table::{Row, Unit};
 use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{Memory, Order, PageFlags, Pfn, Work};
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_program::SplitMix64;
 
 /// Follows every move in a table, as an address space does.
 struct Places(Vec<u32>);
@@ -30,7 +30,7 @@ fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
     let mut machine = Kontig::new(frames);
     let mut held = machine.fill(0);
     let half = held.len() / 2;
-    Random::new(16).choose(&mut held, half);
+    SplitMix64::new(16).choose(&mut held, half);
     let mut places = Places(Vec::new());
     for pfn in held.drain(half..) {
         if movable {

@@ -8,6 +8,7 @@
 //! (`taskset -c 1 cargo bench …`) where other programs run.
 
 pub mod compaction;
+pub mod compare;
 pub mod files;
 pub mod limit;
 pub mod meaning;
@@ -16,9 +17,7 @@ pub mod memory;
 pub mod metadata;
 pub mod options;
 pub mod processes;
-pub mod random;
 pub mod reclaim;
-pub mod replay;
 pub mod rival;
 pub mod rows;
 pub mod runs;
@@ -31,5 +30,5 @@ pub mod table;
 pub mod turns;
 
 pub use options::Options;
-pub use subject::{Bsa, Contender, Kontig, Subject};
+pub use subject::{Contender, Kontig, Subject};
 pub use table::{Row, Table};

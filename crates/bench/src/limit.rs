@@ -1,7 +1,7 @@
 //! Limits of the machine itself, as yardsticks where no peer does the same thing.
 
 use crate::measure::ns_each;
-use crate::random::Random;
+use kontig_program::SplitMix64;
 use std::hint::black_box;
 
 const PAGE: usize = 4096;
@@ -10,13 +10,13 @@ const PAGE: usize = 4096;
 #[derive(Clone)]
 pub struct RandomUpdates {
     table: Vec<u64>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl RandomUpdates {
     /// A table of so many bytes, all of it touched.
     pub fn new(bytes: usize) -> RandomUpdates {
-        RandomUpdates { table: vec![1; bytes.max(8) / 8], random: Random::new(1) }
+        RandomUpdates { table: vec![1; bytes.max(8) / 8], random: SplitMix64::new(1) }
     }
 
     /// Nanoseconds an update. Each place depends on what was read at the last, as one event does on another.
@@ -38,13 +38,13 @@ impl RandomUpdates {
 /// Copies of single pages from random to random places: what moving a page takes at least.
 pub struct PageCopies {
     memory: Vec<u8>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl PageCopies {
     /// Within so many pages, all touched.
     pub fn new(pages: usize) -> PageCopies {
-        PageCopies { memory: vec![1; pages * PAGE], random: Random::new(2) }
+        PageCopies { memory: vec![1; pages * PAGE], random: SplitMix64::new(2) }
     }
 
     /// Nanoseconds a copy.

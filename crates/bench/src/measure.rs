@@ -1,9 +1,5 @@
-//! Taking samples by turns, and what is said of them.
+//! Samples, and the clock they are taken with.
 
-use crate::options::Options;
-use crate::streams::{Prepared, Stream};
-use crate::subject::{Contender, Subject};
-use crate::table::{Row, Unit};
 use std::time::Instant;
 
 /// Samples of one figure, at least one.
@@ -46,38 +42,6 @@ impl Samples {
     pub fn ratios(&self, other: &Samples) -> Samples {
         Samples(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
-}
-
-/// Runs a stream on two subjects by turns and makes its rows.
-pub fn compare<A: Subject, B: Subject>(
-    stream: &impl Stream,
-    (ours, peer): (&Contender<A>, &Contender<B>),
-    options: &Options,
-) -> Vec<Row> {
-    let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(ours), stream.prepare(peer));
-    // The first turn touches memory for the first time; it is not counted.
-    stream.run(&mut a);
-    stream.run(&mut b);
-    let (mut ours, mut peers) = (Vec::new(), Vec::new());
-    for _ in 0..options.repetitions() {
-        ours.push(stream.run(&mut a));
-        peers.push(stream.run(&mut b));
-    }
-    let column = |runs: &[Vec<f64>], i: usize| Samples::new(runs.iter().map(|r| r[i]).collect());
-    stream
-        .figures()
-        .into_iter()
-        .enumerate()
-        .map(|(i, figure)| Row {
-            target: figure.target(&peer.name).and_then(|target| options.target(target)),
-            number: figure.number,
-            what: figure.what,
-            unit: figure.unit,
-            ours: column(&ours, i),
-            // A figure that is itself a ratio stands for itself.
-            peer: (figure.unit != Unit::Times).then(|| (peer.name.clone(), column(&peers, i))),
-        })
-        .collect()
 }
 
 /// Nanoseconds per operation of `f`, which does `n`.

@@ -81,13 +81,9 @@ impl Options {
     }
 }
 
-/// A number of frames as a size, such as `64 GiB`.
+/// The size of so many frames: `64 GiB`.
 pub fn size(frames: u32) -> String {
-    match frames >> 18 {
-        gib @ 1024.. if gib % 1024 == 0 => format!("{} TiB", gib / 1024),
-        0 => format!("{} MiB", frames >> 8),
-        gib => format!("{gib} GiB"),
-    }
+    kontig_text::size(u64::from(frames) << 12)
 }
 
 #[cfg(test)]

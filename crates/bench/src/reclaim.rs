@@ -7,7 +7,6 @@
 use crate::limit::{RandomUpdates, SequentialWrites};
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{CPU, NODE, one_zone};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::kswapd::Kswapd;
@@ -17,6 +16,7 @@ use kontig_mm::{
     VmEvent,
 };
 use kontig_profiles::linux;
+use kontig_program::SplitMix64;
 
 /// A cache: the frame of each page of one file, or the shadow it has left.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let mut limits: [Vec<f64>; 2] = Default::default();
     let mut in_order = SequentialWrites::new(frames as usize * BYTES);
     let mut at_random = RandomUpdates::new(frames as usize * BYTES);
-    let mut random = Random::new(29);
+    let mut random = SplitMix64::new(29);
     // A file that takes half of memory, of which no page has been used again.
     let mut cached = Machine::new(frames, frames / 2);
     cached.stream(0, frames / 2);
@@ -172,7 +172,7 @@ fn add_and_drop(memory: &mut Memory, pages: u32) -> f64 {
 }
 
 /// Every page used twice, in random order: the second use makes it active. Nanoseconds a use.
-fn use_twice(machine: &mut Machine, random: &mut Random) -> f64 {
+fn use_twice(machine: &mut Machine, random: &mut SplitMix64) -> f64 {
     let pages = machine.frames();
     let mut uses = [pages.as_slice(), &pages].concat();
     random.shuffle(&mut uses);
@@ -188,7 +188,7 @@ fn use_twice(machine: &mut Machine, random: &mut Random) -> f64 {
 
 /// Pages at random, used or brought back, until so many have been brought back: these are on the clock, a round at a
 /// time, the uses between them are not. Nanoseconds for each brought back.
-fn bring_back(machine: &mut Machine, count: u32, random: &mut Random) -> f64 {
+fn bring_back(machine: &mut Machine, count: u32, random: &mut SplitMix64) -> f64 {
     const ROUND: usize = 1 << 14;
     let pages = machine.cache.pages.len() as u32;
     let (mut took, mut brought) = (0.0, 0);
@@ -213,7 +213,7 @@ fn bring_back(machine: &mut Machine, count: u32, random: &mut Random) -> f64 {
 }
 
 /// Every page rotated to the tail of its list, in random order; nanoseconds each.
-fn rotate(machine: &mut Machine, random: &mut Random) -> f64 {
+fn rotate(machine: &mut Machine, random: &mut SplitMix64) -> f64 {
     let mut pages = machine.frames();
     random.shuffle(&mut pages);
     let memory = &mut machine.memory;

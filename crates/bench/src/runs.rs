@@ -11,11 +11,10 @@
 use crate::limit::SequentialWrites;
 use crate::measure::Samples;
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::simulator::machine;
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::Frames;
-use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, SplitMix64, Value};
 use std::any::Any;
 use std::time::Instant;
 
@@ -47,7 +46,7 @@ enum Stage {
 struct Runs {
     pages: u32,
     region: Region,
-    random: Random,
+    random: SplitMix64,
     holes: Vec<Region>,
     at: usize,
     stage: Stage,
@@ -64,7 +63,7 @@ impl Runs {
         Runs {
             pages,
             region: Region { mapping: 0, first: 0, pages: 0 },
-            random: Random::new(17),
+            random: SplitMix64::new(17),
             holes: Vec::new(),
             at: 0,
             stage: Stage::Map,

@@ -3,13 +3,12 @@
 use crate::limit::RandomUpdates;
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::Frames;
 use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
-use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, SplitMix64, Value};
 use kontig_sim::BYTES_PER_PAGE;
 use kontig_sim::cost::Costs;
 use kontig_sim::{CostModel, Machine};
@@ -36,7 +35,7 @@ struct Toucher {
     stretches: bool,
     region: Region,
     mapped: Vec<u64>,
-    random: Random,
+    random: SplitMix64,
     /// The single pages of a repetition, each with [`UNMAP`] where it is unmapped.
     chosen: Vec<u32>,
     left: u32,
@@ -64,7 +63,7 @@ impl Toucher {
             stretches,
             region: Region { mapping: 0, first: 0, pages: 0 },
             mapped: vec![0; pages as usize / 64 + 1],
-            random: Random::new(13),
+            random: SplitMix64::new(13),
             chosen: Vec::with_capacity(EVENTS as usize),
             left: EVENTS,
             started: None,

@@ -4,10 +4,10 @@
 
 use crate::measure::Samples;
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::{Order, ZoneId};
+use kontig_program::SplitMix64;
 
 const STEPS: u32 = 2_000_000;
 
@@ -15,7 +15,7 @@ const STEPS: u32 = 2_000_000;
 /// huge block can be had once everything is given back.
 fn try_history(frames: u32) -> (bool, bool) {
     let mut machine = Kontig::new(frames);
-    let mut random = Random::new(11);
+    let mut random = SplitMix64::new(11);
     let mut held: Vec<(u32, u8)> = Vec::new();
     let mut never_failed = true;
     for step in 0..STEPS {

@@ -5,9 +5,10 @@
 
 use crate::measure::{clock_ns, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
+use kontig_program::SplitMix64;
+use kontig_text::grouped;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ pub struct Prepared<S> {
     /// How far a stream has gone through what is allocated.
     at: usize,
     /// Where the stream's choices come from: the same for all subjects.
-    pub random: Random,
+    pub random: SplitMix64,
 }
 
 /// One figure of a stream's runs.
@@ -69,7 +70,7 @@ fn fresh<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
         subject: contender.make(frames),
         held: Vec::new(),
         at: 0,
-        random: Random::new(u64::from(frames)),
+        random: SplitMix64::new(u64::from(frames)),
     }
 }
 
@@ -284,7 +285,7 @@ pub struct Churn {
 
 impl Stream for Churn {
     fn figures(&self) -> Vec<Figure> {
-        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", thousands(self.batch)) };
+        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", grouped(self.batch)) };
         let what = format!("churn pair, 50 % free at random, {}{batch}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
     }
@@ -313,11 +314,6 @@ impl Stream for Churn {
             }
         })]
     }
-}
-
-/// A number with its thousands apart.
-fn thousands(n: usize) -> String {
-    if n < 1000 { n.to_string() } else { format!("{},{:03}", thousands(n / 1000), n % 1000) }
 }
 
 /// Row 10: a machine made, all its memory free.

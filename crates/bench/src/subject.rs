@@ -1,6 +1,5 @@
 //! What is measured: an allocator of page frames, reduced to what all of them can do.
 
-use buddy_system_allocator::FrameAllocator;
 use kontig_mm::{
     CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Request, ZoneSpec, ZoneType,
 };
@@ -36,11 +35,6 @@ impl<S> Clone for Contender<S> {
 /// The engine.
 pub fn kontig() -> Contender<Kontig> {
     Contender::new("Kontig", Kontig::new)
-}
-
-/// The peer that is always there.
-pub fn bsa() -> Contender<Bsa> {
-    Contender::new(Bsa::NAME, Bsa::new)
 }
 
 /// An allocator of page frames. Orders are at most 10.
@@ -129,32 +123,5 @@ impl Subject for Kontig {
     fn settle(&mut self) {
         self.memory.drain_cpu(CPU);
         self.memory.fold_vmstat(CPU);
-    }
-}
-
-/// The peer: `buddy_system_allocator`, a tree of free blocks for each order, with our largest order.
-pub struct Bsa(FrameAllocator<11>);
-
-impl Bsa {
-    /// The name in the table.
-    pub const NAME: &'static str = "BSA";
-
-    /// All of `frames` frames free.
-    pub fn new(frames: u32) -> Bsa {
-        let mut all = FrameAllocator::new();
-        all.add_frame(0, frames as usize);
-        Bsa(all)
-    }
-}
-
-impl Subject for Bsa {
-    #[inline(always)]
-    fn alloc(&mut self, order: u8) -> Option<u32> {
-        self.0.alloc(1 << order).map(|pfn| pfn as u32)
-    }
-
-    #[inline(always)]
-    fn free(&mut self, pfn: u32, order: u8) {
-        self.0.dealloc(pfn as usize, 1 << order);
     }
 }

@@ -3,6 +3,9 @@
 use clap::Command;
 use std::ops::RangeInclusive;
 
+/// The largest number of anything that is counted in 32 bits.
+pub const MOST: u64 = u32::MAX as u64;
+
 /// A whole number of this range.
 pub fn whole<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,

@@ -1,7 +1,7 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
 use crate::Ending;
-use crate::args::{COSTS_OF_HOSTS, OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
 use kontig_lab::host_snapshot::HostSnapshot;
@@ -20,6 +20,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+
+/// The machine whose costs and disks a host's snapshot has where none is named: one socket, files and swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
 
 /// `kontig reproduce`.
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {

@@ -1,7 +1,7 @@
 //! Figures round by round on one ageing machine, for a terminal: a line a round, and how they age below.
 
 use crate::number;
-use crate::table::{arranged, empty, letter, none, plain};
+use crate::terminal::{arranged, empty, letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment};
 use kontig_results::{Ageing, ExperimentResult};
 

@@ -3,12 +3,28 @@
 //! Times become seconds; long series are thinned and repetitions' distributions added up here, so that the page stays
 //! small and its script stays a drawing. Maps are passed on packed: the browser unpacks the one moment it shows.
 
-use crate::html::PageExperiment;
 use crate::pace::{self, Sweep};
 use crate::{curve, palette, thin};
 use kontig_results::PacePoint;
-use kontig_results::{Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
+use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
 use serde::Serialize;
+
+/// One experiment of a page.
+#[derive(Clone, Debug)]
+pub struct PageExperiment<'a> {
+    /// Its table.
+    pub result: &'a ExperimentResult,
+    /// Its runs, in any order. Curves add up all repetitions; phases and maps are the first repetition's.
+    pub runs: &'a [RunResult],
+    /// Its pace sweep; may be empty.
+    pub pace: &'a [PacePoint],
+    /// The name of the machine the sweep ran on; may be empty.
+    pub pace_machine: String,
+    /// What it is and what came out, as plain text; an empty line starts a paragraph. May be empty.
+    pub summary: String,
+    /// Assumptions and caveats, likewise.
+    pub notes: String,
+}
 
 /// Points of a series that can still be told apart on a screen.
 const POINTS: usize = 1200;

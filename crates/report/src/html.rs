@@ -7,12 +7,12 @@
 mod rounds;
 
 use crate::data::Data;
+pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
-use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Row, RunResult};
+use kontig_results::{ExperimentResult, Row};
 use std::fmt::Write;
 
 /// What a page shows.
@@ -24,23 +24,6 @@ pub struct Page<'a> {
     pub subtitle: String,
     /// The experiments, in order.
     pub experiments: Vec<PageExperiment<'a>>,
-}
-
-/// One experiment of a page.
-#[derive(Clone, Debug)]
-pub struct PageExperiment<'a> {
-    /// Its table.
-    pub result: &'a ExperimentResult,
-    /// Its runs, in any order. Curves add up all repetitions; phases and maps are the first repetition's.
-    pub runs: &'a [RunResult],
-    /// Its pace sweep; may be empty.
-    pub pace: &'a [PacePoint],
-    /// The name of the machine the sweep ran on; may be empty.
-    pub pace_machine: String,
-    /// What it is and what came out, as plain text; an empty line starts a paragraph. May be empty.
-    pub summary: String,
-    /// Assumptions and caveats, likewise.
-    pub notes: String,
 }
 
 const TEMPLATE: &str = include_str!("../assets/page.html");

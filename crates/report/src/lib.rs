@@ -17,6 +17,7 @@ mod standing;
 pub mod statistics;
 pub mod svg;
 pub mod table;
+mod terminal;
 mod thin;
 pub mod verdict;
 

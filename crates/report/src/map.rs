@@ -5,8 +5,10 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use flate2::read::DeflateDecoder;
 use kontig_results::{MapFrame, MemoryMap};
 use std::fmt;
+use std::io::Read;
 
 /// Why a frame could not be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,11 @@ pub fn blocks(map: &MemoryMap) -> usize {
 /// [`MapError`] if the cells do not unpack to exactly that many.
 pub fn cells(frame: &MapFrame, blocks: usize) -> Result<Vec<u8>, MapError> {
     let packed = BASE64_STANDARD.decode(&frame.cells).map_err(|_| MapError::Base64)?;
-    let cells = miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, blocks).map_err(|_| MapError::Deflate)?;
+    let mut cells = Vec::new();
+    // A byte beyond shows that there are too many.
+    let unpacked = DeflateDecoder::new(&*packed).take(blocks as u64 + 1).read_to_end(&mut cells);
+    if unpacked.is_err() || cells.len() > blocks {
+        return Err(MapError::Deflate);
+    }
     if cells.len() == blocks { Ok(cells) } else { Err(MapError::Length { cells: cells.len(), blocks }) }
 }

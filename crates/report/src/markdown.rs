@@ -4,10 +4,12 @@
 //! read is the experiment's own text.
 
 use crate::standing;
-use crate::table::none;
+use crate::terminal::none;
 use crate::{number, verdict};
 use kontig_results::{ExperimentResult, MEASURE, Row};
+use kontig_text::markdown::{self, Align};
 use std::fmt::Write;
+use std::iter::once;
 
 /// What a page shows.
 #[derive(Clone, Debug, Default)]
@@ -117,10 +119,8 @@ pub fn unknown_rows<'a>(page: &MarkdownPage<'a>) -> Vec<&'a str> {
 }
 
 fn table(e: &ExperimentResult, rows: &[String]) -> String {
-    let cells = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let head = e.variants.iter().map(|variant| escaped(variant));
-    let mut out = cells(std::iter::once(String::new()).chain(head).collect());
-    out += &cells(std::iter::once("---".to_owned()).chain(e.variants.iter().map(|_| "---:".to_owned())).collect());
+    let variants = e.variants.iter().map(|variant| (escaped(variant), Align::Right));
+    let mut out = markdown::head(once((String::new(), Align::Left)).chain(variants));
     for name in rows {
         let found = row(e, name);
         let title = found.map_or_else(|| escaped(name), |row| format!("{}, {}", escaped(name), escaped(&row.unit)));
@@ -131,7 +131,7 @@ fn table(e: &ExperimentResult, rows: &[String]) -> String {
             let range = standing::range(row, m).map_or_else(String::new, |range| format!(" ({range})"));
             format!("{}{range}", standing::figure(m))
         };
-        out += &cells(std::iter::once(title).chain((0..e.variants.len()).map(of)).collect());
+        out += &markdown::row(once(title).chain((0..e.variants.len()).map(of)));
     }
     out
 }

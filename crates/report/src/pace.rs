@@ -5,7 +5,7 @@
 
 use crate::number;
 use crate::standing::UNRESOLVED;
-use crate::table::{letter, none, plain};
+use crate::terminal::{letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 use kontig_results::PacePoint;
 use kontig_results::samples_needed;

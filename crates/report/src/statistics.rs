@@ -5,7 +5,7 @@
 
 use crate::number;
 use crate::standing;
-use crate::table::{arranged, empty, letter, none, plain, wrapped};
+use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment};
 use kontig_results::statistics::{BEST, difference};
 use kontig_results::{Better, ExperimentResult, Row, Statistics};

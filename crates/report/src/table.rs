@@ -6,10 +6,9 @@
 use crate::ageing;
 use crate::number;
 use crate::standing::{self, Count, Layout};
+use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
 use crate::verdict::{self, Standing};
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
-};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
 use kontig_results::{Counts, ExperimentResult, Measured, Row, Score};
 use std::ops::Range;
 
@@ -114,26 +113,6 @@ pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
     Some(format!("{of}: {}\n{of}, {}\n", score(&sum), nothing_changes(&sum)))
 }
 
-/// A line broken at spaces where it is wider than the terminal, further lines set in by two.
-pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
-    let width = width.unwrap_or(usize::MAX);
-    let (mut out, mut at) = (String::new(), 0);
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if at > 0 && at + 1 + length > width {
-            out.push_str("\n  ");
-            at = 2;
-        } else if at > 0 {
-            out.push(' ');
-            at += 1;
-        }
-        out.push_str(word);
-        at += length;
-    }
-    out.push('\n');
-    out
-}
-
 /// How much room a table takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -153,21 +132,6 @@ fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -
     };
     let side_by_side = [Form::Wide, Form::Close].into_iter().map(|form| build(form, None)).find(fits);
     side_by_side.unwrap_or_else(|| build(Form::Stacked, width))
-}
-
-/// A table without anything in it.
-pub(crate) fn empty(wide: bool, colour: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    if wide {
-        table.style_mut().row_separator = LineStyle::none();
-    }
-    if colour {
-        table.enforce_styling()
-    } else {
-        table.force_no_tty()
-    };
-    table
 }
 
 /// What tables are made of.
@@ -365,24 +329,6 @@ fn set_figures(table: &mut Table, columns: impl Iterator<Item = usize>, wide: bo
     }
 }
 
-pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
-    match width {
-        Some(width) => {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-        }
-        None => {
-            table.set_content_arrangement(ContentArrangement::Disabled);
-        }
-    }
-    table.trim_fmt()
-}
-
-/// What stands where nothing was measured or published: no figure is not 0.
-pub(crate) fn none() -> String {
-    "–".into()
-}
-
 fn coloured(cell: Cell, row: &Row) -> Cell {
     match verdict::standing(row) {
         Standing::Missed => cell.fg(Color::Red).add_attribute(Attribute::Bold),
@@ -401,17 +347,4 @@ fn changes(variants: usize, held: bool) -> Range<usize> {
 
 fn change_cell(change: Option<f64>) -> Cell {
     Cell::new(change.map_or_else(none, number::factor))
-}
-
-/// A, B, … Z, then numbers.
-pub(crate) fn letter(variant: usize) -> String {
-    match u8::try_from(variant) {
-        Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
-        _ => (variant + 1).to_string(),
-    }
-}
-
-/// Text without the characters that control a terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -5,7 +5,7 @@
 //! has a verdict for each. What counts as missed is [`Row::is_missed`]; here are the words for it. Of a row with a caveat the verdict is said, and that it is scored apart.
 
 use crate::number;
-use crate::table::letter;
+use crate::terminal::letter;
 use kontig_results::judge::{CHANGE_THAT_COUNTS, WITHIN};
 use kontig_results::{Row, Rule, Step};
 

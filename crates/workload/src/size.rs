@@ -1,6 +1,6 @@
 //! Sizes as a workload's parameters say them, and whether a machine has room for them.
 
-use kontig_program::parse_size;
+use kontig_text::parse_size;
 
 /// Pages of a huge page, of 2 MiB.
 pub(crate) const HUGE: u32 = 512;

@@ -1,8 +1,7 @@
 //! `kontig oracle record`: a real kernel booted under emulation, and what its allocator did.
 
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::whole;
+use crate::number::{MOST, whole};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};

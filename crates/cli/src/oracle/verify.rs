@@ -10,6 +10,7 @@ use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
 use kontig_oracle::{BadRecording, OtherPatchLevel, Verdict, other_patch_level, verify_by};
+use kontig_text::grouped;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -204,13 +205,6 @@ fn approximately(c: &Closeness) -> String {
         grouped(c.events_same),
         grouped(c.events)
     )
-}
-
-/// A number with its thousands apart.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
-    groups.join(",")
 }
 
 fn as_json(verified: &Verified) -> Value {

@@ -1,7 +1,7 @@
 //! What a machine file says of a disk, and whether that can be.
 
 use crate::state::file::FileSystem;
-use kontig_program::parse_size;
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a block: a page.

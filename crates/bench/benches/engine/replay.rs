@@ -1,9 +1,9 @@
 //! The recording of a real kernel, replayed: a mixed load that nobody made up.
 
-use crate::measure::{Samples, ns_each};
-use crate::options::Options;
-use crate::subject::{Bsa, Subject};
-use crate::table::{Row, Target, Unit};
+use crate::bsa::Bsa;
+use kontig_bench::measure::{Samples, ns_each};
+use kontig_bench::table::{Row, Target, Unit};
+use kontig_bench::{Options, Subject};
 use kontig_mm::Memory;
 use kontig_oracle::Recording;
 use kontig_oracle::recording::Part;

@@ -1,7 +1,11 @@
 //! Prints the table: the engine beside `buddy_system_allocator`, the rivals given, and the machine's limits.
 
+mod bsa;
+mod replay;
+
+use bsa::Bsa;
 use kontig_bench::rows::{self, Listener};
-use kontig_bench::{Options, Row, Table, replay, rival};
+use kontig_bench::{Options, Row, Table, rival};
 use kontig_huge_pages::HugePages;
 use std::process::ExitCode;
 
@@ -35,7 +39,7 @@ fn main() -> ExitCode {
         Err(text) => return refused(&text),
     };
     let mut printer = Printer(Table::new(options.json));
-    rows::each(&options, &rivals, &mut printer);
+    rows::each(&options, Some(&Bsa::contender()), &rivals, &mut printer);
     if options.wants(&["R"], "replay") {
         printer.rows(vec![replay::row(&options)]);
     }
