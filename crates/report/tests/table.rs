@@ -205,9 +205,9 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     if nothing changed: direction 0/1 rows agree; to zero 0/2; false alarms 0/1; headline 1/4 within 2×
     false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
     scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
-    User: the process is not waited for
+      User: the process is not waited for
     scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
-    Max: a single maximum
+      Max: a single maximum
     2 rows missed: Success; Swap Outs
 
     round by round
