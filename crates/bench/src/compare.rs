@@ -1,4 +1,4 @@
-//! A stream run on the engine and, by turns, on a peer.
+//! Runs a stream on the engine and, by turns, on a peer.
 
 use crate::measure::Samples;
 use crate::options::Options;
@@ -6,14 +6,14 @@ use crate::streams::{Figure, Prepared, Stream};
 use crate::subject::{Contender, Subject};
 use crate::table::{Row, Target, Unit};
 
-/// Runs a stream on two subjects by turns; a row for each of its figures.
+/// Runs a stream on two subjects by turns. Returns a row for each figure.
 pub fn compare<A: Subject, B: Subject>(
     stream: &impl Stream,
     (ours, peer): (&Contender<A>, &Contender<B>),
     options: &Options,
 ) -> Vec<Row> {
     let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(ours), stream.prepare(peer));
-    // The first turn touches memory for the first time; it is not counted.
+    // The first turn does not count: it touches memory for the first time.
     stream.run(&mut a);
     stream.run(&mut b);
     let (mut ours, mut peers) = (Vec::new(), Vec::new());
@@ -23,14 +23,14 @@ pub fn compare<A: Subject, B: Subject>(
     }
     let row = |(i, figure): (usize, Figure)| {
         let target = figure.target(&peer.name);
-        // A figure that is itself a ratio stands for itself.
+        // A figure that is a ratio needs no yardstick.
         let peer = (figure.unit != Unit::Times).then(|| (peer.name.clone(), column(&peers, i)));
         row(figure, column(&ours, i), peer, target, options)
     };
     stream.figures().into_iter().enumerate().map(row).collect()
 }
 
-/// Runs a stream on one subject; a row for each of its figures.
+/// Runs a stream on one subject. Returns a row for each figure.
 pub fn alone<A: Subject>(stream: &impl Stream, ours: &Contender<A>, options: &Options) -> Vec<Row> {
     let mut prepared = stream.prepare(ours);
     stream.run(&mut prepared);

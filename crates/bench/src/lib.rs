@@ -1,11 +1,12 @@
 //! Kontig's benchmark: the engine beside a peer, in one process, on the same operations, as ratios.
 //!
-//! Times move from machine to machine; ratios taken in one run hardly do. So every row has its own yardstick, run
-//! by turns with the engine: a peer ([`Subject`]) on the same operations, a [`rival`] from elsewhere, or a limit of the
-//! machine itself ([`limit`]). Nothing here fails for being slow.
+//! Times depend on the machine, ratios within one run hardly do. So every row has its
+//! own yardstick, run by turns with the engine: a peer ([`Subject`]) on the same
+//! operations, a [`rival`] from elsewhere, or a limit of the machine itself ([`limit`]).
+//! Nothing here fails for being slow.
 //!
-//! `cargo bench -p kontig-bench` prints the table; [`options`] says what else can be asked for. Pin it
-//! (`taskset -c 1 cargo bench …`) where other programs run.
+//! `cargo bench -p kontig-bench` prints the table; [`options`] has its options. Pin it
+//! (`taskset -c 1 cargo bench …`) if other programs run.
 
 pub mod compaction;
 pub mod compare;

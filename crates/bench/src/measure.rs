@@ -1,4 +1,4 @@
-//! Samples, and the clock they are taken with.
+//! Samples, and the clock that takes them.
 
 use std::time::Instant;
 
@@ -7,44 +7,41 @@ use std::time::Instant;
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Of these values, in the order they were taken.
+    /// Takes values in the order of measurement.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no values.
     pub fn new(values: Vec<f64>) -> Samples {
         assert!(!values.is_empty(), "a figure needs a sample");
         Samples(values)
     }
 
-    /// The middle one, or the mean of the two in the middle.
+    /// The middle value, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let mut v = self.0.clone();
         v.sort_by(f64::total_cmp);
         (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0
     }
 
-    /// The smallest.
     pub fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The largest.
     pub fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// How many.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Turn by turn, this over that.
+    /// The ratios to the other's samples, turn by turn.
     pub fn ratios(&self, other: &Samples) -> Samples {
         Samples(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
 }
 
-/// Nanoseconds per operation of `f`, which does `n`.
+/// Nanoseconds per operation of `f`, which does `n` of them.
 #[inline]
 pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -52,7 +49,7 @@ pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64 / n as f64
 }
 
-/// What reading the clock twice takes, ns: to be taken off where single operations are timed.
+/// The cost of reading the clock twice, in ns, to subtract where single operations are timed.
 pub fn clock_ns() -> f64 {
     let one = |_| {
         let start = Instant::now();

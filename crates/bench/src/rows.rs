@@ -1,4 +1,4 @@
-//! All rows there are, in the order of the table.
+//! All rows, in the order of the table.
 
 use crate::compare::{alone, compare};
 use crate::rival::{self, Called};
@@ -9,26 +9,26 @@ use crate::{
     Options, compaction, files, memory, metadata, processes, reclaim, runs, simulator, soundness, switches, turns,
 };
 
-/// Is told how the table comes along.
+/// Receives the table as it is measured.
 pub trait Listener {
-    /// What is measured next.
+    /// Called before a measurement, with its name.
     fn begins(&mut self, what: &str);
-    /// Rows that are measured.
+    /// Called with measured rows.
     fn rows(&mut self, rows: Vec<Row>);
-    /// Rows that have no yardstick, or none of their targets', because this peer is not there.
+    /// Called with the rows that lack a yardstick or a target because this peer is missing.
     fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str);
 }
 
-/// The peer of the allocator's rows; only the benchmark's own program has it.
+/// The peer of the allocator's rows. Only the benchmark's own program has it.
 pub const PEER: &str = "BSA";
 
-/// Runs each stream that is wanted on all that take part.
+/// Runs the selected streams on all contenders.
 struct Streams<'a, P> {
     options: &'a Options,
     peer: Option<&'a Contender<P>>,
     rivals: &'a [Contender<Called>],
     listener: &'a mut dyn Listener,
-    /// Rows, and the peer that each would be held against.
+    /// Rows, each with its missing peer.
     without: Vec<(&'static str, &'static str)>,
 }
 
@@ -52,7 +52,7 @@ impl<P: Subject> Visit for Streams<'_, P> {
             self.listener.begins(&format!("{}, {}", figures[0].what, rival.name));
             self.listener.rows(compare(stream, (&rival::kontig(), rival), self.options));
         }
-        // What has no target is held against nobody.
+        // Quick runs have no targets, so they lack no rival.
         for figure in figures.into_iter().filter(|_| !self.options.quick) {
             let is_there = |peer: &str| peer == PEER || self.rivals.iter().any(|r| r.name.starts_with(peer));
             let absent = figure.against.iter().filter(|(peer, _)| !is_there(peer));
@@ -61,14 +61,15 @@ impl<P: Subject> Visit for Streams<'_, P> {
     }
 }
 
-/// Measures all rows that are wanted: the engine beside the peer, each rival, and the limits of the machine.
+/// Measures the selected rows: the engine beside the peer, the rivals,
+/// and the limits of the machine.
 pub fn each<P: Subject>(
     o: &Options,
     peer: Option<&Contender<P>>,
     rivals: &[Contender<Called>],
     listener: &mut dyn Listener,
 ) {
-    // First, while nothing else is in memory.
+    // First, while nothing else is resident.
     group(o, listener, &["9", "9a", "9b", "9c"], "metadata", metadata::rows);
     group(o, listener, &["9d", "9e"], "memory", memory::rows);
     let mut streams = Streams { options: o, peer, rivals, listener, without: Vec::new() };
@@ -110,7 +111,6 @@ mod tests {
     use super::*;
     use crate::Kontig;
 
-    /// What was measured.
     #[derive(Default)]
     struct Seen(Vec<Row>);
     impl Listener for Seen {

@@ -1,4 +1,4 @@
-//! What can be asked for. Help, completions and man pages all come from here.
+//! The command line. Help, completions and man pages all come from here.
 
 use crate::run_args::{ReproduceArgs, RerunArgs, RunArgs};
 use clap::{Parser, Subcommand};
@@ -10,74 +10,67 @@ use std::path::PathBuf;
     version,
     propagate_version = true,
     after_help = "Examples:\n  \
-        kontig reproduce hugepage-latency                 the headline experiment, next to the published figures\n  \
+        kontig reproduce hugepage-latency                 the headline experiment, published and measured\n  \
         kontig reproduce java-heap backoff --html r.html  two more, as a page with the memory map\n  \
-        kontig run hugealloc --machine xeon-64g --profile 6.1 --set vm.compaction_proactiveness=60\n                                                    \
-        what if?\n  \
+        kontig run hugealloc --machine xeon-64g --set vm.compaction_proactiveness=60\n  \
+        \u{20}                                                 what if?\n  \
         kontig profile diff 6.1 7.2                       what changed between two kernels, rule by rule\n\n\
-        Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result \
-        differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean \
-        cache would; 6 nothing would; 8 it cannot be told; 9 they were predicted, but not there in the end."
+        Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording or a rerun \
+        result differs. Commands that inspect a host add: 4 compaction would make the blocks; 5 more privilege is \
+        needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; 8 unknown; 9 the blocks were \
+        predicted, but not available afterwards."
 )]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The commands.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Say what this host's memory is like: huge pages at hand, fragmentation, stalls, settings
+    /// Show this host's memory: available huge pages, fragmentation, stalls, settings
     #[command(after_help = crate::live::status::HELP)]
     Status(crate::live::status::StatusArgs),
-    /// Say whether blocks will be there: now, after compacting, after dropping cache, or not at all, and why
+    /// Predict whether blocks will be available: now, after compaction, after dropping cache, or
+    /// not at all, and why
     #[command(after_help = crate::live::check::HELP)]
     Check(crate::live::check::CheckArgs),
-    /// Make blocks available before something starts: a plan, or with --execute the deed
+    /// Make blocks available before something starts; without --execute, only print the plan
     #[command(after_help = crate::live::prepare::HELP)]
     Prepare(crate::live::prepare::PrepareArgs),
-    /// Keep what every frame of this host is used for, as a file
+    /// Write a file with the use of every page frame of this host
     #[command(after_help = crate::live::snapshot::HELP)]
     Snapshot(crate::live::snapshot::SnapshotArgs),
-    /// Fragment a part of this host's memory on purpose, and hold it so
+    /// Fragment part of this host's memory on purpose, and keep it fragmented
     #[command(after_help = crate::live::age::HELP)]
     Age(crate::live::age::AgeArgs),
-    /// Touch memory for the first time, and say how long each huge page took
+    /// Touch memory for the first time, and show how long each huge page took
     #[command(after_help = crate::live::touch::HELP)]
     Touch(crate::live::touch::TouchArgs),
-    /// Compare what is predicted of this host with what happens, on memory that is fragmented for it; with --execute
+    /// Compare predictions for this host with results, on memory fragmented for the test; without
+    /// --execute, only print the plan
     #[command(after_help = crate::live::trial::HELP)]
     Trial(crate::live::trial::TrialArgs),
-    /// Write 1 to a file: what 'prepare' has a process of its own do, so that it can be ended
+    /// Write 1 to a file: a child of 'prepare', so that the write can be killed
     #[command(hide = true)]
     WriteOne {
         /// Write dirty pages to disk first.
         #[arg(long)]
         sync: bool,
-        /// The file.
         path: PathBuf,
     },
-    /// Restore the settings of this host when 'prepare' is killed: what it has a process of its own do
+    /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
     #[command(hide = true)]
-    RestoreAtEnd {
-        /// The journal.
-        journal: PathBuf,
-        /// Where procfs is mounted.
-        procfs: PathBuf,
-        /// Where sysfs is mounted.
-        sysfs: PathBuf,
-    },
-    /// Say what is wrong with this host's large blocks, why, and what to do about it
+    RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
+    /// Diagnose why this host lacks large blocks, and say what to do about it
     #[command(after_help = crate::live::explain::HELP)]
     Explain(crate::live::explain::ExplainArgs),
-    /// Run published experiments and hold the results against what was published
+    /// Run published experiments and compare the results with the published ones
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \
-        kontig reproduce hugepage-latency java-heap backoff compact-32g --json > r.json --out results/x --html report.html\n\n\
+        kontig reproduce hugepage-latency java-heap backoff --json --out results/x --html r.html > r.json\n\n\
         'kontig list' shows the experiments. Without a name, the headline experiment runs.")]
     Reproduce(ReproduceArgs),
-    /// Run a workload or an experiment under settings of your own: what if?
+    /// Run a workload or an experiment with your own settings: what if?
     #[command(after_help = "Examples:\n  \
         kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
@@ -88,40 +81,37 @@ pub enum Command {
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
         'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
     Run(RunArgs),
-    /// Run a stored result again and see that it is the same, byte for byte
+    /// Run a stored result again and check that it is the same, byte for byte
     #[command(after_help = "Example:\n  kontig rerun results/x\n\n\
-        Every stored run file is read first. Exit codes: 0 the files and the runs are as result.json says; \
-        1 a file is missing, cut or changed; 3 the files are whole, but the runs give something else.")]
+        All stored run files are checked first. Exit codes: 0 the files and the runs match result.json; \
+        1 a file is missing, truncated or changed; 3 the files are intact, but the runs differ.")]
     Rerun(RerunArgs),
     /// Show experiments, workloads, machines, profiles, switches and sysctls
     List {
-        /// As JSON.
+        /// Print JSON (schema kontig.list/1)
         #[arg(long)]
         json: bool,
     },
-    /// Show the rules of a kernel generation, and where two differ
+    /// Show the rules of a kernel generation, or how two differ
     #[command(subcommand)]
     Profile(crate::profile::ProfileCommand),
-    /// Hold the engine against real kernels: record, verify, doctor, fidelity
+    /// Verify the engine against real kernels: record, verify, fidelity, guest, doctor
     #[command(subcommand)]
     Oracle(crate::oracle::OracleCommand),
-    /// Measure how fast Kontig is on this machine, and say what each figure means
+    /// Measure how fast Kontig is on this machine, and explain each figure
     #[command(after_help = crate::bench::HELP)]
     Bench(crate::bench::BenchArgs),
-    /// Print completions for a shell
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
+    /// Print a completion script for a shell
+    Completions { shell: clap_complete::Shell },
     /// Write man pages to a directory
     Man {
-        /// The directory; made if need be.
+        /// Created if it does not exist
         dir: PathBuf,
     },
 }
 
 impl Command {
-    /// Which of its options make it do with less memory.
+    /// Advice for a command that has run out of memory.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Command::Reproduce(_) | Command::Rerun(_) => Some("choose fewer runs side by side with -j 1"),

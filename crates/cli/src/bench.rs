@@ -1,4 +1,4 @@
-//! `kontig bench`: how fast Kontig is on this machine, and what that means for somebody who uses it.
+//! `kontig bench`: how fast Kontig is on this machine, and what that means to a user.
 
 use crate::wrap::{width, wrap};
 use clap::Args;
@@ -11,23 +11,24 @@ use kontig_lab::{AskedWrongly, LabError};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What `--help` teaches.
 pub const HELP: &str = "Examples:\n  \
     kontig bench                    all rows, in less than a minute\n  \
-    kontig bench 13 F               how long a what-if takes: random pages, and the preparation of an experiment\n  \
-    kontig bench --json > a.json    to hold against another machine\n\n\
-    Where a limit of this machine is a yardstick for a row, it is measured by turns with the row in the same process. \
-    Times depend on the machine and its load; the ratio hardly does, so compare ratios between machines. Below 1 is \
-    faster than the yardstick. Rows 1 to 8 and 10 have another allocator as their yardstick, which only 'cargo bench -p \
-    kontig-bench' in Kontig's sources measures. Figures are medians; the range is of all repetitions.";
+    kontig bench 13 F               how long a what-if takes: random pages, and preparing an experiment\n  \
+    kontig bench --json > a.json    to compare with another machine\n\n\
+    The yardstick of a row is a limit of this machine, measured by turns with the row in the same process. Times \
+    depend \
+    on the machine and its load, the ratio hardly does, so compare ratios between machines. Below 1 is faster than the \
+    yardstick. The yardstick of rows 1 to 8 and 10 is another allocator, which only 'cargo bench -p kontig-bench' in \
+    Kontig's sources measures. Figures are medians; the range covers all repetitions.";
 
 /// Options of `kontig bench`.
 #[derive(Args)]
 pub struct BenchArgs {
-    /// Only these rows, by number; 8 stands for 8a to 8d, too
+    /// Measure only these rows, by number; 8 includes 8a to 8d
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
-    /// Machines sixteen times as large, and medians of seven: five minutes and 8 GiB of memory
+    /// Use machines sixteen times as large, and medians of seven: takes
+    /// five minutes and 8 GiB of memory
     #[arg(long)]
     pub full: bool,
     /// Print one JSON document (schema kontig.bench/1) instead of the table
@@ -35,7 +36,6 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Runs `kontig bench`.
 pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
     let options = Options { quick: !args.full, filter: args.rows.clone(), ..Options::default() };
     if let Some(unknown) = args.rows.iter().find(|row| !is_known(row)) {
@@ -57,14 +57,14 @@ pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
     crate::print(&if args.json { document(&options, &rows) } else { table(&options, &rows, &without) })
 }
 
-/// Whether a row goes by this number, or by its digits.
+/// Whether a row has this number, or these digits.
 fn is_known(asked: &str) -> bool {
     let options = Options { filter: vec![asked.to_string()], ..Options::default() };
-    // An empty text is in every row's.
+    // Every row's text contains the empty one.
     !asked.is_empty() && meaning::MEANINGS.iter().any(|(number, _)| options.wants(&[number], ""))
 }
 
-/// Shows what is being measured where standard error is a terminal, and keeps the rows.
+/// Shows the row being measured on a terminal, and collects the rows.
 struct Told {
     bar: ProgressBar,
     rows: Vec<Row>,
@@ -86,7 +86,7 @@ impl Listener for Told {
     }
 }
 
-/// The CPU's name, where the host says it.
+/// The CPU's name, if the host reports one.
 fn cpu() -> Option<String> {
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find(|line| line.starts_with("model name"))?;
@@ -96,7 +96,7 @@ fn cpu() -> Option<String> {
 const INDENT: usize = 7;
 
 fn table(o: &Options, rows: &[Row], without: &[&str]) -> String {
-    let cpu = cpu().unwrap_or_else(|| "a CPU that has no name".into());
+    let cpu = cpu().unwrap_or_else(|| "an unnamed CPU".into());
     let head = format!("kontig {} on {cpu}; medians of {}.", env!("CARGO_PKG_VERSION"), o.repetitions());
     let text = rows.iter().fold(wrap("", &head, 0, width()), |text, row| text + "\n" + &lines(row));
     if without.is_empty() {
@@ -108,7 +108,7 @@ fn table(o: &Options, rows: &[Row], without: &[&str]) -> String {
     text + "\n" + &wrap("", &format!("{rows} {why}"), 0, width())
 }
 
-/// A row: what, how long, beside what, and what it means.
+/// A row: what was measured, the figure, its yardstick, and the meaning.
 fn lines(row: &Row) -> String {
     let mut figures = figure(row.unit, row.ours.median());
     if row.ours.count() > 1 {

@@ -1,8 +1,9 @@
 //! `kontig`: the command line.
 //!
-//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; 5 more
-//! privilege is needed; 4, 6, 7, 8 and 9 what is not met, and what would meet it (`kontig check`, `kontig prepare`).
-//! Results go to standard output, everything else to standard error.
+//! Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording
+//! or a rerun result differs; 5 more privilege is needed; 4, 6, 7, 8 and 9 `kontig check` and
+//! `kontig prepare` on blocks that are not available. Results go to standard output, everything
+//! else to standard error.
 
 mod args;
 mod bench;
@@ -32,7 +33,7 @@ static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first
 fn main() -> ExitCode {
     let matches = number::take_negative(Cli::command()).try_get_matches();
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|e| {
-        // Where not even this can be said, the exit code says it.
+        // If even this cannot be printed, only the exit code is left.
         let _ = e.print();
         std::process::exit(live::command::code_of_usage_error(e.exit_code()))
     });

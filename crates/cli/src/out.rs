@@ -1,32 +1,31 @@
-//! Everything a command prints, and how it ends.
+//! Output of the commands, and how they end.
 
 use kontig_lab::{Failed, LabError};
 use std::io::Write;
 
-/// How a command ends that did what it was asked.
+/// How a command ends that did its work.
 pub enum Ending {
-    /// As it should.
     Done,
-    /// With a recording that the engine does not reproduce, or a result that a rerun does not.
+    /// A recording or a stored result was not reproduced.
     Different,
-    /// Not allowed to read what it needs, which it has said.
+    /// A file could not be read for lack of permission, as the command has said.
     Unpermitted,
-    /// With an exit code of the command's own.
+    /// An exit code of the command's own.
     Code(u8),
 }
 
-/// Says something on standard error, in one line whatever it contains.
+/// Prints one line to standard error, whatever the text contains.
 pub fn say(text: &str) {
-    // Where not even this can be said, the exit code says it.
+    // If even this cannot be printed, only the exit code is left.
     let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_live::one_line(text));
 }
 
-/// Prints to standard output; a reader that has had enough (`| head`) is no error.
+/// Prints to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<(), LabError> {
     print_while_read(text).map(drop)
 }
 
-/// Prints to standard output, and says whether somebody still reads it.
+/// Prints to standard output; false once the pipe is closed.
 pub fn print_while_read(text: &str) -> Result<bool, LabError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

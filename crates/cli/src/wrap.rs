@@ -1,15 +1,15 @@
-//! Text in lines that fit the terminal, 80 columns where there is none to ask.
+//! Text wrapped to the terminal, or to 80 columns without one.
 
 pub use kontig_text::wrap;
 
-/// Columns to fill: the terminal's, as far as lines stay readable.
+/// The terminal's columns, within limits that keep lines readable.
 pub fn width() -> usize {
     columns().unwrap_or(80).clamp(60, 100)
 }
 
-/// The terminal's columns; none where there is no terminal.
+/// The terminal's columns; none without a terminal.
 pub fn columns() -> Option<usize> {
-    // One that is told its columns only has no lines.
+    // A terminal set to a number of columns alone reports 0 rows, so only columns are checked.
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }

@@ -1,7 +1,7 @@
-//! The cells of a map frame, unpacked: one byte for each pageblock.
+//! Unpacks the cells of a map frame, one byte per pageblock.
 //!
-//! Frames come from files, so every length is checked against the zones before anything is believed, and unpacking
-//! stops at that length rather than at what the stream asks for.
+//! Frames come from files, so every length is checked against the zones, and unpacking stops at
+//! that length whatever the stream says.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -15,15 +15,10 @@ use std::io::Read;
 pub enum MapError {
     /// The cells are not base64.
     Base64,
-    /// What the base64 holds is not raw DEFLATE, or holds more than the zones have blocks.
+    /// The decoded base64 is not raw DEFLATE, or unpacks to more cells than the zones have blocks.
     Deflate,
-    /// There are fewer cells than blocks.
-    Length {
-        /// Cells in the frame.
-        cells: usize,
-        /// Blocks in the zones.
-        blocks: usize,
-    },
+    /// Fewer cells than blocks.
+    Length { cells: usize, blocks: usize },
 }
 
 impl fmt::Display for MapError {
@@ -50,7 +45,7 @@ pub fn blocks(map: &MemoryMap) -> usize {
 pub fn cells(frame: &MapFrame, blocks: usize) -> Result<Vec<u8>, MapError> {
     let packed = BASE64_STANDARD.decode(&frame.cells).map_err(|_| MapError::Base64)?;
     let mut cells = Vec::new();
-    // A byte beyond shows that there are too many.
+    // One byte more than there should be shows that there are too many.
     let unpacked = DeflateDecoder::new(&*packed).take(blocks as u64 + 1).read_to_end(&mut cells);
     if unpacked.is_err() || cells.len() > blocks {
         return Err(MapError::Deflate);

@@ -1,6 +1,6 @@
-//! Numbers for readers: digits grouped by thousands, no more of them than mean something.
+//! Numbers for readers: digits grouped by thousands, and no more of them than are significant.
 //!
-//! Published figures keep the digits they were published with; measured ones are means and keep four.
+//! Published figures keep all published digits; measured ones are means and keep four.
 
 use kontig_text::{grouped, without_zeros};
 
@@ -26,7 +26,7 @@ pub(crate) fn factor(value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
     }
-    // A percent more or less is still news, a tenth of one is not; below one, two digits whatever the size.
+    // Changes of a percent matter, smaller ones do not; below 1, two digits whatever the magnitude.
     let digits = match value.abs() {
         m if m >= 1e6 => format!("{value:.0e}"),
         m if m >= 100.0 => grouped(format!("{value:.0}")),
@@ -38,12 +38,12 @@ pub(crate) fn factor(value: f64) -> String {
     format!("×{digits}")
 }
 
-/// How far off a change is, with one digit after the point while it matters.
+/// How far off a change is, with one decimal below 100.
 pub(crate) fn off(value: f64) -> String {
     if value >= 100.0 { format!("{}×", grouped(format!("{value:.0}"))) } else { format!("{value:.1}×") }
 }
 
-/// `significant` digits, without trailing zeros after the point.
+/// Rounds to `significant` digits, without trailing zeros.
 fn trimmed(value: f64, significant: i32) -> String {
     let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
     let decimals = (significant - before_point).max(0) as usize;

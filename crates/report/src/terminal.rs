@@ -35,7 +35,7 @@ pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
     table.trim_fmt()
 }
 
-/// Stands where nothing was measured or published: no figure is not 0.
+/// Marks a missing figure, which is not 0.
 pub(crate) fn none() -> String {
     "–".into()
 }
@@ -48,7 +48,7 @@ pub(crate) fn letter(variant: usize) -> String {
     }
 }
 
-/// Text without the characters that control a terminal.
+/// Drops characters that control a terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

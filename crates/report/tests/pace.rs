@@ -1,4 +1,4 @@
-//! The pace sweep's table, to the letter.
+//! The table of the pace sweep, to the letter.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The terminal table, held to the letter: a reader must see at a glance what agrees and what was missed.
+//! The terminal table, to the letter: agreeing and missed rows must stand out.
 
 mod common;
 
@@ -171,7 +171,7 @@ fn of_more_than_two_variants_the_change_says_to_which() {
     let e = common::ageing();
     assert_eq!(e.variants.len(), 3);
     assert!(render(&e, None, false).contains(" change to C "), "{}", render(&e, None, false));
-    // The last alone where figures were published; each where nothing was.
+    // With published figures only the last variant has a change; without, each has one.
     let loose =
         ExperimentResult { rows: e.rows.into_iter().map(|row| Row { published: vec![], ..row }).collect(), ..e };
     for (e, to_b) in [(common::ageing(), 0), (loose, 1)] {

@@ -1,6 +1,8 @@
-//! Text that all of Kontig prints and reads alike: numbers, sizes, wrapped lines, tables of Markdown.
+//! Text that all of Kontig prints and reads alike: numbers, sizes,
+//! wrapped lines, tables of Markdown.
 //!
-//! Libraries for sizes (`bytesize`, `humansize`) print a fixed number of decimals; a table needs three figures.
+//! Libraries for sizes (`bytesize`, `humansize`) print a fixed number of
+//! decimals; a table needs three figures.
 
 pub mod markdown;
 
@@ -48,7 +50,8 @@ pub fn without_zeros(decimal: &str) -> &str {
     if decimal.contains('.') { decimal.trim_end_matches('0').trim_end_matches('.') } else { decimal }
 }
 
-/// A size that QEMU and the kernel's command line read, in the largest unit that divides it: `2M`, `1G`, `64K`.
+/// A size that QEMU and the kernel's command line read, in the largest unit that
+/// divides it: `2M`, `1G`, `64K`.
 pub fn short_size(bytes: u64) -> String {
     let unit = UNITS.iter().rev().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     unit.map_or_else(|| bytes.to_string(), |(letter, unit)| format!("{}{letter}", bytes / unit))
@@ -72,7 +75,7 @@ pub fn unit_of(letter: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == letter).map(|(_, bytes)| *bytes)
 }
 
-/// Bytes in GiB.
+/// Converts bytes to GiB.
 pub fn gib(bytes: u64) -> f64 {
     bytes as f64 / GIB as f64
 }
@@ -97,8 +100,8 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// A text after a head that is printed as it is, in lines of at most `width` columns, those after the first indented. A
-/// longer word has a line of its own.
+/// A text after a head that is printed as it is, in lines of at most `width` columns, those after
+/// the first indented. A longer word has a line of its own.
 pub fn wrap(head: &str, text: &str, indent: usize, width: usize) -> String {
     if text.is_empty() {
         return format!("{head}\n");

@@ -1,11 +1,11 @@
-//! Tables of Markdown.
+//! Rows and heads of Markdown tables.
 
 /// Where the cells of a column stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
-    /// Words.
+    /// For columns of words.
     Left,
-    /// Figures.
+    /// For columns of figures.
     Right,
 }
 

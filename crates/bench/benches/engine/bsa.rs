@@ -1,4 +1,5 @@
-//! The peer: `buddy_system_allocator`, a tree of free blocks for each order, with the engine's largest order.
+//! The peer: `buddy_system_allocator`, a tree of free blocks for each order,
+//! with the engine's largest order.
 
 use buddy_system_allocator::FrameAllocator;
 use kontig_bench::{Contender, Subject};

@@ -1,4 +1,5 @@
-//! Prints the table: the engine beside `buddy_system_allocator`, the rivals given, and the machine's limits.
+//! Prints the table: the engine beside `buddy_system_allocator`, the rivals
+//! given, and the machine's limits.
 
 mod bsa;
 mod replay;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages::new("engine", "choose smaller machines with --quick");
 
-/// Prints rows as they come: a full run takes minutes.
+/// Prints rows as they are measured, since a full run takes minutes.
 struct Printer(Table);
 
 impl Listener for Printer {
