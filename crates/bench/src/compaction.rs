@@ -3,15 +3,15 @@
 use crate::limit::{PageCopies, Scan};
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{CPU, Kontig, NODE, Subject};
 use crate::table::{Row, Unit};
 use kontig_mm::Step;
 use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{Memory, Order, PageFlags, Pfn, Work};
 use kontig_mm::{MigrateOutcome, Owner};
+use kontig_program::SplitMix64;
 
-/// Follows every move in a table, as an address space does.
+/// Tracks every migration in a table, as an address space does.
 struct Places(Vec<u32>);
 
 impl Owner for Places {
@@ -25,12 +25,12 @@ impl Owner for Places {
     }
 }
 
-/// Memory half free at random; the rest users' pages if `movable`, or the kernel's among them.
+/// Memory half free at random; the rest is movable, or has kernel pages among it.
 fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
     let mut machine = Kontig::new(frames);
     let mut held = machine.fill(0);
     let half = held.len() / 2;
-    Random::new(16).choose(&mut held, half);
+    SplitMix64::new(16).choose(&mut held, half);
     let mut places = Places(Vec::new());
     for pfn in held.drain(half..) {
         if movable {
@@ -45,14 +45,14 @@ fn half_free(frames: u32, movable: bool) -> (Memory, Places) {
     (machine.memory, places)
 }
 
-/// `echo 1 > /proc/sys/vm/compact_memory`; what was done and how long it took, ns.
+/// `echo 1 > /proc/sys/vm/compact_memory`. Returns the work and its time in ns.
 fn sweep(memory: &mut Memory, places: &mut Places) -> (Work, f64) {
     let mut sweep = NodeSweep::new(NODE, CPU, false);
     let ns = ns_each(1, || while sweep.step(memory, places, 1024) == Step::Working {});
     (memory.take_work(), ns)
 }
 
-/// Frames that cannot be moved, looked at one by one.
+/// Scans frames that cannot be moved, one by one.
 fn scanner(o: &Options) -> Row {
     let frames = o.frames(16);
     let (mut memory, mut places) = half_free(frames, false);
@@ -74,7 +74,7 @@ fn scanner(o: &Options) -> Row {
     }
 }
 
-/// Half of memory moved to the other end: both scanners, isolation, the move and the free.
+/// Moves half of memory to the other end: both scanners, isolation, migration and free.
 fn migrations(o: &Options) -> Row {
     let frames = o.frames(16);
     let (memory, places) = half_free(frames, true);
@@ -98,7 +98,6 @@ fn migrations(o: &Options) -> Row {
     }
 }
 
-/// Both rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     vec![scanner(o), migrations(o)]
 }

@@ -1,7 +1,8 @@
-//! Rows C: what a page of a file takes that is found in memory, that is read while another is reclaimed for it, and that is
-//! written, written back and reclaimed.
+//! Rows C: the time per page of a file that is found in the page cache; that is read while another
+//! is reclaimed for it; and that is written, written back and reclaimed.
 //!
-//! The machine reads and writes in pieces of 128 KiB, as programs do. Its disk takes no host time but for its queue.
+//! The machine reads and writes in pieces of 128 KiB, as programs do. Its disk costs host time only
+//! for its queue.
 
 use crate::measure::Samples;
 use crate::options::Options;
@@ -17,17 +18,16 @@ use std::time::Instant;
 pub(crate) const FILE: FileName = FileName::new(0, 0);
 /// Pages read or written at a time.
 pub(crate) const PIECE: u32 = 32;
-/// Pages of memory.
 const MEMORY: u32 = 1 << 18;
 
-/// Reads or writes a file from its first page to its last, again and again.
+/// Reads or writes a file from its first page to its last, repeatedly.
 #[derive(Clone)]
 struct Streamer {
     pages: u32,
     writes: bool,
     at: u32,
     file: Option<OpenFile>,
-    /// Pages that are done.
+    /// Pages read or written.
     done: u64,
 }
 
@@ -54,7 +54,7 @@ impl Program for Streamer {
     }
 }
 
-/// A fast disk.
+/// A disk of flash.
 pub(crate) fn disk() -> DiskEntry {
     DiskEntry {
         name: "nvme0n1".into(),
@@ -76,7 +76,7 @@ pub(crate) fn disk() -> DiskEntry {
     }
 }
 
-/// Nanoseconds a page, repetition by repetition; the first is for warming up.
+/// Nanoseconds per page of each repetition; the first one warms up.
 fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
     let spec = MachineSpec { lru: true, ..one_zone(MEMORY, 2) };
     let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
@@ -91,7 +91,7 @@ fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
         let program: &dyn std::any::Any = machine.program(id).expect("it was started");
         program.downcast_ref::<Streamer>().expect("it is a streamer").done
     };
-    // Once through memory, so that it is full of what it will be full of.
+    // Once through memory, to reach the steady state.
     let stretch = |machine: &mut Machine, pages: u64| {
         let before = done(machine);
         let started = Instant::now();
@@ -101,12 +101,11 @@ fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
         started.elapsed().as_nanos() as f64 / (done(machine) - before) as f64
     };
     stretch(&mut machine, u64::from(pages.max(MEMORY)));
-    // What is found in memory takes so little that more of it is measured.
+    // Cached reads are fast, so measure more of them.
     let times = if pages < MEMORY { 16 } else { 1 };
     Samples::new((0..o.repetitions()).map(|_| stretch(&mut machine, times * u64::from(MEMORY))).collect())
 }
 
-/// The rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     let row = |number, what: &str, ours: Samples, target| Row {
         number,

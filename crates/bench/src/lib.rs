@@ -1,13 +1,15 @@
 //! Kontig's benchmark: the engine beside a peer, in one process, on the same operations, as ratios.
 //!
-//! Times move from machine to machine; ratios taken in one run hardly do. So every row has its own yardstick, run
-//! by turns with the engine: a peer ([`Subject`]) on the same operations, a [`rival`] from elsewhere, or a limit of the
-//! machine itself ([`limit`]). Nothing here fails for being slow.
+//! Times depend on the machine, ratios within one run hardly do. So every row has its
+//! own yardstick, run by turns with the engine: a peer ([`Subject`]) on the same
+//! operations, a [`rival`] from elsewhere, or a limit of the machine itself ([`limit`]).
+//! Nothing here fails for being slow.
 //!
-//! `cargo bench -p kontig-bench` prints the table; [`options`] says what else can be asked for. Pin it
-//! (`taskset -c 1 cargo bench …`) where other programs run.
+//! `cargo bench -p kontig-bench` prints the table; [`options`] has its options. Pin it
+//! (`taskset -c 1 cargo bench …`) if other programs run.
 
 pub mod compaction;
+pub mod compare;
 pub mod files;
 pub mod limit;
 pub mod meaning;
@@ -16,9 +18,7 @@ pub mod memory;
 pub mod metadata;
 pub mod options;
 pub mod processes;
-pub mod random;
 pub mod reclaim;
-pub mod replay;
 pub mod rival;
 pub mod rows;
 pub mod runs;
@@ -31,5 +31,5 @@ pub mod table;
 pub mod turns;
 
 pub use options::Options;
-pub use subject::{Bsa, Contender, Kontig, Subject};
+pub use subject::{Contender, Kontig, Subject};
 pub use table::{Row, Table};

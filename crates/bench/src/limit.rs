@@ -1,25 +1,26 @@
-//! Limits of the machine itself, as yardsticks where no peer does the same thing.
+//! Limits of the machine itself: yardsticks for rows without a peer.
 
 use crate::measure::ns_each;
-use crate::random::Random;
+use kontig_program::SplitMix64;
 use std::hint::black_box;
 
 const PAGE: usize = 4096;
 
-/// Eight-byte updates at random places of a table: no simulator can do an event in less memory traffic than one.
+/// Eight-byte updates at random places of a table: the least memory traffic of a simulated event.
 #[derive(Clone)]
 pub struct RandomUpdates {
     table: Vec<u64>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl RandomUpdates {
-    /// A table of so many bytes, all of it touched.
+    /// Allocates and touches the memory.
     pub fn new(bytes: usize) -> RandomUpdates {
-        RandomUpdates { table: vec![1; bytes.max(8) / 8], random: Random::new(1) }
+        RandomUpdates { table: vec![1; bytes.max(8) / 8], random: SplitMix64::new(1) }
     }
 
-    /// Nanoseconds an update. Each place depends on what was read at the last, as one event does on another.
+    /// Nanoseconds per update. Each place depends on the previous read,
+    /// as events depend on each other.
     pub fn sample(&mut self, n: usize) -> f64 {
         let len = self.table.len() as u32;
         ns_each(n, || {
@@ -35,19 +36,19 @@ impl RandomUpdates {
     }
 }
 
-/// Copies of single pages from random to random places: what moving a page takes at least.
+/// Copies of single pages between random places: the lower bound for migrating a page.
 pub struct PageCopies {
     memory: Vec<u8>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl PageCopies {
-    /// Within so many pages, all touched.
+    /// Allocates and touches the memory.
     pub fn new(pages: usize) -> PageCopies {
-        PageCopies { memory: vec![1; pages * PAGE], random: Random::new(2) }
+        PageCopies { memory: vec![1; pages * PAGE], random: SplitMix64::new(2) }
     }
 
-    /// Nanoseconds a copy.
+    /// Nanoseconds per page copied.
     pub fn sample(&mut self, n: usize) -> f64 {
         let half = (self.memory.len() / PAGE / 2) as u32;
         let (from, to) = self.memory.split_at_mut(half as usize * PAGE);
@@ -61,18 +62,18 @@ impl PageCopies {
     }
 }
 
-/// One look at every byte of an array: what going over all frames takes at least, a byte each.
+/// Reads every byte of an array once: the lower bound for scanning all frames, at a byte each.
 pub struct Scan {
     bytes: Vec<u8>,
 }
 
 impl Scan {
-    /// Over so many bytes, all touched.
+    /// Allocates and touches the memory.
     pub fn new(bytes: usize) -> Scan {
         Scan { bytes: vec![1; bytes] }
     }
 
-    /// Nanoseconds a byte.
+    /// Nanoseconds per byte read.
     pub fn sample(&self) -> f64 {
         ns_each(self.bytes.len(), || {
             let blocks = self.bytes.chunks(512).map(|b| b.iter().filter(|t| **t >> 4 == 6).count());
@@ -81,7 +82,7 @@ impl Scan {
     }
 }
 
-/// Writes to all of an array, first to last: what setting the state of a run of pages takes at least.
+/// Writes an array from first to last: the lower bound for setting the state of a run of pages.
 #[derive(Clone)]
 pub struct SequentialWrites {
     bytes: Vec<u8>,
@@ -89,7 +90,7 @@ pub struct SequentialWrites {
 }
 
 impl SequentialWrites {
-    /// To so many bytes, all touched.
+    /// Allocates and touches the memory.
     pub fn new(bytes: usize) -> SequentialWrites {
         SequentialWrites { bytes: vec![1; bytes], last: 1 }
     }

@@ -1,112 +1,101 @@
-//! What each row means for somebody who uses Kontig, in plain words.
+//! The meaning of each row to a user of Kontig, in plain words.
 
-/// Every row that needs nothing but the program, in the order of the table, with what it means.
+/// Every row that `kontig bench` can measure, in the order of the table, with its meaning.
 pub const MEANINGS: &[(&str, &str)] = &[
     ("9", "Host memory the engine keeps for each 4 KiB page of a simulated machine. Linux itself keeps 64 bytes."),
-    (
-        "9a",
-        "How much of that the host really has to give before anything runs: a large machine that is hardly used is cheap.",
-    ),
-    ("9b", "How much of it is there once every page is in use: multiply by the pages of your machine."),
-    ("9c", "The most the first can be of a machine that reclaims: which page was used last has to be known."),
+    ("9a", "How much of that the host must provide before anything runs: a large, mostly idle machine is cheap."),
+    ("9b", "How much of it is resident once every page is in use: multiply by the pages of your machine."),
+    ("9c", "The upper bound of the first on a machine that reclaims, which must know the order of use of its pages."),
     (
         "9d",
-        "Host memory that a page of a simulated machine with files and swap takes in all, where processes have them: times \
-           its pages, what a run needs.",
+        "Host memory per page of a simulated machine with files and swap, everything included, when processes own \
+         the pages: times its pages, what a run needs.",
     ),
-    ("9e", "The same where the pages are of a file: the page cache's trees are in it."),
+    ("9e", "The same when the pages belong to a file: includes the trees of the page cache."),
     ("1", "The cheapest request: a page allocated and freed again, as a driver does all the time."),
     ("2", "A page allocated among many, and freed in the opposite order: a program that starts and ends."),
     ("2a", "The first half of that: filling memory page by page."),
-    ("2b", "The second half: giving it back in order."),
-    (
-        "3",
-        "A page freed out of order, where its neighbours are joined with it: how an old, busy machine lets go of memory.",
-    ),
+    ("2b", "The second half: freeing it in order."),
+    ("3", "A page freed out of order and merged with its buddies: how a long-running machine frees memory."),
     ("3a", "The same on a larger machine: the difference is what your CPU's caches no longer hold."),
     ("3b", "The same on a very large machine."),
     ("4", "A huge page (2 MiB) allocated and freed again."),
     ("5", "A huge page allocated while all memory is filled with them: what a virtual machine does when it starts."),
     ("5a", "Whether the last huge page takes as long as the first: near 1 means that a full machine is not slower."),
-    ("6", "A page found when it is the only free one: the search does not go through memory."),
-    ("7", "A request that cannot be met, with all that the kernel tries first."),
-    ("8", "A used-up machine at work, one page freed and one allocated: it stays within one CPU's list."),
+    ("6", "Finding the only free page: the search does not scan memory."),
+    ("7", "A request that fails, including everything the kernel tries first."),
+    ("8", "A fragmented machine at work, one page freed and one allocated: this stays within one CPU's list."),
     ("8a", "The same on a larger machine."),
     ("8b", "64 freed and 64 allocated by turns: the CPU's list overflows now and then."),
     ("8c", "1,024 by turns: most go through the free lists."),
     ("8d", "65,536 by turns: all go through the free lists, and few are still in a cache."),
-    ("10", "What it takes until a simulated machine is there, before its first operation."),
-    ("11", "A promise, tried: after a long random history, all memory can be had as huge pages again."),
-    ("12", "A promise, tried: no request failed while there was a block for it."),
+    ("10", "The time to make a simulated machine, before its first operation."),
+    ("11", "An invariant, tested: after a long random history, all memory can be allocated as huge pages again."),
+    ("12", "An invariant, tested: no request failed while there was a free block for it."),
     (
         "13",
-        "A random page touched or unmapped in a simulated process: how long a what-if takes. A million of them is a \
-            fragmented gigabyte and more.",
+        "A random page touched or unmapped in a simulated process: how long a what-if takes. A million of them \
+         fragment more than a gigabyte.",
     ),
     ("13a", "The same for 16 MiB in a row: programs that use memory in large pieces run this fast."),
     ("13b", "Random pages again, on a very large machine: the slowest an experiment gets."),
-    ("13c", "Random pages where the order of their use is kept, too: a page fault of a machine with files and swap."),
+    ("13c", "Random pages with LRU lists: a page fault on a machine with files and swap."),
     (
         "U",
-        "A page of a large region touched for the first time: how fast a simulated process fills memory. Beside it, the \
-           5⅛ bytes that have to change.",
+        "A page of a large region touched for the first time: how fast a simulated process fills memory. The \
+         yardstick writes the 5⅛ bytes that must change.",
     ),
-    ("Ua", "A page of a large region unmapped as a whole: how fast it ends. Only 1⅛ bytes have to change."),
+    ("Ua", "A page of a large region unmapped as a whole: how fast a process exits. Only 1⅛ bytes must change."),
     (
         "Ub",
-        "A page unmapped where three quarters of every 2 MiB go at random: how fast experiments fragment memory. 5⅛ bytes \
-           have to change: half of these pages begin a free block.",
+        "A page unmapped where three quarters of every 2 MiB are unmapped at random: how fast experiments \
+         fragment memory. 5⅛ bytes must change: half of these pages start a free block.",
     ),
-    ("T1", "A task that runs for a moment and sleeps: what a task costs, whatever it does."),
-    ("T80", "The same with 80 tasks: what side by side adds to each turn."),
+    ("T1", "A task that runs for a moment and sleeps: what any task costs."),
+    ("T80", "The same with 80 tasks: what parallel tasks add to each turn."),
     ("T1000", "The same with 1,000 tasks."),
-    ("Ts", "A fault beside 1,000 tasks that sleep, and the same alone: who sleeps should cost nothing."),
-    ("W", "A CPU that goes from one task to the next at the end of a slice: what many tasks on few CPUs cost."),
-    ("Wa", "The same where one sleeps and another wakes, and finds its place among those that wait."),
+    ("Ts", "A fault beside 1,000 sleeping tasks, and the same alone: sleeping tasks should cost nothing."),
+    ("W", "A context switch at the end of a time slice: what many tasks on few CPUs cost."),
+    ("Wa", "The same when one task sleeps and another wakes and is queued among the runnable ones."),
     (
         "F",
-        "A page filled and three of four freed again, as experiments begin. Times the pages of your machine: how long \
-           you wait before anything is measured.",
+        "A page filled and three of four freed again, as experiments begin. Times the pages of your machine: how \
+         long you wait before anything is measured.",
     ),
-    ("S", "A page looked at by compaction that cannot be moved."),
-    ("M", "A page moved by compaction, searching for it and for its new place included, but not its contents."),
-    (
-        "L",
-        "A page of a file allocated, put on the lists reclaim works on and, when a quarter of memory is there, freed \
-           again.",
-    ),
+    ("S", "A page scanned by compaction that cannot be moved."),
+    ("M", "A page moved by compaction, including the search for it and for its target, without copying its contents."),
+    ("L", "A page of a file allocated, put on the LRU and, when a quarter of memory is cached, freed again."),
     (
         "La",
-        "A page read where memory is full, by a task that reclaims itself: the oldest are evicted for it, 32 at a time, and \
-           remembered, as this one was.",
+        "A page read when memory is full, with direct reclaim: the oldest pages are evicted for it, 32 at a time, \
+         and leave shadows, as this page had.",
     ),
-    (
-        "Lb",
-        "A page of a file used. Every page is used twice, in random order: the second use moves it to the pages in use.",
-    ),
+    ("Lb", "A page of a file used. Every page is used twice, in random order: the second use activates it."),
     (
         "Lc",
-        "A page brought back that had been evicted, at random: as La, and those that were away for a short time are \
-           active at once. Uses of pages that are there, which make it so, are not timed.",
+        "An evicted page read back, at random: as La, but pages evicted recently are activated at once. The uses \
+         of cached pages that cause this are not timed.",
     ),
     (
         "Ld",
-        "A page moved to the end where reclaim takes it next, at random: what a page written out for reclaim takes.",
+        "A page rotated to the end of the list that reclaim takes next, at random: the cost of a page written out \
+         by reclaim.",
     ),
     (
         "Le",
-        "A page reclaimed by kswapd in clusters of 32, while others allocate: a step of reclaim takes 32 times that.",
+        "A page reclaimed by kswapd in clusters of 32, while others allocate: a step of reclaim takes 32 times \
+         that.",
     ),
-    ("C", "A page of a file that a simulated process reads and finds in memory."),
-    ("Ca", "A page read from a simulated disk, ahead of the reader, while an old one is reclaimed for it."),
+    ("C", "A page of a file that a simulated process reads from the page cache."),
+    ("Ca", "A page read from a simulated disk by readahead, while an old one is reclaimed for it."),
     ("Cb", "A page written to a file: dirtied, written back by the flusher, and reclaimed."),
-    ("P", "A page that a small process touches between its fork and its end: what a build of many commands does."),
-    ("Pa", "The same where the page is its parent's, and is copied."),
-    ("Pb", "The same on a machine that keeps the order of its pages."),
-    ("Pc", "A process that does nothing: its fork, its end, and its parent's wait for it."),
+    ("P", "A page that a small process touches between fork and exit: what a build of many commands does."),
+    ("Pa", "The same when the page is the parent's and is copied."),
+    ("Pb", "The same on a machine with LRU lists."),
+    ("Pc", "A process that does nothing: its fork, its exit, and its parent's wait for it."),
 ];
 
-/// What a row means.
+/// The meaning of this row.
 pub fn of(number: &str) -> Option<&'static str> {
     MEANINGS.iter().find(|(n, _)| *n == number).map(|(_, meaning)| *meaning)
 }

@@ -1,9 +1,5 @@
-//! Taking samples by turns, and what is said of them.
+//! Samples, and the clock that takes them.
 
-use crate::options::Options;
-use crate::streams::{Prepared, Stream};
-use crate::subject::{Contender, Subject};
-use crate::table::{Row, Unit};
 use std::time::Instant;
 
 /// Samples of one figure, at least one.
@@ -11,76 +7,41 @@ use std::time::Instant;
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// Of these values, in the order they were taken.
+    /// Takes values in the order of measurement.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no values.
     pub fn new(values: Vec<f64>) -> Samples {
         assert!(!values.is_empty(), "a figure needs a sample");
         Samples(values)
     }
 
-    /// The middle one, or the mean of the two in the middle.
+    /// The middle value, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let mut v = self.0.clone();
         v.sort_by(f64::total_cmp);
         (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0
     }
 
-    /// The smallest.
     pub fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The largest.
     pub fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// How many.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Turn by turn, this over that.
+    /// The ratios to the other's samples, turn by turn.
     pub fn ratios(&self, other: &Samples) -> Samples {
         Samples(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
 }
 
-/// Runs a stream on two subjects by turns and makes its rows.
-pub fn compare<A: Subject, B: Subject>(
-    stream: &impl Stream,
-    (ours, peer): (&Contender<A>, &Contender<B>),
-    options: &Options,
-) -> Vec<Row> {
-    let (mut a, mut b): (Prepared<A>, Prepared<B>) = (stream.prepare(ours), stream.prepare(peer));
-    // The first turn touches memory for the first time; it is not counted.
-    stream.run(&mut a);
-    stream.run(&mut b);
-    let (mut ours, mut peers) = (Vec::new(), Vec::new());
-    for _ in 0..options.repetitions() {
-        ours.push(stream.run(&mut a));
-        peers.push(stream.run(&mut b));
-    }
-    let column = |runs: &[Vec<f64>], i: usize| Samples::new(runs.iter().map(|r| r[i]).collect());
-    stream
-        .figures()
-        .into_iter()
-        .enumerate()
-        .map(|(i, figure)| Row {
-            target: figure.target(&peer.name).and_then(|target| options.target(target)),
-            number: figure.number,
-            what: figure.what,
-            unit: figure.unit,
-            ours: column(&ours, i),
-            // A figure that is itself a ratio stands for itself.
-            peer: (figure.unit != Unit::Times).then(|| (peer.name.clone(), column(&peers, i))),
-        })
-        .collect()
-}
-
-/// Nanoseconds per operation of `f`, which does `n`.
+/// Nanoseconds per operation of `f`, which does `n` of them.
 #[inline]
 pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
     let start = Instant::now();
@@ -88,7 +49,7 @@ pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64 / n as f64
 }
 
-/// What reading the clock twice takes, ns: to be taken off where single operations are timed.
+/// The cost of reading the clock twice, in ns, to subtract where single operations are timed.
 pub fn clock_ns() -> f64 {
     let one = |_| {
         let start = Instant::now();

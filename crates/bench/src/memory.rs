@@ -1,7 +1,7 @@
-//! Rows 9d and 9e: what a page of a simulated machine takes of the host's memory, all told.
+//! Rows 9d and 9e: host memory per page of a simulated machine, everything included.
 //!
-//! The machine keeps the order of its pages and has a disk and swap. Nine of ten of its pages are a process's, faulted in one by
-//! one in an order that no page table can say in short; or they are of a file that was read.
+//! The machine has LRU lists, a disk and swap. Nine tenths of its pages are a process's, faulted in
+//! one by one in an order that no page table can compress; or they belong to a file that was read.
 
 use crate::files::{FILE, PIECE, disk};
 use crate::measure::Samples;
@@ -16,7 +16,7 @@ use kontig_program::{Batch, Op, OpenFile, Outcome, Placement, Program, Region, V
 use kontig_sim::machine_file::SwapEntry;
 use kontig_sim::{Machine, MachineFile};
 
-/// Faults every page of a mapping in, each far from the one before.
+/// Faults in every page of a mapping, each far from the previous one.
 #[derive(Clone)]
 struct Scatterer {
     pages: u32,
@@ -25,7 +25,7 @@ struct Scatterer {
     at: u32,
 }
 
-/// A prime: as a stride it comes to every page of a mapping whose length it does not divide.
+/// A prime, so that the stride reaches every page of a mapping whose length it does not divide.
 const STRIDE: u32 = 1_000_003;
 
 impl Program for Scatterer {
@@ -49,7 +49,7 @@ impl Program for Scatterer {
     }
 }
 
-/// Reads a file once.
+/// Reads a whole file once.
 #[derive(Clone)]
 struct Reader {
     pages: u32,
@@ -76,7 +76,7 @@ impl Program for Reader {
     }
 }
 
-/// Bytes a page that a machine of so many takes, once a program on it is done.
+/// Host bytes per page of a machine once its program is done.
 fn bytes(frames: u32, pages: u32, program: Box<dyn Program>) -> f64 {
     let before = in_memory();
     let spec = MachineSpec { lru: true, ..one_zone(frames, 2) };
@@ -90,7 +90,6 @@ fn bytes(frames: u32, pages: u32, program: Box<dyn Program>) -> f64 {
     (in_memory() - before) / f64::from(frames)
 }
 
-/// The rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(32);
     let pages = frames / 10 * 9 / PIECE * PIECE;

@@ -1,4 +1,4 @@
-//! Row 9: what a frame costs in host memory, and when it begins to.
+//! Row 9: host memory per page frame, as declared and as resident.
 
 use crate::measure::Samples;
 use crate::options::{Options, size};
@@ -6,17 +6,17 @@ use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::{Frames, Lru};
 
-/// What the kernel keeps for a frame: one `struct page`.
+/// The kernel keeps one `struct page` for a frame.
 const STRUCT_PAGE: f64 = 64.0;
 
-/// Bytes of this process in memory.
+/// The resident bytes of this process.
 pub(crate) fn in_memory() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::NAN);
     pages * 4096.0
 }
 
-/// Declared, after init, and with every frame in use singly.
+/// Measures bytes as declared, after init, and with every frame allocated singly.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(1024);
     let at = size(frames);
@@ -35,7 +35,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         peer: Some(("struct page".into(), Samples::new(vec![STRUCT_PAGE]))),
         target,
     };
-    // What is declared does not depend on the size.
+    // Declared bytes do not depend on the size.
     let (declared, resident) = (|most| Some(Target::AtMost(most)), |most| o.target(Target::AtMost(most)));
     let bytes_on = |lru: usize| Frames::BYTES_PER_FRAME + lru;
     let each = |bytes: f64| bytes / f64::from(frames);

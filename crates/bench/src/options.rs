@@ -1,40 +1,41 @@
-//! The command line, and how large a run is.
+//! The command line, and the size of a run.
 
 use crate::table::Target;
 use std::path::PathBuf;
 
-/// What was asked for.
+/// Options of the benchmark.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Machines a sixteenth the size, which have no targets, and three repetitions: for small hosts and a first look.
+    /// Machines a sixteenth the size, without targets, and three repetitions:
+    /// for small hosts and a first look.
     pub quick: bool,
-    /// The table as JSON lines.
+    /// Prints JSON lines instead of a table.
     pub json: bool,
-    /// Only rows whose number is one of these, or whose text holds one; all if there is none.
+    /// Only rows with one of these numbers, or one of these texts; all if empty.
     pub filter: Vec<String>,
-    /// Shared libraries, each a rival.
+    /// Shared libraries, one for each rival.
     pub rivals: Vec<PathBuf>,
 }
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const USAGE: &str = "\
 usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
-  --quick    machines a sixteenth the size, three repetitions; targets are of the full size
-  --json     one JSON object a row
-  --filter   only the row of this number, or rows whose text holds this
-  --rival    hold the allocator rows against this shared library, too
-A full run takes five minutes and 8 GiB of memory; medians are of seven. Each rival adds three minutes.
+  --quick    machines a sixteenth the size, three repetitions; targets are for full size
+  --json     print one JSON object per row
+  --filter   only the row with this number, or rows whose text contains this
+  --rival    also compare the allocator rows with this shared library
+A full run takes five minutes and 8 GiB of memory; figures are medians of seven. Each rival adds three minutes.
 
-A rival exports one table of functions, kontig_rival_1: crates/bench/src/rival.rs has it as a C structure. No rival
-comes along. The table has targets against LLFree (https://github.com/luhsra/llfree-rs, written for commit 441c8d1);
-a library whose rival's name begins with 'LLFree' is held against them. Its trees have 4 huge pages, or 32 with its
-feature tree_huge_32: measure both.";
+A rival exports one table of functions, kontig_rival_1, declared as a C structure in crates/bench/src/rival.rs. No
+rival is included. The targets against LLFree (https://github.com/luhsra/llfree-rs, commit 441c8d1) apply to a library
+whose rival's name begins with 'LLFree'. Its trees have 4 huge pages, or 32 with its feature tree_huge_32: measure
+both.";
 
 impl Options {
-    /// Reads the command line.
+    /// Parses the command line.
     ///
     /// # Errors
-    /// What is wrong with it, or the usage if that was asked for.
+    /// Describes the mistake, or is the usage for `--help`.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut o = Options::default();
         while let Some(word) = words.next() {
@@ -46,7 +47,7 @@ impl Options {
                     o.filter.push(text.ok_or("--filter needs a row or a text")?);
                 }
                 "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
-                // Cargo tells every benchmark that it is one.
+                // Cargo passes this to every benchmark.
                 "--bench" => {}
                 "--help" | "-h" => return Err(USAGE.into()),
                 _ => return Err(format!("unknown option '{word}'\n{USAGE}")),
@@ -55,23 +56,23 @@ impl Options {
         Ok(o)
     }
 
-    /// Turns that count.
+    /// The number of counted turns.
     pub fn repetitions(&self) -> usize {
         if self.quick { 3 } else { 7 }
     }
 
-    /// Frames of a machine of so many GiB.
+    /// The frames of a machine of `gib` GiB.
     pub fn frames(&self, gib: u32) -> u32 {
         let frames = gib << 18;
         if self.quick { (frames / 16).max(1 << 18) } else { frames }
     }
 
-    /// What a machine of full size ought to reach; a smaller one is not held to it.
+    /// A target for machines of full size; smaller ones have none.
     pub fn target(&self, of_full_size: Target) -> Option<Target> {
         (!self.quick).then_some(of_full_size)
     }
 
-    /// Whether a group with rows of these numbers and texts is wanted.
+    /// Whether the filter selects a group with these numbers and this text.
     pub fn wants(&self, numbers: &[&str], text: &str) -> bool {
         let asks = |filter: &String| {
             let digits = |n: &str| n.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == filter;
@@ -81,13 +82,9 @@ impl Options {
     }
 }
 
-/// A number of frames as a size, such as `64 GiB`.
+/// The size of `frames` frames: `64 GiB`.
 pub fn size(frames: u32) -> String {
-    match frames >> 18 {
-        gib @ 1024.. if gib % 1024 == 0 => format!("{} TiB", gib / 1024),
-        0 => format!("{} MiB", frames >> 8),
-        gib => format!("{gib} GiB"),
-    }
+    kontig_text::size(u64::from(frames) << 12)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! Rows P: what a page takes of a small process that is forked, touches its memory and exits, again and again.
+//! Rows P: the time per page of a small process that is forked, touches its
+//! memory and exits, again and again.
 //!
-//! A parent with a mapping forks a child, which writes to a stretch of it and is gone; the parent waits for it. What the
-//! parent has not touched is zeroed for the child, what it has is copied. The fork and the end are paid for by the pages.
+//! A parent with a mapping forks a child, which writes to part of it and exits; the parent waits
+//! for it. Pages that the parent has not touched are zeroed for the child, others are copied. The
+//! time per page includes its share of fork and exit.
 
 use crate::measure::Samples;
 use crate::options::Options;
@@ -20,7 +22,7 @@ const PAGES: u32 = 1024;
 /// Children in a sample.
 const CHILDREN: u32 = 2000;
 
-/// Touches the mapping it has from its parent, and exits.
+/// Touches the mapping inherited from its parent, and exits.
 #[derive(Clone)]
 struct Child {
     region: Region,
@@ -42,14 +44,14 @@ impl Program for Child {
 /// Forks children one after the other.
 #[derive(Clone)]
 struct Parent {
-    /// Whether it has touched its memory itself.
+    /// Whether the parent has touched its memory.
     has_touched: bool,
-    /// Whether its children touch nothing.
+    /// Whether children exit without touching anything.
     children_are_idle: bool,
     region: Option<Region>,
     left: u32,
     started: Option<Instant>,
-    /// Nanoseconds a page of each sample.
+    /// Nanoseconds per page of each sample.
     samples: Vec<f64>,
     wanted: usize,
 }
@@ -60,7 +62,7 @@ impl Program for Parent {
             match done.last().map(|last| last.value) {
                 Some(Value::Region(region)) => {
                     self.region = Some(region);
-                    // Something of its own, so that a page table is copied in any case.
+                    // At least one page, so that there is a page table to copy.
                     todo.push(Op::Touch(Region { pages: if self.has_touched { PAGES } else { 1 }, ..region }));
                 }
                 _ => todo.push(Op::Mmap { pages: PAGES }),
@@ -86,12 +88,12 @@ impl Program for Parent {
     }
 }
 
-/// Nanoseconds a page of the parent's children, or a child if they are idle, sample by sample.
+/// Nanoseconds per page of the children, or per child if they are idle.
 fn samples(has_touched: bool, children_are_idle: bool, reclaims: bool, o: &Options) -> Samples {
     let spec = MachineSpec { lru: reclaims, ..one_zone(1 << 18, 2) };
     let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
     let samples = Vec::new();
-    // The first warms up.
+    // The first one warms up.
     let wanted = o.repetitions() + 1;
     let parent = Parent { has_touched, children_are_idle, region: None, left: 0, started: None, samples, wanted };
     let id = machine.spawn(Box::new(parent), Placement::Cpu(0));
@@ -114,7 +116,7 @@ fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &
     }
 }
 
-/// A fork, the child's end, and its parent's waiting for it.
+/// The row of fork, exit and wait.
 fn fork_row(o: &Options) -> Row {
     let ours = samples(false, true, true, o);
     Row {
@@ -127,7 +129,6 @@ fn fork_row(o: &Options) -> Row {
     }
 }
 
-/// The rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     vec![
         row("P", "fork, touch 4 MiB, exit", false, false, o),

@@ -1,13 +1,13 @@
-//! Rows L: what a page takes on the LRU, and to be reclaimed.
+//! Rows L: the time per page on the LRU, and in reclaim.
 //!
-//! One program reads files through a page cache: pages join the LRU, are used again, and go as others come. Nobody's page
-//! is mapped, dirty or held. The program's own table of the file's pages is on the clock where a page is read. Limits are
-//! the machine's own: as many bytes as the engine keeps for a page on the LRU, written in order; a word of them at random.
+//! One program reads files through a page cache: pages join the LRU, are used again, and are
+//! reclaimed for others. No page is mapped, dirty or pinned. Reading a page includes the program's
+//! own table of the file's pages. The yardsticks are limits of the machine: sequential writes of
+//! the bytes that the engine keeps for a page on the LRU, or a random write of one word.
 
 use crate::limit::{RandomUpdates, SequentialWrites};
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{CPU, NODE, one_zone};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::kswapd::Kswapd;
@@ -17,8 +17,9 @@ use kontig_mm::{
     VmEvent,
 };
 use kontig_profiles::linux;
+use kontig_program::SplitMix64;
 
-/// A cache: the frame of each page of one file, or the shadow it has left.
+/// A page cache: the frame of each page of one file, or its shadow.
 #[derive(Clone)]
 struct Cache {
     pages: Vec<Place>,
@@ -48,7 +49,7 @@ impl Owner for Cache {
     }
 }
 
-/// A machine whose memory is a cache of a file of so many pages.
+/// A machine whose memory caches a file.
 #[derive(Clone)]
 struct Machine {
     memory: Memory,
@@ -64,7 +65,7 @@ impl Machine {
         Machine { memory, cache: Cache { pages: vec![Place::Nowhere; pages as usize] } }
     }
 
-    /// Reads a page that is not there, and reclaims for it itself.
+    /// Reads a page that is not cached, with direct reclaim.
     #[inline]
     fn miss(&mut self, page: u32) {
         self.read(page, Gfp::HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
@@ -83,7 +84,7 @@ impl Machine {
         self.cache.pages[page as usize] = Place::At(pfn);
     }
 
-    /// Reads pages in order, from `from` on, around the end of the file.
+    /// Reads pages in order from `from` on, wrapping at the end of the file.
     fn stream(&mut self, from: u32, count: u32) -> u32 {
         let pages = self.cache.pages.len() as u32;
         (0..count).fold(from, |at, _| {
@@ -92,14 +93,14 @@ impl Machine {
         })
     }
 
-    /// The frames of the file's pages, all of which are there.
+    /// The frames of the file's pages, which must all be cached.
     fn frames(&self) -> Vec<Pfn> {
         let of = |place: &Place| if let Place::At(pfn) = place { Some(*pfn) } else { None };
         self.cache.pages.iter().map(|place| of(place).expect("the file fits into memory")).collect()
     }
 }
 
-/// Bytes the engine keeps for a page on the LRU: all of them are written when one page takes another's frame.
+/// Bytes the engine keeps for a page on the LRU. All are written when a page takes another's frame.
 const BYTES: usize = Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME;
 
 /// Rows L to Le.
@@ -109,21 +110,22 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let mut limits: [Vec<f64>; 2] = Default::default();
     let mut in_order = SequentialWrites::new(frames as usize * BYTES);
     let mut at_random = RandomUpdates::new(frames as usize * BYTES);
-    let mut random = Random::new(29);
-    // A file that takes half of memory, of which no page has been used again.
+    let mut random = SplitMix64::new(29);
+    // A file of half of memory whose pages were used once.
     let mut cached = Machine::new(frames, frames / 2);
     cached.stream(0, frames / 2);
     cached.memory.lru_add_drain(CPU);
-    // One of twice the memory, read from end to end again and again: what is read has gone the longest time ago.
+    // A file of twice the memory, read cyclically: the page read is
+    // always the one evicted longest ago.
     let (mut stream, mut at) = (Machine::new(frames, 2 * frames), 0);
     at = stream.stream(at, 2 * frames);
     let mut kswapd = Reclaimed::new(frames);
-    // One a little larger than memory, used at random until what is used most is active.
+    // A file a little larger than memory, read at random until the hot pages are active.
     let mut thrash = Machine::new(frames, frames + frames / 4);
     thrash.stream(0, frames + frames / 4);
     bring_back(&mut thrash, frames, &mut random);
     let before = Refaults::of(&thrash.memory);
-    // The first turn touches memory for the first time.
+    // The first turn does not count: it touches memory for the first time.
     for _ in 0..=o.repetitions() {
         taken[0].push(add_and_drop(&mut cached.clone().memory, frames / 4));
         taken[1].push(ns_each(frames as usize, || at = stream.stream(at, frames)));
@@ -154,7 +156,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     ]
 }
 
-/// Pages allocated, put on the LRU and, when all are there, freed again; nanoseconds each.
+/// Allocates pages and puts them on the LRU, then frees all. Nanoseconds per page.
 fn add_and_drop(memory: &mut Memory, pages: u32) -> f64 {
     let request = Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO);
     let mut held = Vec::with_capacity(pages as usize);
@@ -171,8 +173,8 @@ fn add_and_drop(memory: &mut Memory, pages: u32) -> f64 {
     })
 }
 
-/// Every page used twice, in random order: the second use makes it active. Nanoseconds a use.
-fn use_twice(machine: &mut Machine, random: &mut Random) -> f64 {
+/// Uses every page twice, in random order: the second use activates it. Nanoseconds per use.
+fn use_twice(machine: &mut Machine, random: &mut SplitMix64) -> f64 {
     let pages = machine.frames();
     let mut uses = [pages.as_slice(), &pages].concat();
     random.shuffle(&mut uses);
@@ -186,9 +188,9 @@ fn use_twice(machine: &mut Machine, random: &mut Random) -> f64 {
     took
 }
 
-/// Pages at random, used or brought back, until so many have been brought back: these are on the clock, a round at a
-/// time, the uses between them are not. Nanoseconds for each brought back.
-fn bring_back(machine: &mut Machine, count: u32, random: &mut Random) -> f64 {
+/// Uses random pages until `count` had to be read back. Only these reads are timed, a round at a
+/// time. Nanoseconds per read.
+fn bring_back(machine: &mut Machine, count: u32, random: &mut SplitMix64) -> f64 {
     const ROUND: usize = 1 << 14;
     let pages = machine.cache.pages.len() as u32;
     let (mut took, mut brought) = (0.0, 0);
@@ -212,8 +214,8 @@ fn bring_back(machine: &mut Machine, count: u32, random: &mut Random) -> f64 {
     took / brought as f64
 }
 
-/// Every page rotated to the tail of its list, in random order; nanoseconds each.
-fn rotate(machine: &mut Machine, random: &mut Random) -> f64 {
+/// Rotates every page to the tail of its list, in random order. Nanoseconds per page.
+fn rotate(machine: &mut Machine, random: &mut SplitMix64) -> f64 {
     let mut pages = machine.frames();
     random.shuffle(&mut pages);
     let memory = &mut machine.memory;
@@ -225,7 +227,7 @@ fn rotate(machine: &mut Machine, random: &mut Random) -> f64 {
     took
 }
 
-/// A machine that a file of twice its memory is read through, and its kswapd.
+/// A machine that reads through a file of twice its memory, and its kswapd.
 struct Reclaimed {
     machine: Machine,
     kswapd: Kswapd,
@@ -235,13 +237,13 @@ struct Reclaimed {
 impl Reclaimed {
     fn new(frames: u32) -> Reclaimed {
         let mut machine = Machine::new(frames, 2 * frames);
-        // A tenth of memory between the marks: kswapd, once woken, has that much to reclaim.
+        // A tenth of memory lies between the watermarks: that is what kswapd reclaims once woken.
         machine.memory.sysctl_write("vm.watermark_scale_factor", "1000").expect("it has this sysctl");
         Reclaimed { machine, kswapd: Kswapd::new(NODE, CPU), at: 0 }
     }
 
-    /// Reads until kswapd is woken, and lets it reclaim, again and again until it has reclaimed so many pages. Only
-    /// kswapd is on the clock. Nanoseconds for each page reclaimed.
+    /// Reads until kswapd is woken and lets it reclaim, until it has reclaimed `pages`. Only kswapd
+    /// is timed. Nanoseconds per page reclaimed.
     fn reclaim(&mut self, pages: u32) -> f64 {
         let machine = &mut self.machine;
         let file = machine.cache.pages.len() as u32;
@@ -260,7 +262,7 @@ impl Reclaimed {
     }
 }
 
-/// How many pages came back since the machine began, and how many of them were active at once.
+/// Refaults since the machine began, and how many of them activated the page.
 struct Refaults {
     all: u64,
     active: u64,
@@ -272,7 +274,7 @@ impl Refaults {
         Refaults { all: count(NodeStat::WorkingsetRefaultFile), active: count(NodeStat::WorkingsetActivateFile) }
     }
 
-    /// Percent.
+    /// The percentage of refaults that activated the page.
     fn active_since(&self, before: &Refaults) -> f64 {
         100.0 * (self.active - before.active) as f64 / (self.all - before.all) as f64
     }

@@ -1,25 +1,26 @@
-//! Allocators from elsewhere, measured beside the engine without being a part of it.
+//! Other allocators, loaded from shared libraries and measured beside the engine.
 //!
-//! A rival is a shared library that says what it can do in one table of functions, `kontig_rival_1`:
+//! A rival is a shared library that exports one table of functions, `kontig_rival_1`:
 //!
 //! ```c
 //! struct kontig_rival {
-//!     const char *name;                                    /* in the table */
-//!     size_t (*bytes)(uint32_t frames);                    /* the memory it needs for so many frames */
-//!     void *(*make)(uint32_t frames, void *memory);        /* all free; memory is zero and on huge pages */
-//!     void (*end)(void *rival);                            /* the memory is not its own */
-//!     uint32_t (*alloc)(void *rival, uint32_t order);      /* the first frame; UINT32_MAX: there is none */
+//!     const char *name;                               /* printed in the table */
+//!     size_t (*bytes)(uint32_t frames);               /* memory needed for these frames */
+//!     void *(*make)(uint32_t frames, void *memory);   /* all free; memory is zeroed and huge */
+//!     void (*end)(void *rival);                       /* must not free the memory */
+//!     uint32_t (*alloc)(void *rival, uint32_t order); /* first frame, or UINT32_MAX */
 //!     void (*free)(void *rival, uint32_t frame, uint32_t order);
-//!     void (*split)(void *rival, uint32_t frame, uint32_t order);  /* its frames are freed one by one */
-//!     void (*settle)(void *rival);                         /* gives back what is cached for the CPU */
+//!     /* the frames of the block will be freed one by one */
+//!     void (*split)(void *rival, uint32_t frame, uint32_t order);
+//!     void (*settle)(void *rival);                    /* frees frames cached for the CPU */
 //! };
 //! extern const struct kontig_rival kontig_rival_1;
 //! ```
 //!
-//! A program calls a rival through this table, so the engine is called through one of the same kind where the two are
-//! compared: neither is inlined into the benchmark. That costs the engine a few nanoseconds an operation, since no
-//! request's order is then a constant, so a ratio measured so is rather too high. The memory of both comes from the
-//! program's allocator.
+//! A rival is called through this table, so beside a rival the engine is called through one as
+//! well: neither is inlined into the benchmark. That costs the engine a few nanoseconds per
+//! operation, since the order of a request is no longer a constant; such ratios err against the
+//! engine. The memory of both comes from the program's allocator.
 
 use crate::subject::{Contender, Kontig, Subject};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -27,34 +28,30 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// A rival's table of functions. What each does, and to what, is with the module.
+/// A rival's table of functions, described with the module.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Functions {
-    /// Its name, which ends with a zero and stays where it is.
+    /// A static string that ends with a zero.
     pub name: *const c_char,
-    /// The memory it needs.
+    /// Bytes of memory it needs.
     pub bytes: unsafe extern "C" fn(frames: u32) -> usize,
-    /// Makes one.
     pub make: unsafe extern "C" fn(frames: u32, memory: *mut c_void) -> *mut c_void,
-    /// Ends it.
     pub end: unsafe extern "C" fn(rival: *mut c_void),
-    /// Takes a block.
     pub alloc: unsafe extern "C" fn(rival: *mut c_void, order: u32) -> u32,
-    /// Gives a block back.
     pub free: unsafe extern "C" fn(rival: *mut c_void, frame: u32, order: u32),
-    /// From now on a block's frames are given back one by one.
+    /// Declares that a block's frames will be freed one by one.
     pub split: unsafe extern "C" fn(rival: *mut c_void, frame: u32, order: u32),
-    /// Gives back what is cached for the CPU.
+    /// Frees frames cached for the CPU.
     pub settle: unsafe extern "C" fn(rival: *mut c_void),
 }
 
-/// What `alloc` returns if there is no block.
+/// Returned by `alloc` if there is no block.
 const NONE: u32 = u32::MAX;
-/// The name a library gives its table.
+/// The symbol of the table.
 const TABLE: &CStr = c"kontig_rival_1";
-/// So much at least is asked for at once: the program's allocator puts arrays of this size on huge pages, and a rival's
-/// ought to be on them, too.
+/// The least size of a rival's memory: the program's allocator puts arrays of this size on huge
+/// pages, where a rival's memory should be as well.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A subject behind a table of functions.
@@ -67,23 +64,25 @@ pub struct Called {
 
 impl Called {
     /// # Safety
-    /// The functions do what the module says.
+    /// The functions behave as the module describes.
     unsafe fn new(functions: Functions, frames: u32) -> Called {
         // SAFETY: a pure function of the number of frames.
         let bytes = unsafe { (functions.bytes)(frames) };
         let layout = Layout::from_size_align(bytes.max(HUGE_PAGE), HUGE_PAGE).expect("a size that memory can have");
-        // SAFETY: the size is not zero. `make` gets the memory it asked for, and owns it until `end`.
+        // SAFETY: the size is not zero. `make` gets the memory it
+        // asked for, and owns it until `end`.
         let (memory, rival) = unsafe {
             let memory = NonNull::new(alloc_zeroed(layout)).expect("enough memory");
             (memory, (functions.make)(frames, memory.as_ptr().cast()))
         };
-        Called { functions, rival: NonNull::new(rival).expect("a rival of so many frames"), memory, layout }
+        Called { functions, rival: NonNull::new(rival).expect("a rival with this number of frames"), memory, layout }
     }
 }
 
 impl Drop for Called {
     fn drop(&mut self) {
-        // SAFETY: made by `make` and ended once; the memory came from the global allocator with this layout.
+        // SAFETY: made by `make` and ended once; the memory came from the
+        // global allocator with this layout.
         unsafe {
             (self.functions.end)(self.rival.as_ptr());
             dealloc(self.memory.as_ptr(), self.layout);
@@ -91,7 +90,8 @@ impl Drop for Called {
     }
 }
 
-// SAFETY (all four): `rival` was made by `make` and is not ended before `self` is; `&mut self` is its only user.
+// SAFETY (all four): `rival` was made by `make` and is not ended before `self` is; `&mut self` is
+// its only user.
 impl Subject for Called {
     #[inline]
     fn alloc(&mut self, order: u8) -> Option<u32> {
@@ -110,7 +110,7 @@ impl Subject for Called {
     }
 }
 
-/// The engine, called through a table as a rival is.
+/// The engine, called through a table like a rival.
 pub fn kontig() -> Contender<Called> {
     // SAFETY (each): the pointer is the box that `make` leaked, until `end` takes it back.
     unsafe extern "C" fn bytes(_frames: u32) -> usize {
@@ -135,20 +135,21 @@ pub fn kontig() -> Contender<Called> {
         unsafe { &mut *rival.cast::<Kontig>() }.settle();
     }
     let functions = Functions { name: c"Kontig".as_ptr(), bytes, make, end, alloc, free, split, settle };
-    // SAFETY: these are they.
+    // SAFETY: these functions behave as the module describes.
     Contender::new("Kontig", move |frames| unsafe { Called::new(functions, frames) })
 }
 
-/// The rival of a shared library. It stays loaded.
+/// Loads a rival from a shared library, which stays loaded.
 ///
 /// # Errors
-/// What is wrong with the file, in the words of the host's loader.
+/// The loader's message.
 pub fn load(path: &Path) -> Result<Contender<Called>, String> {
     let said = |what: &str| format!("{}: {what}", path.display());
-    // Without a slash the loader would look for it among the host's libraries.
+    // Without a slash the loader would search the library path.
     let file = std::fs::canonicalize(path).map_err(|e| said(&e.to_string()))?;
     let file = CString::new(file.into_os_string().into_encoded_bytes()).map_err(|e| said(&e.to_string()))?;
-    // SAFETY: both strings end with a zero. Loading runs the library's own code: it is the caller's choice of program.
+    // SAFETY: both strings end with a zero. Loading runs the library's
+    // code, which the user has chosen.
     let table = unsafe {
         let library = libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         if library.is_null() {
@@ -161,7 +162,7 @@ pub fn load(path: &Path) -> Result<Contender<Called>, String> {
     let Some(table) = NonNull::new(table) else {
         return Err(said(&format!("no rival: it has no table '{}' (see --help)", TABLE.to_string_lossy())));
     };
-    // SAFETY: a library with a symbol of this name promises what the module says of it, and is never unloaded.
+    // SAFETY: a library with this symbol promises what the module describes, and is never unloaded.
     let (functions, name) = unsafe { (*table.as_ptr(), CStr::from_ptr(table.as_ref().name).to_string_lossy()) };
     // SAFETY: as above.
     Ok(Contender::new(name.as_ref(), move |frames| unsafe { Called::new(functions, frames) }))

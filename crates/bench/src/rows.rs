@@ -1,62 +1,78 @@
-//! All rows there are, in the order of the table.
+//! All rows, in the order of the table.
 
-use crate::measure::compare;
+use crate::compare::{alone, compare};
 use crate::rival::{self, Called};
 use crate::streams::{self, Stream, Visit};
-use crate::subject::{self, Contender};
-use crate::table::Row;
+use crate::subject::{self, Contender, Subject};
+use crate::table::{Row, Unit};
 use crate::{
     Options, compaction, files, memory, metadata, processes, reclaim, runs, simulator, soundness, switches, turns,
 };
 
-/// Is told how the table comes along.
+/// Receives the table as it is measured.
 pub trait Listener {
-    /// What is measured next.
+    /// Called before a measurement, with its name.
     fn begins(&mut self, what: &str);
-    /// Rows that are measured.
+    /// Called with measured rows.
     fn rows(&mut self, rows: Vec<Row>);
-    /// Rows that were to be held against a peer that is not there.
+    /// Called with the rows that lack a yardstick or a target because this peer is missing.
     fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str);
 }
 
-/// Runs each stream that is wanted on all that take part.
-struct Streams<'a> {
+/// The peer of the allocator's rows. Only the benchmark's own program has it.
+pub const PEER: &str = "BSA";
+
+/// Runs the selected streams on all contenders.
+struct Streams<'a, P> {
     options: &'a Options,
+    peer: Option<&'a Contender<P>>,
     rivals: &'a [Contender<Called>],
     listener: &'a mut dyn Listener,
-    /// Rows, and the peer that each would be held against.
+    /// Rows, each with its missing peer.
     without: Vec<(&'static str, &'static str)>,
 }
 
-impl Visit for Streams<'_> {
+impl<P: Subject> Visit for Streams<'_, P> {
     fn stream(&mut self, numbers: &[&str], text: &str, stream: &impl Stream) {
         if !self.options.wants(numbers, text) {
             return;
         }
         let figures = stream.figures();
         self.listener.begins(&figures[0].what);
-        let (ours, bsa) = (subject::kontig(), subject::bsa());
-        self.listener.rows(compare(stream, (&ours, &bsa), self.options));
+        let ours = subject::kontig();
+        match self.peer {
+            Some(peer) => self.listener.rows(compare(stream, (&ours, peer), self.options)),
+            None => {
+                let held = figures.iter().filter(|figure| figure.unit != Unit::Times);
+                self.without.extend(held.map(|figure| (figure.number, PEER)));
+                self.listener.rows(alone(stream, &ours, self.options));
+            }
+        }
         for rival in self.rivals {
             self.listener.begins(&format!("{}, {}", figures[0].what, rival.name));
             self.listener.rows(compare(stream, (&rival::kontig(), rival), self.options));
         }
-        // What has no target is held against nobody.
+        // Quick runs have no targets, so they lack no rival.
         for figure in figures.into_iter().filter(|_| !self.options.quick) {
-            let is_there = |peer: &str| bsa.name == peer || self.rivals.iter().any(|r| r.name.starts_with(peer));
+            let is_there = |peer: &str| peer == PEER || self.rivals.iter().any(|r| r.name.starts_with(peer));
             let absent = figure.against.iter().filter(|(peer, _)| !is_there(peer));
             self.without.extend(absent.map(|(peer, _)| (figure.number, *peer)));
         }
     }
 }
 
-/// Measures all rows that are wanted: the engine beside the peer that is always there, each rival, and the limits of
-/// the machine.
-pub fn each(o: &Options, rivals: &[Contender<Called>], listener: &mut dyn Listener) {
-    // First, while nothing else is in memory.
+/// Measures the selected rows: the engine beside the peer, the rivals,
+/// and the limits of the machine.
+pub fn each<P: Subject>(
+    o: &Options,
+    peer: Option<&Contender<P>>,
+    rivals: &[Contender<Called>],
+    listener: &mut dyn Listener,
+) {
+    // First, while nothing else is resident.
     group(o, listener, &["9", "9a", "9b", "9c"], "metadata", metadata::rows);
     group(o, listener, &["9d", "9e"], "memory", memory::rows);
-    let mut streams = Streams { options: o, rivals, listener, without: Vec::new() };
+    let mut streams = Streams { options: o, peer, rivals, listener, without: Vec::new() };
     streams::each(o, &mut streams);
     let mut without = streams.without;
     group(o, listener, &["11", "12"], "soundness", soundness::rows);
@@ -93,8 +109,8 @@ fn group(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kontig;
 
-    /// What was measured.
     #[derive(Default)]
     struct Seen(Vec<Row>);
     impl Listener for Seen {
@@ -112,7 +128,7 @@ mod tests {
         for filter in ["11", "U", "W", "S", "L", "C", "P"] {
             let o = Options { quick: true, filter: vec![filter.into()], ..Options::default() };
             let mut seen = Seen::default();
-            each(&o, &[], &mut seen);
+            each::<Kontig>(&o, None, &[], &mut seen);
             assert!(seen.0.iter().any(|r| r.number == filter), "row {filter}");
             let taken = seen.0.iter().map(|r| (r.number, r.ours.median()));
             taken.for_each(|(number, ns)| assert!(ns > 0.0, "row {number} took {ns}"));

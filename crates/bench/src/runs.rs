@@ -1,62 +1,62 @@
-//! Rows U: a process touches a run of pages and unmaps it, whole and by holes. What a page of each takes.
+//! Rows U: the time per page to touch a run of pages, to unmap it whole, and to unmap holes in it.
 //!
-//! The process maps nine tenths of memory and does all three again and again, each time in a mapping of its own. The first
-//! pass touches the host's own memory for the first time, which the host has to clear: it is not counted. Which holes a pass
-//! makes is chosen before its clock starts, as a fragmenter chooses them: three quarters of every 2 MiB, at random.
+//! The process maps nine tenths of memory and does all three in every pass, each in a new mapping.
+//! The first pass does not count: the host clears its own memory for it. The holes of a pass are
+//! chosen before its clock starts, as a fragmenter does: three quarters of every 2 MiB, at random.
 //!
-//! The yardstick writes, in order, what has to be written of a page. Of one that is touched that is its frame's tag and
-//! word, and its bit in a page table. Of one unmapped with its neighbours the tag and the bit are cleared. Random holes
-//! leave a free block for every other page, which has a place and a slot: as much a page as touching it.
+//! The yardstick writes the state of each page in order. Touching writes a frame's tag
+//! and word, and a bit in a page table. Unmapping a whole run clears the tag and the bit.
+//! Random holes leave a free block for every other page, with a place and a slot, which
+//! is as much per page as touching.
 
 use crate::limit::SequentialWrites;
 use crate::measure::Samples;
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::simulator::machine;
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::Frames;
 use kontig_mm::types::HPAGE_PMD_NR;
-use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, SplitMix64, Value};
 use std::any::Any;
 use std::time::Instant;
 
-/// Pages of 2 MiB, and how many of them go.
+/// Pages in 2 MiB, and how many of them are unmapped.
 const SECTION: u32 = HPAGE_PMD_NR;
 const FREED: u32 = 384;
-/// Holes that are handed over at once.
+/// Number of holes in a batch.
 const BATCH: usize = 256;
 
-/// Bits of a page that is touched, and of one that is unmapped with its neighbours.
+/// Bits written per page by touching, and by unmapping a whole run.
 const WRITTEN: [usize; 2] = [8 * Frames::BYTES_PER_FRAME + 1, 8 + 1];
 
-/// What a pass does, in this order.
+/// The stages of a pass, in order.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Map,
     Touch,
     Unmap,
-    /// Without a clock: what the holes are made in.
+    /// Not timed: the mapping for the holes.
     MapAgain,
     TouchAgain,
     Holes,
-    /// Without a clock: what the holes have left.
+    /// Not timed: the pages left between the holes.
     UnmapRest,
 }
 
-/// One process, and what it took.
+/// One process, and its times.
 #[derive(Clone)]
 struct Runs {
     pages: u32,
     region: Region,
-    random: Random,
+    random: SplitMix64,
     holes: Vec<Region>,
     at: usize,
     stage: Stage,
     passes_left: usize,
     started: Option<Instant>,
-    /// Nanoseconds a page of touching, unmapping whole, unmapping holes; a value a pass.
+    /// Nanoseconds per page of touching, unmapping whole and unmapping holes, for each pass.
     taken: [Vec<f64>; 3],
-    /// Writes what has to be written, and what that took.
+    /// The yardsticks and their times.
     limits: [(SequentialWrites, Vec<f64>); 2],
 }
 
@@ -65,11 +65,11 @@ impl Runs {
         Runs {
             pages,
             region: Region { mapping: 0, first: 0, pages: 0 },
-            random: Random::new(17),
+            random: SplitMix64::new(17),
             holes: Vec::new(),
             at: 0,
             stage: Stage::Map,
-            // The first is for warming up.
+            // The first one warms up.
             passes_left: repetitions + 1,
             started: None,
             taken: [const { Vec::new() }; 3],
@@ -77,13 +77,13 @@ impl Runs {
         }
     }
 
-    /// The holes of all sections, first to last.
+    /// Chooses the holes of all sections, first to last.
     fn choose(&mut self) {
         self.holes.clear();
         for section in (0..self.pages).step_by(SECTION as usize) {
             let mut left = FREED;
             for i in 0..SECTION {
-                // Each page with the chance that makes exactly so many of them.
+                // Selection sampling: exactly FREED pages of a section are chosen.
                 if self.random.below(SECTION - i) >= left {
                     continue;
                 }
@@ -98,20 +98,20 @@ impl Runs {
         self.at = 0;
     }
 
-    /// Ends what the clock runs for, of so many pages.
+    /// Stops the clock and keeps the time per page.
     fn took(&mut self, what: usize, pages: u32) {
         if let Some(started) = self.started.take() {
             self.taken[what].push(started.elapsed().as_nanos() as f64 / f64::from(pages));
         }
     }
 
-    /// What is unmapped whole is no mapping any more: each time there is a new one.
+    /// Unmapping the whole run ends the mapping, so each stage needs a new one.
     fn map(&mut self, stage: Stage, todo: &mut Batch) {
         self.stage = stage;
         todo.push(Op::Mmap { pages: self.pages });
     }
 
-    /// One operation over the whole region, on the clock or not.
+    /// One operation on the whole region, timed or not.
     fn whole(&mut self, stage: Stage, op: fn(Region) -> Op, timed: bool, todo: &mut Batch) {
         self.stage = stage;
         todo.push(op(self.region));
@@ -169,11 +169,10 @@ impl Program for Runs {
     }
 }
 
-/// The three rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(64);
     let mut machine = machine(frames);
-    // Kernel pages for page tables, and what the watermarks keep, stay free of it.
+    // Leave memory for page tables and watermarks.
     let pages = frames / 10 * 9 / SECTION * SECTION;
     let id = machine.spawn(Box::new(Runs::new(pages, o.repetitions())), Placement::Cpu(0));
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");

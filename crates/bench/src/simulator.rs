@@ -1,15 +1,15 @@
-//! Row 13 and beyond: the simulated machine's speed, in events. An event is a page faulted in or unmapped.
+//! Rows 13 and F: the speed of the simulated machine in events. An
+//! event faults in or unmaps a page.
 
 use crate::limit::RandomUpdates;
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::Frames;
 use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
-use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
+use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, SplitMix64, Value};
 use kontig_sim::BYTES_PER_PAGE;
 use kontig_sim::cost::Costs;
 use kontig_sim::{CostModel, Machine};
@@ -17,27 +17,28 @@ use kontig_workload::fragmenter::{Fragmenter, Holes};
 use std::any::Any;
 use std::time::Instant;
 
-/// Events of one repetition.
+/// Events in one repetition.
 const EVENTS: u32 = 1 << 22;
-/// Of a chosen page: it is unmapped, not touched.
+/// Marks a chosen page to unmap instead of touch.
 const UNMAP: u32 = 1 << 31;
-/// Single pages that are handed over at once.
+/// Number of single pages in a batch.
 const BATCH: usize = 256;
-/// Pages that are touched and unmapped at a stretch, where they are.
+/// Pages in a stretch that is touched or unmapped at once.
 const STRETCH: u32 = 4096;
 
-/// A process over half of memory: every operation touches a page that is not mapped, or unmaps one that is.
+/// A process over half of memory: every operation touches a page that is not
+/// mapped, or unmaps one that is.
 ///
-/// It looks at the host's clock between repetitions, and then takes a sample of the limit too. Which pages a
-/// repetition touches and unmaps is chosen before its clock starts.
+/// It reads the host's clock between repetitions, and samples the limit as well. The pages of a
+/// repetition are chosen before its clock starts.
 #[derive(Clone)]
 struct Toucher {
     pages: u32,
     stretches: bool,
     region: Region,
     mapped: Vec<u64>,
-    random: Random,
-    /// The single pages of a repetition, each with [`UNMAP`] where it is unmapped.
+    random: SplitMix64,
+    /// The single pages of a repetition, with [`UNMAP`] set on those to unmap.
     chosen: Vec<u32>,
     left: u32,
     started: Option<Instant>,
@@ -64,11 +65,11 @@ impl Toucher {
             stretches,
             region: Region { mapping: 0, first: 0, pages: 0 },
             mapped: vec![0; pages as usize / 64 + 1],
-            random: Random::new(13),
+            random: SplitMix64::new(13),
             chosen: Vec::with_capacity(EVENTS as usize),
             left: EVENTS,
             started: None,
-            // The first is for warming up.
+            // The first one warms up.
             repetitions: repetitions + 1,
             limit: RandomUpdates::new(state),
             ours: Vec::new(),
@@ -117,7 +118,7 @@ impl Toucher {
         Some(if page & UNMAP == 0 { Op::Touch(region) } else { Op::Munmap(region) })
     }
 
-    /// Chooses the single pages of a repetition, the last first.
+    /// Chooses the single pages of a repetition, in reverse order.
     fn choose(&mut self) {
         self.chosen.clear();
         for _ in 0..EVENTS {
@@ -129,7 +130,7 @@ impl Toucher {
         self.chosen.reverse();
     }
 
-    /// Ends a repetition whose events are over; false after the last.
+    /// Ends a repetition; false after the last.
     fn next_repetition(&mut self) -> bool {
         if let Some(started) = self.started.take() {
             self.ours.push(started.elapsed().as_nanos() as f64 / f64::from(EVENTS));
@@ -156,7 +157,7 @@ impl Program for Toucher {
     }
 }
 
-/// The costs of the largest machine file: any would do, they only have to be summed.
+/// The costs of the largest machine file. Any would do, they are only summed.
 pub(crate) fn costs() -> CostModel {
     let file: toml::Table = include_str!("../../../machines/xeon-1t.toml").parse().expect("a machine file");
     let costs: Costs = file["costs"].clone().try_into().expect("it has costs");
@@ -168,7 +169,7 @@ pub(crate) fn machine(frames: u32) -> Machine {
     Machine::new(Memory::new(&one_zone(frames, 2), linux("6.1")).expect("a valid machine"), costs())
 }
 
-/// The same, which keeps the order of its pages.
+/// The same with LRU lists.
 fn reclaiming_machine(frames: u32) -> Machine {
     let spec = MachineSpec { lru: true, ..one_zone(frames, 2) };
     Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs())
@@ -182,7 +183,7 @@ fn events(
     o: &Options,
 ) -> Row {
     let mut machine = if reclaims { reclaiming_machine(frames) } else { machine(frames) };
-    // Kernel pages for page tables, and what the watermarks keep, stay free of it.
+    // Leave memory for page tables and watermarks.
     let pages = frames / 10 * 9;
     let program = Toucher::new(pages, stretches, o.repetitions());
     let id = machine.spawn(Box::new(program), Placement::Cpu(0));
@@ -206,10 +207,9 @@ fn events(
     }
 }
 
-/// The simulator's events.
 pub fn event_rows(o: &Options) -> Vec<Row> {
     vec![
-        // 8, 5 and 3 million a second.
+        // 8, 5 and 3 million per second.
         events("13", o.frames(64), (false, false), o.target(Target::AtMost(125.0)), o),
         events("13a", o.frames(64), (true, false), None, o),
         events("13b", o.frames(1024), (false, false), o.target(Target::AtMost(200.0)), o),
@@ -217,7 +217,7 @@ pub fn event_rows(o: &Options) -> Vec<Row> {
     ]
 }
 
-/// Filling memory and making random holes in it, as the experiments begin. Once: it takes long enough.
+/// Fills memory and makes random holes in it, as experiments begin. Once, since it takes long.
 pub fn fragmenting_row(o: &Options) -> Row {
     let frames = o.frames(1024);
     let mut machine = machine(frames);

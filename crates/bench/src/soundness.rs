@@ -1,25 +1,26 @@
-//! Rows 11 and 12: promises about any history, tried on a random one.
+//! Rows 11 and 12: invariants of any history, tried on a random one.
 //!
-//! The property tests of the engine try many short histories; this is a long one on a large machine.
+//! The property tests of the engine try many short histories; this is
+//! a long one on a large machine.
 
 use crate::measure::Samples;
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::{Order, ZoneId};
+use kontig_program::SplitMix64;
 
 const STEPS: u32 = 2_000_000;
 
-/// Runs a random history; whether every request was served for which a fitting block was free, and whether every
-/// huge block can be had once everything is given back.
+/// Runs a random history. Returns whether every request succeeded for which a block was free, and
+/// whether every huge block can be allocated once everything is freed.
 fn try_history(frames: u32) -> (bool, bool) {
     let mut machine = Kontig::new(frames);
-    let mut random = Random::new(11);
+    let mut random = SplitMix64::new(11);
     let mut held: Vec<(u32, u8)> = Vec::new();
     let mut never_failed = true;
     for step in 0..STEPS {
-        // Memory fills and empties by turns.
+        // Alternately fill and empty memory.
         let filling = (step / 100_000) % 2 == 0;
         if random.below(10) < if filling { 7 } else { 3 } || held.is_empty() {
             let order = random.below(11).min(random.below(11)) as u8;
@@ -47,7 +48,6 @@ fn try_history(frames: u32) -> (bool, bool) {
     (never_failed, huge == frames / 512 && machine.memory.check().is_ok())
 }
 
-/// Both rows.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(4);
     let (never_failed, all_huge) = try_history(frames);

@@ -1,44 +1,42 @@
 //! The allocator's streams of operations: rows 1 to 8 and 10.
 //!
-//! A stream is prepared once for each subject and then run again and again; every run leaves things as it found
-//! them. What a run hands to the subject is chosen before the clock starts.
+//! A stream is prepared once for each subject and then run repeatedly; every run restores the state
+//! it found. The operations of a run are chosen before the clock starts.
 
 use crate::measure::{clock_ns, ns_each};
 use crate::options::{Options, size};
-use crate::random::Random;
 use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
+use kontig_program::SplitMix64;
+use kontig_text::grouped;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A subject made ready for a stream.
+/// A subject prepared for a stream.
 pub struct Prepared<S> {
     contender: Contender<S>,
-    /// The subject.
     pub subject: S,
-    /// What is allocated.
+    /// The blocks it has allocated.
     pub held: Vec<u32>,
-    /// How far a stream has gone through what is allocated.
+    /// A stream's position in `held`.
     at: usize,
-    /// Where the stream's choices come from: the same for all subjects.
-    pub random: Random,
+    /// Draws the same choices for all subjects.
+    pub random: SplitMix64,
 }
 
 /// One figure of a stream's runs.
 pub struct Figure {
-    /// The row's number.
     pub number: &'static str,
-    /// What it is, and at what size.
+    /// Description, with the size of the machine.
     pub what: String,
-    /// What it is counted in.
     pub unit: Unit,
-    /// What it ought to be, whoever the peer is.
+    /// The target that does not depend on the peer.
     pub limit: Option<f64>,
-    /// What it ought to be at most, as a multiple of each of these peers.
+    /// Targets as multiples of these peers.
     pub against: Against,
 }
 
-/// Peers, by how their names begin, each with the ratio that is aimed at.
+/// Peers, by the start of their names, with the ratio to reach.
 pub type Against = &'static [(&'static str, f64)];
 
 impl Figure {
@@ -46,7 +44,7 @@ impl Figure {
         Figure { number, what, unit: Unit::Ns, limit: None, against }
     }
 
-    /// What it ought to be beside this peer.
+    /// The target beside this peer.
     pub fn target(&self, peer: &str) -> Option<Target> {
         let ratio = self.against.iter().find(|(name, _)| peer.starts_with(name));
         self.limit.map(Target::AtMost).or(ratio.map(|(_, ratio)| Target::Ratio(*ratio)))
@@ -55,11 +53,11 @@ impl Figure {
 
 /// A stream of operations.
 pub trait Stream {
-    /// What a run measures.
+    /// The figures of a run.
     fn figures(&self) -> Vec<Figure>;
-    /// A subject made ready.
+    /// Makes and prepares a subject.
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S>;
-    /// Runs once; a value for each figure.
+    /// Runs once, and returns a value for each figure.
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64>;
 }
 
@@ -69,33 +67,29 @@ fn fresh<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
         subject: contender.make(frames),
         held: Vec::new(),
         at: 0,
-        random: Random::new(u64::from(frames)),
+        random: SplitMix64::new(u64::from(frames)),
     }
 }
 
-/// Half of all frames taken singly: what the other half is used from.
+/// Allocates half of all frames singly.
 fn half_full<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
     let mut p = fresh(contender, frames);
     p.held.extend((0..frames / 2).map_while(|_| p.subject.alloc(0)));
     p
 }
 
-/// Everything taken singly.
+/// Allocates all frames singly.
 fn full<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
     let mut p = fresh(contender, frames);
     p.held = p.subject.fill(0);
     p
 }
 
-/// Rows 1 and 4: a block taken and given back, over and over, with half of memory in use.
+/// Rows 1 and 4: a block allocated and freed repeatedly, with half of memory in use.
 pub struct Pair {
-    /// The row.
     pub number: &'static str,
-    /// The machine.
     pub frames: u32,
-    /// The order.
     pub order: u8,
-    /// What it ought to be.
     pub against: Against,
 }
 
@@ -109,7 +103,7 @@ impl Stream for Pair {
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         const N: usize = 1_000_000;
-        // The order is a constant of the caller, as it is in a fault handler.
+        // The order is a constant in the caller, as in a fault handler.
         fn pairs<S: Subject, const ORDER: u8>(s: &mut S) -> f64 {
             ns_each(N, || {
                 for _ in 0..N {
@@ -122,9 +116,8 @@ impl Stream for Pair {
     }
 }
 
-/// Row 2: half of memory taken singly, then given back in the opposite order.
+/// Row 2: half of memory allocated singly, then freed in reverse.
 pub struct Bulk {
-    /// The machine.
     pub frames: u32,
 }
 
@@ -148,15 +141,12 @@ impl Stream for Bulk {
     }
 }
 
-/// Row 3: single frames given back in random order, from full memory.
+/// Row 3: single frames freed in random order, from full memory.
 pub struct RandomFree {
-    /// The row.
     pub number: &'static str,
-    /// The machine.
     pub frames: u32,
-    /// How many frames go.
+    /// How many frames are freed.
     pub count: u32,
-    /// What it ought to be.
     pub against: Against,
 }
 
@@ -169,7 +159,8 @@ impl Stream for RandomFree {
         vec![Figure::ns(self.number, what, self.against)]
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
-        // In pageblocks, then split: a terabyte of single frames would take the slower subject a minute.
+        // In pageblocks, then split: a terabyte of single frames would
+        // take the slower subject a minute.
         let mut p = fresh(contender, self.frames);
         p.held.reserve_exact(self.frames as usize);
         while let Some(pfn) = p.subject.alloc_last(9) {
@@ -188,9 +179,8 @@ impl Stream for RandomFree {
     }
 }
 
-/// Row 5: all of memory taken in huge blocks.
+/// Row 5: all of memory allocated in huge blocks.
 pub struct HugeFill {
-    /// The machine.
     pub frames: u32,
 }
 
@@ -217,9 +207,8 @@ impl Stream for HugeFill {
     }
 }
 
-/// Row 6: one frame is free, somewhere, and is asked for.
+/// Row 6: the only free frame, somewhere, is allocated.
 pub struct OneFree {
-    /// The machine.
     pub frames: u32,
 }
 
@@ -248,9 +237,8 @@ impl Stream for OneFree {
     }
 }
 
-/// Row 7: nothing is free and a frame is asked for.
+/// Row 7: an allocation that fails because nothing is free.
 pub struct Failing {
-    /// The machine.
     pub frames: u32,
 }
 
@@ -269,22 +257,19 @@ impl Stream for Failing {
     }
 }
 
-/// Row 8: half of memory free at random; random frames given back and as many taken, over and over.
+/// Row 8: half of memory free at random; random frames are freed and as many allocated, repeatedly.
 pub struct Churn {
-    /// The row.
     pub number: &'static str,
-    /// The machine.
     pub frames: u32,
-    /// How many are given back before as many are taken. One stays within a CPU's list; thousands reach the free
-    /// lists.
+    /// How many are freed before as many are allocated. One stays within a CPU's list; thousands
+    /// reach the free lists.
     pub batch: usize,
-    /// What it ought to be.
     pub against: Against,
 }
 
 impl Stream for Churn {
     fn figures(&self) -> Vec<Figure> {
-        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", thousands(self.batch)) };
+        let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", grouped(self.batch)) };
         let what = format!("churn pair, 50 % free at random, {}{batch}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
     }
@@ -298,8 +283,8 @@ impl Stream for Churn {
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         let n = p.held.len().min(1 << 19);
-        // What is held is in random order: going through it is giving back at random, and the choice costs nothing
-        // while the clock runs.
+        // `held` is in random order, so that freeing in its order is
+        // random and the choice is not timed.
         if p.at + n > p.held.len() {
             p.random.shuffle(&mut p.held);
             p.at = 0;
@@ -315,14 +300,8 @@ impl Stream for Churn {
     }
 }
 
-/// A number with its thousands apart.
-fn thousands(n: usize) -> String {
-    if n < 1000 { n.to_string() } else { format!("{},{:03}", thousands(n / 1000), n % 1000) }
-}
-
-/// Row 10: a machine made, all its memory free.
+/// Row 10: making a machine, all of its memory free.
 pub struct Init {
-    /// The machine.
     pub frames: u32,
 }
 
@@ -343,13 +322,12 @@ impl Stream for Init {
     }
 }
 
-/// A piece of work with each stream in turn.
+/// Visits each stream in turn.
 pub trait Visit {
-    /// Takes one stream.
     fn stream(&mut self, numbers: &[&str], text: &str, stream: &impl Stream);
 }
 
-/// All streams at the sizes asked for.
+/// Visits all streams, at the sizes of these options.
 pub fn each(o: &Options, visit: &mut impl Visit) {
     let (small, medium, large) = (o.frames(4), o.frames(64), o.frames(1024));
     let some = 1 << 20;

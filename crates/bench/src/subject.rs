@@ -1,60 +1,50 @@
-//! What is measured: an allocator of page frames, reduced to what all of them can do.
+//! The measured subjects: allocators of page frames, reduced to their common operations.
 
-use buddy_system_allocator::FrameAllocator;
 use kontig_mm::{
     CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, Pfn, Request, ZoneSpec, ZoneType,
 };
 use kontig_profiles::linux;
 use std::rc::Rc;
 
-/// Who takes part: a name, and how a subject of so many frames is made, all of them free.
+/// A named constructor of subjects, with all frames free.
 pub struct Contender<S> {
-    /// The name in the table.
     pub name: String,
     make: Rc<dyn Fn(u32) -> S>,
 }
 
 impl<S> Contender<S> {
-    /// Of this name, made so.
+    /// A contender with this name and constructor.
     pub fn new(name: impl Into<String>, make: impl Fn(u32) -> S + 'static) -> Contender<S> {
         Contender { name: name.into(), make: Rc::new(make) }
     }
 
-    /// All of `frames` frames free.
+    /// Makes a subject with all of `frames` frames free.
     pub fn make(&self, frames: u32) -> S {
         (self.make)(frames)
     }
 }
 
-// Not derived: what it makes need not be cloned.
+// Not derived, because `S` need not be `Clone`.
 impl<S> Clone for Contender<S> {
     fn clone(&self) -> Contender<S> {
         Contender { name: self.name.clone(), make: self.make.clone() }
     }
 }
 
-/// The engine.
 pub fn kontig() -> Contender<Kontig> {
     Contender::new("Kontig", Kontig::new)
 }
 
-/// The peer that is always there.
-pub fn bsa() -> Contender<Bsa> {
-    Contender::new(Bsa::NAME, Bsa::new)
-}
-
 /// An allocator of page frames. Orders are at most 10.
 pub trait Subject {
-    /// Takes a block.
     fn alloc(&mut self, order: u8) -> Option<u32>;
-    /// Gives a block back.
     fn free(&mut self, pfn: u32, order: u8);
-    /// From now on the frames of an allocated block are given back one by one.
+    /// Declares that the frames of an allocated block will be freed one by one.
     fn split(&mut self, _pfn: u32, _order: u8) {}
-    /// Gives back what is cached for a CPU, so that all that is free can be had.
+    /// Frees frames cached for a CPU, so that all free memory can be allocated.
     fn settle(&mut self) {}
 
-    /// Takes a block, from what is cached for a CPU if there is no other: a cached block is not counted as free.
+    /// Allocates a block, if need be from frames cached for a CPU, which do not count as free.
     fn alloc_last(&mut self, order: u8) -> Option<u32> {
         self.alloc(order).or_else(|| {
             self.settle();
@@ -62,27 +52,26 @@ pub trait Subject {
         })
     }
 
-    /// Takes blocks until there is none.
+    /// Allocates blocks until none is left.
     fn fill(&mut self, order: u8) -> Vec<u32> {
         std::iter::from_fn(|| self.alloc_last(order)).collect()
     }
 }
 
-/// The CPU everything runs on.
+/// The only CPU of the machine.
 pub const CPU: CpuId = CpuId::new(0);
-/// The one node.
 pub const NODE: NodeId = NodeId::new(0);
-/// What requests say: movable user memory, without waiting for reclaim or compaction.
+/// Movable user memory, without reclaim or compaction.
 pub const GFP: Gfp = Gfp::MOVABLE.with(Gfp::HIGHMEM).with(Gfp::NOWARN);
 
-/// The engine, on a machine of one zone and one CPU that keeps nothing back: its min watermark is 0. The low mark, which
-/// sizes the per-CPU lists, is the kernel's thousandth of memory; below it requests go the slow way.
+/// The engine, on a machine of one zone and one CPU whose min watermark is 0. The low
+/// watermark, which sizes the per-CPU lists, is the kernel's thousandth of memory; below
+/// it requests take the slow path.
 pub struct Kontig {
-    /// Its memory.
     pub memory: Memory,
 }
 
-/// Leaves pages where they are; no request here compacts.
+/// Owns no pages; no request here compacts.
 struct Nobody;
 
 impl Owner for Nobody {
@@ -94,7 +83,7 @@ impl Owner for Nobody {
     }
 }
 
-/// A machine with one zone of so many frames.
+/// A machine with one zone of `frames` frames.
 pub fn one_zone(frames: u32, cpus: usize) -> MachineSpec {
     let pages = u64::from(frames);
     let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: frames, present: pages, managed: pages };
@@ -129,32 +118,5 @@ impl Subject for Kontig {
     fn settle(&mut self) {
         self.memory.drain_cpu(CPU);
         self.memory.fold_vmstat(CPU);
-    }
-}
-
-/// The peer: `buddy_system_allocator`, a tree of free blocks for each order, with our largest order.
-pub struct Bsa(FrameAllocator<11>);
-
-impl Bsa {
-    /// The name in the table.
-    pub const NAME: &'static str = "BSA";
-
-    /// All of `frames` frames free.
-    pub fn new(frames: u32) -> Bsa {
-        let mut all = FrameAllocator::new();
-        all.add_frame(0, frames as usize);
-        Bsa(all)
-    }
-}
-
-impl Subject for Bsa {
-    #[inline(always)]
-    fn alloc(&mut self, order: u8) -> Option<u32> {
-        self.0.alloc(1 << order).map(|pfn| pfn as u32)
-    }
-
-    #[inline(always)]
-    fn free(&mut self, pfn: u32, order: u8) {
-        self.0.dealloc(pfn as usize, 1 << order);
     }
 }

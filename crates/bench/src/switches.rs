@@ -1,8 +1,8 @@
-//! Rows W: what it takes to go from one task to another where more want a CPU than there are.
+//! Rows W: the cost of a context switch when more tasks are runnable than there are CPUs.
 //!
-//! On 8 CPUs 128 tasks that are bound to none compute. Either each computes for long, so that a switch is the end of a
-//! slice; or it computes shortly and sleeps, so that a switch is a task that sleeps, one that wakes and finds its place
-//! among those that wait, and the program that says what it does next.
+//! On 8 CPUs 128 unbound tasks compute. Either each computes for long, so that a switch is the end
+//! of a slice; or each computes briefly and sleeps, so that a switch includes a sleep, a wakeup
+//! with an enqueue, and a call of the program for its next operation.
 
 use crate::measure::Samples;
 use crate::options::Options;
@@ -17,10 +17,10 @@ use std::time::Instant;
 
 const CPUS: usize = 8;
 const TASKS: u64 = 128;
-/// Switches of one repetition.
+/// Switches in one repetition.
 const SWITCHES: u64 = 1 << 19;
 
-/// Computes and sleeps, again and again.
+/// Computes and sleeps repeatedly.
 #[derive(Clone)]
 struct Worker {
     compute_ns: u64,
@@ -42,7 +42,7 @@ impl Program for Worker {
     }
 }
 
-/// A machine whose tasks compute for so long and sleep for so long, each a little longer than the one before.
+/// A machine whose tasks compute and sleep for these times, each a little longer than the last.
 fn machine(compute_ns: u64, sleep_ns: u64) -> Machine {
     let memory = Memory::new(&one_zone(1 << 15, CPUS), linux("6.1")).expect("a valid machine");
     let mut machine = Machine::new(memory, costs());
@@ -53,7 +53,7 @@ fn machine(compute_ns: u64, sleep_ns: u64) -> Machine {
     machine
 }
 
-/// Nanoseconds a switch; the machine runs so far between two looks at their number.
+/// Nanoseconds per switch. The machine runs for `stretch_ns` between two reads of their number.
 fn sample(machine: &mut Machine, stretch_ns: u64) -> f64 {
     let (before, started) = (machine.context_switches(), Instant::now());
     while machine.context_switches() - before < SWITCHES {
@@ -71,7 +71,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     ];
     let row = |(number, what, compute_ns, sleep_ns, stretch_ns, limit): What| {
         let mut machine = machine(compute_ns, sleep_ns);
-        // The first repetition is for warming up.
+        // The first repetition warms up.
         let samples: Vec<f64> = (0..=o.repetitions()).map(|_| sample(&mut machine, stretch_ns)).collect();
         let ours = Samples::new(samples[1..].to_vec());
         let rate = 1000.0 / ours.median();

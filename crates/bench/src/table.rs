@@ -1,63 +1,59 @@
-//! The table: one row a figure, with its yardstick.
+//! The table: a row for each figure, with its yardstick.
 
 use crate::measure::Samples;
 use std::fmt;
 
-/// What a figure is counted in.
+/// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    /// Nanoseconds per operation.
+    /// Nanoseconds per operation of a subject.
     Ns,
-    /// Milliseconds.
     Ms,
-    /// Bytes per frame.
+    /// Bytes per page frame.
     Bytes,
-    /// A ratio of two figures of ours.
+    /// A ratio of two figures of the engine.
     Times,
     /// 1 for yes, 0 for no.
     YesNo,
 }
 
-/// What a row is held against.
+/// The target of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Target {
-    /// At most so many times the yardstick.
+    /// At most this multiple of the yardstick.
     Ratio(f64),
-    /// At most so much.
+    /// At most this value.
     AtMost(f64),
-    /// Yes.
     Yes,
 }
 
 /// A figure with its yardstick.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its number; rows of one measure share the digits.
+    /// Number; rows of one measurement share the digits.
     pub number: &'static str,
-    /// What is measured, and at what size.
+    /// Description, with the size of the machine.
     pub what: String,
-    /// What it is counted in.
     pub unit: Unit,
-    /// Ours.
     pub ours: Samples,
-    /// The yardstick and its name, sampled by turns with ours.
+    /// The yardstick's name and samples, taken by turns with ours.
     pub peer: Option<(String, Samples)>,
-    /// What it ought to be, where that can be said against this yardstick.
+    /// The target, if there is one against this yardstick.
     pub target: Option<Target>,
 }
 
 impl Row {
-    /// Ours over the yardstick, turn by turn.
+    /// Ratios to the yardstick, turn by turn.
     fn ratios(&self) -> Option<Samples> {
         self.peer.as_ref().map(|(_, peer)| self.ours.ratios(peer))
     }
 
-    /// Ours over the yardstick, of the medians.
+    /// The ratio of the medians.
     pub fn ratio(&self) -> Option<f64> {
         self.peer.as_ref().map(|(_, peer)| self.ours.median() / peer.median())
     }
 
-    /// Whether it is as it ought to be.
+    /// Whether the row meets its target.
     pub fn target_met(&self) -> Option<bool> {
         Some(match self.target? {
             Target::Ratio(r) => self.ours.median() / self.peer.as_ref()?.1.median() <= r,
@@ -83,7 +79,7 @@ impl Row {
     }
 }
 
-/// Four significant digits, without a tail of zeros after large numbers.
+/// Three or four significant digits.
 fn number(v: f64) -> String {
     match v.abs() {
         a if a >= 1000.0 => format!("{v:.0}"),
@@ -104,7 +100,7 @@ pub fn figure(unit: Unit, v: f64) -> String {
     }
 }
 
-/// Rows, printed as they come: a full run takes minutes.
+/// Prints rows as they are measured, since a full run takes minutes.
 pub struct Table {
     json: bool,
 }
@@ -113,7 +109,6 @@ const HEAD: [&str; 7] = ["row", "what", "ours", "min–max", "peer or limit", "r
 const WIDTH: [usize; 7] = [4, 62, 11, 15, 31, 24, 0];
 
 impl Table {
-    /// Begins a table.
     pub fn new(json: bool) -> Table {
         if !json {
             print_line(&HEAD.map(String::from));
@@ -121,20 +116,19 @@ impl Table {
         Table { json }
     }
 
-    /// Prints rows.
     pub fn add(&self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             if self.json { println!("{}", row.json()) } else { print_line(&cells(&row)) }
         }
     }
 
-    /// Says which rows were to be held against a peer that is not there.
+    /// Prints which rows lack a missing peer.
     pub fn without(&self, numbers: &[&str], peer: &str) {
-        const WHY: &str = "no rival of this name was given; --rival FILE gives one, --help says what it has to be";
+        const WHY: &str = "no rival of this name was given; see --rival in --help";
         if self.json {
             println!("{{\"without\":{peer:?},\"rows\":{numbers:?},\"why\":{WHY:?}}}");
         } else {
-            println!("Not held against {peer}: rows {}: {WHY}.", numbers.join(", "));
+            println!("Not compared with {peer}: rows {}: {WHY}.", numbers.join(", "));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Rows T: what a turn takes with 1, 80 and 1,000 tasks, each of which does next to nothing and sleeps; and what a fault
-//! takes beside 1,000 that sleep a second at a time.
+//! Rows T: the cost of a turn with 1, 80 and 1,000 tasks, each of which does next to nothing and
+//! sleeps; and of a fault beside 1,000 tasks that sleep a second at a time.
 //!
-//! The machine has 80 CPUs and the tasks are spread evenly over them, so with 1,000 a task often finds its CPU busy.
-//! What one task takes is the turn itself; what more tasks add is the search for the next one and the caches they
-//! need. The limits are what a search in O(log tasks) keeps and one that looks at every task does not.
+//! The machine has 80 CPUs and the tasks are spread evenly over them, so with 1,000 a task often
+//! finds its CPU busy. One task costs the turn itself; more tasks add the search for the next one
+//! and cache misses. A search in O(log tasks) keeps the limits, a scan of all tasks does not.
 
 use crate::measure::Samples;
 use crate::options::Options;
@@ -17,12 +17,12 @@ use kontig_sim::Machine;
 use std::time::Instant;
 
 const CPUS: usize = 80;
-/// Turns of one repetition.
+/// Turns in one repetition.
 const TURNS: u64 = 1 << 19;
-/// How far the machine runs between looks at the number of turns, ns.
+/// Simulated time between two reads of the number of turns, in ns.
 const STRETCH_NS: u64 = 1_000_000;
 
-/// Advises the kernel of the same page again and again, and sleeps in between.
+/// Calls `madvise` on the same page repeatedly, with sleeps in between.
 #[derive(Clone)]
 struct Sleeper {
     region: Option<Region>,
@@ -46,7 +46,7 @@ impl Program for Sleeper {
     }
 }
 
-/// Touches 64 pages and unmaps them, again and again; one that stays keeps the mapping.
+/// Touches 64 pages and unmaps them repeatedly; one more page keeps the mapping.
 #[derive(Clone)]
 struct Faulter {
     region: Option<Region>,
@@ -67,7 +67,7 @@ impl Program for Faulter {
     }
 }
 
-/// A machine with so many tasks, each asleep for so long and a time of its own.
+/// A machine with `tasks` tasks, which sleep for `sleep_ns` and a little more each.
 fn machine(tasks: usize, sleep_ns: u64) -> Machine {
     let memory = Memory::new(&one_zone(1 << 15, CPUS), linux("6.1")).expect("a valid machine");
     let mut machine = Machine::new(memory, costs());
@@ -78,7 +78,7 @@ fn machine(tasks: usize, sleep_ns: u64) -> Machine {
     machine
 }
 
-/// Nanoseconds a turn.
+/// Nanoseconds per turn of a task.
 fn sample(machine: &mut Machine) -> f64 {
     let (before, started) = (machine.turns(), Instant::now());
     while machine.turns() - before < TURNS {
@@ -87,7 +87,7 @@ fn sample(machine: &mut Machine) -> f64 {
     started.elapsed().as_nanos() as f64 / (machine.turns() - before) as f64
 }
 
-/// Nanoseconds a fault.
+/// Nanoseconds per page fault.
 fn sample_faults(machine: &mut Machine) -> f64 {
     let faults = |machine: &Machine| machine.memory().vmstat().get(VmEvent::Pgfault);
     let (before, started) = (faults(machine), Instant::now());
@@ -97,7 +97,7 @@ fn sample_faults(machine: &mut Machine) -> f64 {
     started.elapsed().as_nanos() as f64 / (faults(machine) - before) as f64
 }
 
-/// The row of faults: beside tasks that sleep, against alone.
+/// The row of faults: beside sleeping tasks, against alone.
 fn row_of_faults(o: &Options) -> Row {
     let mut machines = [1000, 0].map(|asleep| machine(asleep, 1_000_000_000));
     let mut samples = [Vec::new(), Vec::new()];
@@ -126,7 +126,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
     const ROWS: [(&str, usize, Option<f64>); 3] = [("T1", 1, None), ("T80", 80, Some(4.0)), ("T1000", 1000, Some(6.0))];
     let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks, 10_000));
     let mut samples = ROWS.map(|_| Vec::new());
-    // The first repetition is for warming up.
+    // The first repetition warms up.
     for repetition in 0..=o.repetitions() {
         for (machine, samples) in machines.iter_mut().zip(&mut samples) {
             let ns = sample(machine);

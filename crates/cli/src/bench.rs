@@ -1,4 +1,4 @@
-//! `kontig bench`: how fast Kontig is on this machine, and what that means for somebody who uses it.
+//! `kontig bench`: how fast Kontig is on this machine, and what that means to a user.
 
 use crate::wrap::{width, wrap};
 use clap::Args;
@@ -6,28 +6,29 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kontig_bench::measure::Samples;
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::table::{Unit, figure};
-use kontig_bench::{Options, Row, meaning};
+use kontig_bench::{Kontig, Options, Row, meaning};
 use kontig_lab::{AskedWrongly, LabError};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What `--help` teaches.
 pub const HELP: &str = "Examples:\n  \
     kontig bench                    all rows, in less than a minute\n  \
-    kontig bench 13 F               how long a what-if takes: random pages, and the preparation of an experiment\n  \
-    kontig bench --json > a.json    to hold against another machine\n\n\
-    Each row has a yardstick, run by turns with it in the same process: another allocator on the same operations \
-    (BSA: the crate buddy_system_allocator), or a limit of this machine. Times depend on the machine and on what else it \
-    does; the ratio hardly does, so it is what to hold against another machine's. Below 1 is faster than the yardstick. \
-    Figures are medians; the range is of all repetitions.";
+    kontig bench 13 F               how long a what-if takes: random pages, and preparing an experiment\n  \
+    kontig bench --json > a.json    to compare with another machine\n\n\
+    The yardstick of a row is a limit of this machine, measured by turns with the row in the same process. Times \
+    depend \
+    on the machine and its load, the ratio hardly does, so compare ratios between machines. Below 1 is faster than the \
+    yardstick. The yardstick of rows 1 to 8 and 10 is another allocator, which only 'cargo bench -p kontig-bench' in \
+    Kontig's sources measures. Figures are medians; the range covers all repetitions.";
 
 /// Options of `kontig bench`.
 #[derive(Args)]
 pub struct BenchArgs {
-    /// Only these rows, by number; 8 stands for 8a to 8d, too
+    /// Measure only these rows, by number; 8 includes 8a to 8d
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
-    /// Machines sixteen times as large, and medians of seven: five minutes and 8 GiB of memory
+    /// Use machines sixteen times as large, and medians of seven: takes
+    /// five minutes and 8 GiB of memory
     #[arg(long)]
     pub full: bool,
     /// Print one JSON document (schema kontig.bench/1) instead of the table
@@ -35,7 +36,6 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Runs `kontig bench`.
 pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
     let options = Options { quick: !args.full, filter: args.rows.clone(), ..Options::default() };
     if let Some(unknown) = args.rows.iter().find(|row| !is_known(row)) {
@@ -49,24 +49,26 @@ pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
             .unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut told = Told { bar, rows: Vec::new() };
-    rows::each(&options, &[], &mut told);
+    let mut told = Told { bar, rows: Vec::new(), without_peer: Vec::new() };
+    rows::each::<Kontig>(&options, None, &[], &mut told);
     told.bar.finish_and_clear();
     let rows: Vec<Row> = told.rows.into_iter().filter(|row| options.wants(&[row.number], "")).collect();
-    crate::print(&if args.json { document(&options, &rows) } else { table(&options, &rows) })
+    let without: Vec<&str> = told.without_peer.into_iter().filter(|number| options.wants(&[number], "")).collect();
+    crate::print(&if args.json { document(&options, &rows) } else { table(&options, &rows, &without) })
 }
 
-/// Whether a row goes by this number, or by its digits.
+/// Whether a row has this number, or these digits.
 fn is_known(asked: &str) -> bool {
     let options = Options { filter: vec![asked.to_string()], ..Options::default() };
-    // An empty text is in every row's.
+    // Every row's text contains the empty one.
     !asked.is_empty() && meaning::MEANINGS.iter().any(|(number, _)| options.wants(&[number], ""))
 }
 
-/// Shows what is being measured where standard error is a terminal, and keeps the rows.
+/// Shows the row being measured on a terminal, and collects the rows.
 struct Told {
     bar: ProgressBar,
     rows: Vec<Row>,
+    without_peer: Vec<&'static str>,
 }
 
 impl Listener for Told {
@@ -76,11 +78,15 @@ impl Listener for Told {
     fn rows(&mut self, rows: Vec<Row>) {
         self.rows.extend(rows);
     }
-    // The targets are the project's, not the user's.
-    fn without(&mut self, _numbers: Vec<&'static str>, _peer: &'static str) {}
+    // Rivals that were not given matter to the project's targets, not to the user.
+    fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str) {
+        if peer == rows::PEER {
+            self.without_peer = numbers;
+        }
+    }
 }
 
-/// The CPU's name, where the host says it.
+/// The CPU's name, if the host reports one.
 fn cpu() -> Option<String> {
     let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find(|line| line.starts_with("model name"))?;
@@ -89,13 +95,20 @@ fn cpu() -> Option<String> {
 
 const INDENT: usize = 7;
 
-fn table(o: &Options, rows: &[Row]) -> String {
-    let cpu = cpu().unwrap_or_else(|| "a CPU that has no name".into());
+fn table(o: &Options, rows: &[Row], without: &[&str]) -> String {
+    let cpu = cpu().unwrap_or_else(|| "an unnamed CPU".into());
     let head = format!("kontig {} on {cpu}; medians of {}.", env!("CARGO_PKG_VERSION"), o.repetitions());
-    rows.iter().fold(wrap("", &head, 0, width()), |text, row| text + "\n" + &lines(row))
+    let text = rows.iter().fold(wrap("", &head, 0, width()), |text, row| text + "\n" + &lines(row));
+    if without.is_empty() {
+        return text;
+    }
+    let rows = if let [row] = without { format!("Row {row} has") } else { format!("Rows {} have", without.join(", ")) };
+    let why = "no yardstick here: 'cargo bench -p kontig-bench' in Kontig's sources measures another allocator \
+               (buddy_system_allocator) by turns with the engine.";
+    text + "\n" + &wrap("", &format!("{rows} {why}"), 0, width())
 }
 
-/// A row: what, how long, beside what, and what it means.
+/// A row: what was measured, the figure, its yardstick, and the meaning.
 fn lines(row: &Row) -> String {
     let mut figures = figure(row.unit, row.ours.median());
     if row.ours.count() > 1 {

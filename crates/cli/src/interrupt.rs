@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: one handler for all commands. A command that has something to keep or to clean up says what is
-//! to be done; of the others an interrupt is the end, said in one line.
+//! Ctrl-C and SIGTERM: one handler for all commands. A command with something to keep or to clean
+//! up registers an action; any other ends at once, with one line.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ type Action = Box<dyn Fn() + Send>;
 
 static ACTION: Mutex<Option<Action>> = Mutex::new(None);
 
-/// Listens from now on.
+/// Installs the signal handler.
 pub fn listen() {
     let listening = ctrlc::set_handler(|| match &*ACTION.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(act) => act(),
@@ -21,7 +21,7 @@ pub fn listen() {
     }
 }
 
-/// What an interrupt does from now on, instead of ending the program.
+/// Sets the action of an interrupt, instead of ending the program.
 pub fn act(action: impl Fn() + Send + 'static) {
     *ACTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
 }

@@ -1,11 +1,10 @@
-//! `kontig list`: everything that has a name, with a line each.
+//! `kontig list`: a line for everything that has a name.
 
 use crate::wrap::{width, wrap};
 use kontig_lab::{LabError, catalog, profiles, sysctls};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_workload::WORKLOADS;
 
-/// Prints the catalogue.
 pub fn list(json: bool) -> Result<(), LabError> {
     let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
     let sections: Vec<(&str, Vec<(String, String)>)> = vec![

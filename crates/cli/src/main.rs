@@ -1,8 +1,9 @@
 //! `kontig`: the command line.
 //!
-//! Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; 5 more
-//! privilege is needed; 4, 6, 7, 8 and 9 what is not met, and what would meet it (`kontig check`, `kontig prepare`).
-//! Results go to standard output, everything else to standard error.
+//! Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording
+//! or a rerun result differs; 5 more privilege is needed; 4, 6, 7, 8 and 9 `kontig check` and
+//! `kontig prepare` on blocks that are not available. Results go to standard output, everything
+//! else to standard error.
 
 mod args;
 mod bench;
@@ -12,37 +13,27 @@ mod live;
 mod markdown;
 mod number;
 mod oracle;
+mod out;
 mod profile;
 mod progress;
 mod reproduce;
+mod run_args;
 mod wrap;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
 use kontig_huge_pages::HugePages;
 use kontig_lab::LabError;
-use std::io::Write;
+pub(crate) use out::{Ending, print, print_while_read, say};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first");
 
-/// How a command ends that did what it was asked.
-enum Ending {
-    /// As it should.
-    Done,
-    /// With a recording that the engine does not reproduce, or a result that a rerun does not.
-    Different,
-    /// Not allowed to read what it needs, which it has said.
-    Unpermitted,
-    /// With an exit code of the command's own.
-    Code(u8),
-}
-
 fn main() -> ExitCode {
     let matches = number::take_negative(Cli::command()).try_get_matches();
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|e| {
-        // Where not even this can be said, the exit code says it.
+        // If even this cannot be printed, only the exit code is left.
         let _ = e.print();
         std::process::exit(live::command::code_of_usage_error(e.exit_code()))
     });
@@ -93,25 +84,4 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
             .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
     };
     done.map(|()| Ending::Done)
-}
-
-/// Says something on standard error, in one line whatever it contains.
-fn say(text: &str) {
-    // Where not even this can be said, the exit code says it.
-    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_live::one_line(text));
-}
-
-/// Prints to standard output; a reader that has had enough (`| head`) is no error.
-fn print(text: &str) -> Result<(), LabError> {
-    print_while_read(text).map(drop)
-}
-
-/// Prints to standard output, and says whether somebody still reads it.
-fn print_while_read(text: &str) -> Result<bool, LabError> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(kontig_lab::Failed::Write { path: "standard output".into(), reason: e.to_string() }.into()),
-    }
 }

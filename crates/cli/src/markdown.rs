@@ -1,4 +1,4 @@
-//! `--markdown`: the page of an experiment, from its text and what was measured.
+//! `--markdown`: the page of an experiment, from its text and its results.
 
 use kontig_lab::experiment::Variant;
 use kontig_lab::page::PageText;
@@ -8,12 +8,12 @@ use kontig_lab::{AskedWrongly, LabError};
 use kontig_mm::Profile;
 use kontig_report::markdown::{self, MarkdownPage, MarkdownQuestion};
 
-/// Whether there is a page to write: one experiment's, with questions.
+/// Refuses several experiments, and one without questions.
 pub fn check(resolved: &[Resolved]) -> Result<(), LabError> {
     let Some(first) = resolved.first() else { return Ok(()) };
     if let Some(other) = resolved.iter().find(|r| r.experiment.id != first.experiment.id) {
         let (one, other) = (&first.experiment.id, &other.experiment.id);
-        let reason = format!("--markdown is a page of one experiment, not of '{one}' and '{other}': ask for one");
+        let reason = format!("--markdown writes a page of one experiment, not of '{one}' and '{other}': ask for one");
         return Err(AskedWrongly::Value(reason).into());
     }
     text(first).map(drop)
@@ -28,7 +28,6 @@ fn text(of: &Resolved) -> Result<&PageText, LabError> {
     })
 }
 
-/// The page.
 pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, LabError> {
     let results = outcomes.iter().map(|outcome| &outcome.result).collect();
     let Some(first) = resolved.first() else { return Ok(String::new()) };
@@ -70,7 +69,7 @@ fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> Mar
     }
 }
 
-/// The settings that all these variants have.
+/// The settings that all these variants share.
 fn common<'a>(mut variants: impl Iterator<Item = &'a Variant>) -> Vec<(String, String)> {
     let mut settings = variants.next().map(Variant::sysctl_texts).unwrap_or_default();
     for variant in variants {
@@ -84,7 +83,7 @@ fn said(settings: &[(String, String)]) -> String {
     settings.iter().map(|(name, value)| format!("; {name} = {value}")).collect()
 }
 
-/// What a variant is: its profile and the patches on top.
+/// A variant's profile and the patches on top.
 fn described(v: &Variant, profile: &Profile) -> String {
     let switches = kontig_profiles::switches();
     let mut said = format!("profile {} ({})", v.profile, profile.summary);
@@ -103,7 +102,8 @@ mod tests {
     use super::*;
     use kontig_lab::catalog;
 
-    /// The page of the project, whose run takes minutes: its text has to be the experiment's, and it has a table for each question and machine.
+    /// The run behind this page takes minutes, so only its text is compared with the experiment's,
+    /// and its tables are counted.
     #[test]
     fn the_page_in_docs_says_what_its_experiment_says() {
         let (experiment, source) = catalog::experiment("pageblock-goal").unwrap();
@@ -115,7 +115,7 @@ mod tests {
         let expected = markdown::page(&of(&resolved, first, text));
         let docs = include_str!("../../../docs/pageblock-goal.md");
         for line in expected.lines().filter(|line| !line.is_empty()) {
-            assert!(docs.lines().any(|l| l == line), "docs/pageblock-goal.md lacks: {line}\nmake it anew");
+            assert!(docs.lines().any(|l| l == line), "docs/pageblock-goal.md lacks: {line}\nregenerate it");
         }
         let tables = docs.lines().filter(|line| line.starts_with("| --- |")).count();
         assert_eq!(tables, text.question.len() * resolved.len());

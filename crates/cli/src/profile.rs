@@ -1,7 +1,8 @@
-//! `kontig profile`: what the rules of a kernel generation are, and where two generations differ.
+//! `kontig profile`: the rules of a kernel generation, and the differences between two.
 //!
-//! A rule has a line with its value, the kernels whose profiles have that value and the section that describes it, and
-//! under it what it does, in the words of the engine ([`kontig_mm::rules`]).
+//! A rule has a line with its value, its kernels and the section that describes it, and a
+//! description below, in the engine's words ([`kontig_mm::rules`]). Its kernels are the
+//! profiles that have the value.
 
 use crate::wrap::{width, wrap};
 use clap::{Args, Subcommand};
@@ -11,51 +12,47 @@ use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::{Rule, Setting};
 use kontig_profiles::History;
 
-/// `kontig profile`.
 #[derive(Subcommand)]
 pub enum ProfileCommand {
     /// Show all rules of a kernel generation, by mechanism
     #[command(after_help = "Examples:\n  kontig profile show 6.1\n  kontig profile show ./mine.toml --json\n\n\
-        'kontig list' shows the profiles. A profile file names the one it starts from (base = \"6.1\") and, in a table \
-        for each mechanism, the rules that differ. The kernels beside a value are the profiles that have it.")]
+        'kontig list' shows the profiles. A profile file names its base (base = \"6.1\") and, in a table for each \
+        mechanism, the rules that differ. The kernels beside a value are the profiles that have it.")]
     Show(ShowArgs),
     /// Show the rules in which two kernel generations differ
     #[command(after_help = "Examples:\n  kontig profile diff 6.1 7.2\n  kontig profile diff 6.1 ./mine.toml --short")]
     Diff(DiffArgs),
 }
 
-/// `kontig profile show`.
 #[derive(Args)]
 pub struct ShowArgs {
     /// A profile, by name or file
     #[arg(value_name = "NAME|FILE")]
     profile: String,
-    /// One line for each rule, without what it does
+    /// Print one line per rule, without its description
     #[arg(long, conflicts_with = "json")]
     short: bool,
-    /// As JSON (schema kontig.profile/1)
+    /// Print JSON (schema kontig.profile/1)
     #[arg(long)]
     json: bool,
 }
 
-/// `kontig profile diff`.
 #[derive(Args)]
 pub struct DiffArgs {
     /// A profile, by name or file
     #[arg(value_name = "FROM")]
     from: String,
-    /// Another
+    /// The profile to compare it with
     #[arg(value_name = "TO")]
     to: String,
-    /// One line for each rule, without what it does
+    /// Print one line per rule, without its description
     #[arg(long, conflicts_with = "json")]
     short: bool,
-    /// As JSON (schema kontig.profile-diff/1)
+    /// Print JSON (schema kontig.profile-diff/1)
     #[arg(long)]
     json: bool,
 }
 
-/// Does what was asked.
 pub fn profile(command: &ProfileCommand) -> Result<(), LabError> {
     match command {
         ProfileCommand::Show(a) => show(&kontig_profiles::open(&a.profile)?, a),
@@ -150,7 +147,7 @@ fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
     crate::print(&format!("{} -> {}: {count}\n{}", from.name, to.name, listed(&entries, a.short)))
 }
 
-/// A rule as JSON, with its settings under these names.
+/// A rule in JSON, with its settings under these names.
 fn described(history: &History, rule: &Rule, settings: &[(&str, Setting)]) -> serde_json::Value {
     let mut doc = serde_json::json!({
         "mechanism": rule.mechanism,
@@ -172,7 +169,6 @@ fn described(history: &History, rule: &Rule, settings: &[(&str, Setting)]) -> se
     doc
 }
 
-/// A rule to print.
 struct Entry<'a> {
     rule: &'a Rule,
     value: String,
@@ -180,7 +176,7 @@ struct Entry<'a> {
     text: Vec<String>,
 }
 
-/// The rules under their mechanisms, in columns; `short` leaves out what they do.
+/// The rules by mechanism, in columns; `short` omits the descriptions.
 fn listed(entries: &[Entry], short: bool) -> String {
     let mut out = String::new();
     for mechanism in MECHANISMS {
@@ -192,7 +188,7 @@ fn listed(entries: &[Entry], short: bool) -> String {
             out.push('\n');
             out += &wrap("", &format!("[{}] {}", mechanism.name, mechanism.about), 4, width());
         }
-        // Columns that a narrow terminal has no room for are not set apart.
+        // Do not align columns that are too wide for the terminal.
         let section = widest(|e| e.rule.section.chars().count());
         let wide = 2 + name + 2 + value + 2 + kernels + 3 + section > width();
         let (name, value, kernels) = if wide { (0, 0, 0) } else { (name, value, kernels) };

@@ -1,11 +1,11 @@
-//! The progress of long work, on a terminal only.
+//! Progress bars, on a terminal only.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use kontig_lab::session::Job;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Shows a bar for each run until `done` is raised; nothing where standard error is not a terminal.
+/// Shows a bar for each run until `done` is set. Hidden unless standard error is a terminal.
 pub fn show(jobs: &[Job], done: &AtomicBool) {
     let all = MultiProgress::new();
     let style = ProgressStyle::with_template("{msg:48!} {bar:24} {percent:>3}% {elapsed:>4}")
@@ -29,7 +29,7 @@ pub fn show(jobs: &[Job], done: &AtomicBool) {
     let _ = all.clear();
 }
 
-/// A bar of a thousand steps; hidden where standard error is not a terminal.
+/// A bar of a thousand steps. Hidden unless standard error is a terminal.
 pub fn bar(what: &str) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg} {bar:24} {percent:>3}%").unwrap_or_else(|_| ProgressStyle::default_bar());

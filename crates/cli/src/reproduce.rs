@@ -1,7 +1,7 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
 use crate::Ending;
-use crate::args::{COSTS_OF_HOSTS, OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
 use kontig_lab::host_snapshot::HostSnapshot;
@@ -21,21 +21,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// `kontig reproduce`.
+/// The default machine for a snapshot's costs and disks: one socket, files and swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
     for name in &a.names {
         let (experiment, source) = catalog::experiment(name)?;
         let cases = Resolved::all(&experiment, Some(&source))?;
         if resolved.iter().any(|o| o.experiment.id == experiment.id) {
-            return Err(AskedWrongly::Value(format!("experiment '{}' is asked for twice", experiment.id)).into());
+            return Err(AskedWrongly::Value(format!("experiment '{}' is named twice", experiment.id)).into());
         }
         resolved.extend(cases);
     }
     carry_out(resolved, &a.output)
 }
 
-/// `kontig run`.
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let (e, source) = match WORKLOADS.iter().find(|w| w.name == a.what) {
         Some(named) => (of_workload(named)?, None),
@@ -74,19 +75,15 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     carry_out(cases.collect(), &a.output)
 }
 
-/// The profile that stands for a host's kernel.
+/// The profile nearest to a host's kernel.
 fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
     let Some(host) = host else { return Ok(Vec::new()) };
     let none = || {
-        let reason = format!("'{}' is no kernel's release: choose rules with --profile", host.kernel());
+        let reason = format!("'{}' is not a kernel release: choose a profile with --profile", host.kernel());
         LabError::from(AskedWrongly::Value(reason))
     };
     let profile = host.profile().ok_or_else(none)?;
-    crate::say(&format!(
-        "Linux {} runs by the rules of {}: the newest profile that is not newer",
-        host.kernel(),
-        profile.name
-    ));
+    crate::say(&format!("Linux {} runs with profile {}, the newest that is not newer", host.kernel(), profile.name));
     Ok(vec![profile.name])
 }
 
@@ -134,7 +131,7 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
     }
 }
 
-/// Runs, and writes what was asked for.
+/// Runs the experiments and writes the results.
 fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
     if o.markdown.is_some() {
@@ -143,7 +140,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
     let session = Session::new(resolved, o.seed, &views)?;
-    // Places that cannot be written to are found out now, not after a minute of work.
+    // Fail on unwritable outputs now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
@@ -163,7 +160,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runs_kept = files.len();
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
-    // What was finished before an interrupt or an error is a result, too: that of fewer runs.
+    // Runs finished before an interrupt or an error are a result too, of fewer runs.
     if let Some(store) = store.as_ref().filter(|_| error.is_none() || runs_kept > 0) {
         let result = StoredResult::new(o.seed, session.resolved(), &outcomes, files)?;
         let completed = store.complete(&result, &host);
@@ -197,7 +194,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     }
 }
 
-/// Runs a session with progress on the terminal and Ctrl-C understood.
+/// Runs a session, with progress on the terminal. Ctrl-C stops it.
 pub fn run_session(
     session: &Session,
     jobs: Option<usize>,
@@ -205,7 +202,7 @@ pub fn run_session(
 ) -> (Vec<Outcome>, Option<LabError>) {
     let stop = session.stop_flag();
     crate::interrupt::act(move || {
-        // Runs look at it between stretches of time; whoever cannot wait for the end of one asks again.
+        // Runs check it between slices of simulated time; a second Ctrl-C does not wait for that.
         if stop.swap(true, Ordering::Relaxed) {
             crate::say("interrupted again: the runs under way are lost");
             std::process::exit(1);
@@ -215,7 +212,7 @@ pub fn run_session(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if std::io::stderr().is_terminal() {
-            // Without a thread for it the work goes on unseen.
+            // Without a thread for the bars the work continues without them.
             let _ = std::thread::Builder::new().spawn_scoped(scope, || crate::progress::show(session.jobs(), &done));
         }
         let result = session.run(threads, finished);
@@ -224,7 +221,7 @@ pub fn run_session(
     })
 }
 
-/// Prints and draws the outcomes.
+/// Prints the outcomes and writes the pages.
 fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFacts) -> Result<(), LabError> {
     if o.json {
         let doc = Reproduction {
@@ -239,7 +236,7 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         crate::print(&(text + "\n"))?;
     } else {
         let terminal = std::io::stdout().is_terminal();
-        // What is not a terminal is as wide as it needs to be.
+        // Files and pipes have no width.
         let width = crate::wrap::columns();
         let mut text = String::new();
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
@@ -304,7 +301,7 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
     })
 }
 
-/// `kontig rerun`: the stored files first, then the same runs again.
+/// `kontig rerun`: checks the stored files, then repeats the runs.
 pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
     let shown = a.result.display();
     let stored = StoredResult::read(&a.result)?;
@@ -314,7 +311,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
             0 => "is".into(),
             more => format!("and {more} more are"),
         };
-        crate::say(&format!("{shown}: {first} {more} not of this result: its result.json names no such run"));
+        crate::say(&format!("{shown}: {first} {more} not part of this result: its result.json names no such run"));
     }
     let session = Session::new(stored.inputs.clone(), stored.seed, &Views { maps: true, ..Views::default() })?;
     let planned = session.jobs().len();
@@ -350,7 +347,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
     Ok(Ending::Different)
 }
 
-/// The process's largest resident memory, bytes; 0 where the host does not say.
+/// The process's peak resident memory in bytes; 0 if unknown.
 fn peak_rss() -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     let kib = text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());

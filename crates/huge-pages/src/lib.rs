@@ -1,31 +1,32 @@
-//! The allocator of Kontig's programs: large arrays are put on huge pages of the host.
+//! The allocator of Kontig's programs: it puts large arrays on huge pages of the host.
 //!
-//! A program that simulates makes it its `#[global_allocator]`, and the benchmark that measures it does, too. A simulated
-//! terabyte is two gigabytes of engine state, reached at random: on 4 KiB pages every access would miss the TLB as well as
-//! the cache. A machine of 8 GiB has a dozen arrays of 2 to 32 MiB, and gains by it too. Everything below 2 MiB goes to the
-//! system's allocator.
+//! The command and the benchmark use it as their `#[global_allocator]`. A simulated terabyte is two
+//! gigabytes of engine state, accessed at random: on 4 KiB pages every access would miss the TLB as
+//! well as the cache. A machine of 8 GiB has a dozen arrays of 2 to 32 MiB, and gains as well.
+//! Allocations below 2 MiB go to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::OnceLock;
 
-/// From this size on an allocation is mapped on its own.
+/// Allocations of this size or more have a mapping of their own.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// See the crate.
+/// The allocator. `remedy` is printed when the host is out of memory.
 pub struct HugePages {
     program: &'static str,
     remedy: &'static str,
-    /// The remedy of what the program was asked for.
+    /// Advice for the command that runs.
     advised: OnceLock<&'static str>,
 }
 
 impl HugePages {
-    /// The allocator of a program: where the host has no memory left, it ends it with a line that names the remedy.
+    /// The allocator of this program. Out of memory, it ends the program
+    /// with a line that names the remedy.
     pub const fn new(program: &'static str, remedy: &'static str) -> HugePages {
         HugePages { program, remedy, advised: OnceLock::new() }
     }
 
-    /// Names another remedy from now on, as options differ from command to command. Only the first is kept.
+    /// Sets the remedy for the command that runs. Only the first call counts.
     pub fn advise(&self, remedy: &'static str) {
         self.advised.get_or_init(|| remedy);
     }
@@ -39,14 +40,15 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= HUGE_PAGE && layout.align() <= HUGE_PAGE
 }
 
-/// Maps zeroed memory that starts on a huge-page boundary; null if there is none.
+/// Maps zeroed memory aligned to a huge page; null if there is none.
 fn map(layout: Layout) -> *mut u8 {
     let len = mapped_len(layout);
     let Some(with_slack) = len.checked_add(HUGE_PAGE) else { return std::ptr::null_mut() };
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
-    // SAFETY: a fresh anonymous mapping at an address of the kernel's choosing touches no existing memory. The parts
-    // unmapped again are the ends of that mapping, outside [start, start + len). Advice changes no contents.
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choosing touches no existing
+    // memory. The parts unmapped again are the ends of that mapping, outside [start, start + len).
+    // Advice changes no contents.
     unsafe {
         let base = libc::mmap(std::ptr::null_mut(), with_slack, protection, flags, -1, 0);
         if base == libc::MAP_FAILED {
@@ -66,7 +68,7 @@ fn map(layout: Layout) -> *mut u8 {
     }
 }
 
-/// Makes a mapping as large as another layout asks; null if there is no memory. Its pages move, and nothing is copied.
+/// Resizes a mapping for another layout; null if there is no memory. Its pages move without a copy.
 ///
 /// # Safety
 /// `ptr` came from [`map`], and `len` bytes are mapped there.
@@ -74,7 +76,7 @@ unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
     let wanted = mapped_len(new);
     if wanted <= len {
         if wanted < len {
-            // SAFETY: the end of the mapping, of which nobody asks for anything any more.
+            // SAFETY: the unused end of the mapping.
             unsafe { libc::munmap(ptr.add(wanted).cast(), len - wanted) };
         }
         return ptr;
@@ -88,7 +90,7 @@ unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
         libc::mremap(ptr.cast(), len, len, libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, to.cast::<libc::c_void>())
     };
     if moved == libc::MAP_FAILED {
-        // SAFETY: the new mapping has not been given to anybody.
+        // SAFETY: nothing else knows the new mapping yet.
         unsafe { libc::munmap(to.cast(), wanted) };
         return std::ptr::null_mut();
     }
@@ -96,8 +98,8 @@ unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
 }
 
 impl HugePages {
-    /// The allocation, or the end of the program with one line and the exit code of a failure: what has been written so
-    /// far is kept, and there is nothing else that could be done without memory.
+    /// Returns the allocation, or ends the program with one line and exit code 1. Output written so
+    /// far is kept; without memory nothing else can be done.
     #[inline]
     fn there(&self, ptr: *mut u8, layout: Layout) -> *mut u8 {
         if ptr.is_null() {
@@ -118,8 +120,9 @@ impl HugePages {
     }
 }
 
-// SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test. Large ones get a
-// mapping of their own of at least their size, aligned to 2 MiB, zeroed by the kernel, and returned whole.
+// SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test.
+// Large ones get a mapping of their own of at least their size, aligned to 2 MiB, zeroed by the
+// kernel, and returned whole.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.there(if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }, layout)
@@ -139,7 +142,7 @@ unsafe impl GlobalAlloc for HugePages {
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller keeps to what a layout asks for; the alignment is the old one.
+        // SAFETY: the caller guarantees a valid size; the alignment is the old one.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         if is_large(layout) && is_large(new) {
             // SAFETY: `ptr` came from `map` with the old layout.
@@ -148,7 +151,7 @@ unsafe impl GlobalAlloc for HugePages {
         if !is_large(layout) && !is_large(new) {
             return self.there(unsafe { System.realloc(ptr, layout, size) }, new);
         }
-        // SAFETY: both are at least as large as what is copied, and the new one is nobody's yet.
+        // SAFETY: both are at least as large as the copy, and the new one is not shared yet.
         unsafe {
             let to = self.alloc(new);
             to.copy_from_nonoverlapping(ptr, layout.size().min(size));
@@ -168,7 +171,7 @@ mod tests {
         let sizes =
             [100, 5 << 20, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 6 * HUGE_PAGE, 3 * HUGE_PAGE, HUGE_PAGE, 4096];
         let layout = |size| Layout::from_size_align(size, 8).expect("a valid layout");
-        // SAFETY: each size is what the block has at that time, and only bytes within it are reached.
+        // SAFETY: each size is the block's at that time, and only bytes within it are accessed.
         unsafe {
             let mut block = pages.alloc(layout(sizes[0]));
             for i in 0..sizes[0] {

@@ -1,6 +1,7 @@
 //! What can go wrong, in one clear line each, and the exit code it deserves.
 
 use kontig_live::one_line;
+use kontig_text::gib;
 use std::fmt;
 
 /// Asked wrongly: nothing was run. Exit code 2.
@@ -125,10 +126,6 @@ impl From<Failed> for LabError {
     fn from(e: Failed) -> Self {
         LabError::Failed(e)
     }
-}
-
-fn gib(bytes: u64) -> f64 {
-    bytes as f64 / (1u64 << 30) as f64
 }
 
 impl fmt::Display for LabError {

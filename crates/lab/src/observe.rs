@@ -7,7 +7,7 @@ use kontig_sim::Machine;
 
 /// Pages in GiB.
 pub(crate) fn gib(pages: u64) -> f64 {
-    (pages * kontig_mm::types::PAGE_SIZE) as f64 / (1u64 << 30) as f64
+    kontig_text::gib(pages * kontig_mm::types::PAGE_SIZE)
 }
 
 /// The highest of the nodes' fragmentation scores.

@@ -22,7 +22,6 @@ pub mod load;
 pub mod lru_gen;
 pub mod machine;
 pub mod need;
-pub mod number;
 pub mod obstacles;
 pub mod one_line;
 pub mod own_memory;

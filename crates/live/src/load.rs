@@ -4,9 +4,9 @@
 //! kernel's own workers, the disk and the hypervisor do not know it.
 
 use crate::host::proc;
-use crate::number::percent;
 use crate::roots::Roots;
 use kontig_procfs::{Pressure, ZoneInfo};
+use kontig_text::percent;
 use serde::{Deserialize, Serialize};
 
 /// How busy a host is. A field is `None` if the kernel does not report it.

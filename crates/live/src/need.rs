@@ -1,6 +1,7 @@
 //! What somebody is about to need: `2000x2M`, `8x1G@0`, `4xorder10:unmovable`, or a ladder of them, `2x1G|1024x2M`, of
 //! which the first that can be had is enough.
 
+use kontig_text::{UNITS, short_size};
 use std::fmt;
 
 /// A number of blocks of one size.
@@ -74,7 +75,7 @@ impl Need {
 
     /// As it is written, for pages of this many bytes.
     pub fn text(&self, page_size: u64) -> String {
-        let mut text = format!("{}x{}", self.count, size(page_size << self.order));
+        let mut text = format!("{}x{}", self.count, short_size(page_size << self.order));
         if let Some(node) = self.node {
             text.push_str(&format!("@{node}"));
         }
@@ -91,13 +92,6 @@ impl fmt::Display for Need {
     }
 }
 
-/// Bytes in the largest unit that divides them: `2M`, `1G`, `64K`.
-pub fn size(bytes: u64) -> String {
-    let units = [(1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")];
-    let unit = units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
-}
-
 /// The order of a block that is written as `2M`, `1GiB` or `order13`, for pages of this many bytes.
 ///
 /// # Errors
@@ -109,11 +103,10 @@ pub fn order(size: &str, page_size: u64) -> Result<u32, String> {
         return if fits { Ok(order) } else { Err(format!("'{size}' is more than 1 TiB a block")) };
     }
     let size = size.strip_suffix("iB").or(size.strip_suffix('B')).unwrap_or(size);
-    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
-    let unit = units.iter().find_map(|(letter, shift)| Some((size.strip_suffix(letter)?, *shift)));
-    let (digits, shift) = unit.ok_or_else(|| format!("'{size}' has no unit: K, M or G"))?;
+    let unit = UNITS[..4].iter().find_map(|(letter, bytes)| Some((size.strip_suffix(letter)?, *bytes)));
+    let (digits, unit) = unit.ok_or_else(|| format!("'{size}' has no unit: K, M or G"))?;
     let number: u64 = digits.parse().map_err(|_| format!("'{size}' is no size"))?;
-    let bytes = number.checked_mul(1 << shift).filter(|bytes| (1..=MAX_BYTES).contains(bytes));
+    let bytes = number.checked_mul(unit).filter(|bytes| (1..=MAX_BYTES).contains(bytes));
     let bytes = bytes.ok_or_else(|| format!("'{size}' is nothing, or more than 1 TiB a block"))?;
     let pages = bytes / page_size;
     match pages.is_power_of_two() && bytes.is_multiple_of(page_size) {

@@ -56,7 +56,6 @@ mod outcome;
 pub mod pattern;
 mod program;
 mod random;
-mod size;
 
 pub use batch::Batch;
 pub use ending::Ending;
@@ -67,4 +66,3 @@ pub use op::{FileName, Frame, HPAGE_PMD_NR, Op, OpenFile, Order, Process, Region
 pub use outcome::{Outcome, Value};
 pub use program::{BoxedClone, Placement, Program};
 pub use random::SplitMix64;
-pub use size::parse_size;

@@ -24,7 +24,23 @@ impl SplitMix64 {
     }
     /// The next number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
-        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u32
+        self.index(n as usize) as u32
+    }
+    /// The next number below `len`; 0 if `len` is 0.
+    pub fn index(&mut self, len: usize) -> usize {
+        ((u128::from(self.next_u64()) * len as u128) >> 64) as usize
+    }
+    /// Puts the items into a random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.index(i + 1));
+        }
+    }
+    /// Moves `n` random items to the front, in random order; the others follow in no particular order.
+    pub fn choose<T>(&mut self, items: &mut [T], n: usize) {
+        for i in 0..n.min(items.len()) {
+            items.swap(i, i + self.index(items.len() - i));
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]). A guest has one node only.
 
 use super::{Control, RecordError, Stage, about_file};
+use kontig_text::short_size;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -83,7 +84,7 @@ impl Board {
         let Board::Observed { node_mib, .. } = self else { return Vec::new() };
         vec![
             ("-object", "memory-backend-ram,id=node0,size=1G".into()),
-            ("-object", format!("memory-backend-ram,id=node1,size={}", mib(node_mib))),
+            ("-object", format!("memory-backend-ram,id=node1,size={}", short_size(u64::from(node_mib) << 20))),
             ("-numa", "node,nodeid=0,cpus=0,memdev=node0".into()),
             ("-numa", "node,nodeid=1,memdev=node1".into()),
         ]
@@ -184,12 +185,18 @@ impl Machine {
         let file = |p: &Path| p.display().to_string();
         let command_line = format!("{COMMAND_LINE}{}", self.board.told());
         let machine = vec![
-            ("-machine", format!("pc-i440fx-7.1,max-ram-below-4g={},hpet=off", mib(self.board.low_mib()))),
+            (
+                "-machine",
+                format!(
+                    "pc-i440fx-7.1,max-ram-below-4g={},hpet=off",
+                    short_size(u64::from(self.board.low_mib()) << 20)
+                ),
+            ),
             ("-accel", "tcg".into()),
             ("-icount", "shift=0,sleep=off".into()),
             ("-cpu", "qemu64-v1,-rdrand,-rdseed".into()),
             ("-smp", "1".into()),
-            ("-m", mib(self.board.all_mib())),
+            ("-m", short_size(u64::from(self.board.all_mib()) << 20)),
         ];
         let rest = [
             ("-rtc", "base=2024-01-01T00:00:00,clock=vm".into()),
@@ -223,11 +230,6 @@ impl Machine {
         let words = machine.arguments().into_iter().map(quoted);
         std::iter::once(PROGRAM.to_string()).chain(words).collect::<Vec<_>>().join(" ")
     }
-}
-
-/// A size, as the emulator reads it.
-fn mib(n: u32) -> String {
-    if n.is_multiple_of(1024) { format!("{}G", n / 1024) } else { format!("{n}M") }
 }
 
 /// A comma in a value of a list of options is written twice.

@@ -1,4 +1,5 @@
-//! Writes a page and a picture made of invented results, to look at: `cargo run --example sample_page -- DIRECTORY`.
+//! Writes a page and a picture made of invented results, to look at: `cargo run --example
+//! sample_page -- DIRECTORY`.
 
 #[path = "../tests/suite/common/mod.rs"]
 mod common;

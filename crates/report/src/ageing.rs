@@ -1,11 +1,11 @@
-//! Figures round by round on one ageing machine, for a terminal: a line a round, and how they age below.
+//! Figures by round on one ageing machine, for a terminal: a line per round, then the trends.
 
 use crate::number;
-use crate::table::{arranged, empty, letter, none, plain};
+use crate::terminal::{arranged, empty, letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment};
 use kontig_results::{Ageing, ExperimentResult};
 
-/// The table of an experiment's series.
+/// The table of an experiment's figures by round.
 pub(crate) fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let mut table = empty(true, colour);
     let mut header = vec!["round".to_owned()];
@@ -38,7 +38,7 @@ pub(crate) fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -
     out
 }
 
-/// Whether it ages as published.
+/// Says whether a series ages as published.
 pub(crate) fn words(series: &Ageing) -> String {
     let size = match series.step.size_agrees {
         Some(true) => "of the published size",

@@ -1,11 +1,12 @@
-//! Published percentiles, to be drawn beside the distribution of the same operation.
+//! Published percentiles, drawn beside the measured distribution of the same operation.
 //!
-//! A row says itself of which distribution it is a percentile. Its figures are drawn only if their unit can be turned
-//! into the distribution's.
+//! A row names the distribution it is a percentile of. Its figures are drawn only if their unit
+//! converts to the distribution's.
 
 use kontig_results::{Merge, Row};
 
-/// Published (percentile, value) pairs for a distribution by name and phase, for the variant in column `variant`.
+/// Published (percentile, value) pairs of the named distribution, for
+/// the variant in column `variant`.
 pub(crate) fn published(rows: &[Row], (name, phase): (&str, &str), unit: &str, variant: usize) -> Vec<(f64, f64)> {
     rows.iter()
         .filter_map(|row| {
@@ -18,7 +19,7 @@ pub(crate) fn published(rows: &[Row], (name, phase): (&str, &str), unit: &str, v
         .collect()
 }
 
-/// The factor from one unit to another, if they measure the same thing.
+/// The factor from one unit to another of the same quantity.
 fn scale(from: &str, to: &str) -> Option<f64> {
     if from == to {
         return Some(1.0);

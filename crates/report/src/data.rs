@@ -1,19 +1,36 @@
-//! What the page's script draws from, as JSON.
+//! The data of the page's script, as JSON.
 //!
-//! Times become seconds; long series are thinned and repetitions' distributions added up here, so that the page stays
-//! small and its script stays a drawing. Maps are passed on packed: the browser unpacks the one moment it shows.
+//! Times become seconds; long series are thinned and the distributions of repetitions merged here,
+//! so that the page stays small and its script only draws. Maps stay packed: the browser unpacks
+//! the one moment it shows.
 
-use crate::html::PageExperiment;
 use crate::pace::{self, Sweep};
 use crate::{curve, palette, thin};
 use kontig_results::PacePoint;
-use kontig_results::{Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
+use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
 use serde::Serialize;
 
-/// Points of a series that can still be told apart on a screen.
+/// One experiment of a page.
+#[derive(Clone, Debug)]
+pub struct PageExperiment<'a> {
+    pub result: &'a ExperimentResult,
+    /// In any order. Curves merge all repetitions; phases and maps are the first repetition's.
+    pub runs: &'a [RunResult],
+    /// The pace sweep; may be empty.
+    pub pace: &'a [PacePoint],
+    /// The machine of the sweep; may be empty.
+    pub pace_machine: String,
+    /// The experiment and its outcome as plain text; an empty line
+    /// starts a paragraph. May be empty.
+    pub summary: String,
+    /// Assumptions and caveats, likewise.
+    pub notes: String,
+}
+
+/// Points of a series that a screen can still resolve.
 const POINTS: usize = 1200;
 
-/// Everything the script is given.
+/// All data of the page.
 #[derive(Serialize)]
 pub(crate) struct Data<'a> {
     palette: Palette,
@@ -37,20 +54,20 @@ struct Experiment<'a> {
     curves: Vec<Curves<'a>>,
     pace: Pace<'a>,
     series: Vec<Lines<'a>>,
-    /// For each variant, the phases of its first repetition.
+    /// Phases of the first repetition, by variant.
     phases: Vec<Vec<Span<'a>>>,
-    /// For each variant, the map of the first repetition that has one.
+    /// The map of the first repetition that has one, by variant.
     maps: Vec<Map<'a>>,
 }
 
 #[derive(Serialize)]
 struct Curves<'a> {
-    /// What was timed, and in which phase if that is not the measurement.
+    /// The operation, and its phase unless that is the measurement.
     name: String,
     unit: &'a str,
-    /// For each variant, all repetitions together.
+    /// All repetitions merged, by variant.
     buckets: Vec<Vec<(f64, u64)>>,
-    /// For each variant, each repetition; none where there is only one.
+    /// Each repetition, by variant; empty if there is only one.
     repetitions: Vec<Vec<&'a [(f64, u64)]>>,
     published: Vec<Vec<(f64, f64)>>,
 }
@@ -59,7 +76,7 @@ struct Curves<'a> {
 struct Pace<'a> {
     machine: &'a str,
     percentiles: [f64; pace::PERCENTILES.len()],
-    /// µs, shortest first.
+    /// In µs, shortest first.
     pauses: Vec<f64>,
     variants: Vec<PaceLines<'a>>,
 }
@@ -67,9 +84,9 @@ struct Pace<'a> {
 #[derive(Serialize)]
 struct PaceLines<'a> {
     name: &'a str,
-    /// For each pause, huge pages a second.
+    /// Huge pages per second, by pause.
     rates: Vec<Option<f64>>,
-    /// For each percentile, its place among the pauses and µs.
+    /// For each percentile, (index of the pause, latency in µs).
     lines: Vec<Vec<(usize, f64)>>,
 }
 
@@ -83,9 +100,9 @@ struct Lines<'a> {
 #[derive(Serialize)]
 struct Line {
     variant: usize,
-    /// The repetition's place among its variant's: 0 is drawn in full, the others faintly.
+    /// Index among the variant's repetitions: 0 is drawn in full, the others faintly.
     repetition: usize,
-    /// Seconds and value.
+    /// Pairs of seconds and value.
     points: Vec<(f64, f64)>,
 }
 
@@ -125,7 +142,8 @@ impl<'a> Data<'a> {
     }
 }
 
-/// `(variant, its runs in order of repetition)`: the table's columns first, then variants only runs know of.
+/// Variants with their runs in order of repetition: the table's columns first,
+/// then those that only runs name.
 pub(crate) fn by_variant<'a>(columns: &'a [String], runs: &'a [RunResult]) -> Vec<(&'a str, Vec<&'a RunResult>)> {
     let mut out: Vec<(&str, Vec<&RunResult>)> = columns.iter().map(|name| (name.as_str(), vec![])).collect();
     for run in runs {
@@ -237,7 +255,7 @@ fn spans(phases: &[Phase]) -> Vec<Span<'_>> {
     phases.iter().map(|p| Span { name: &p.name, start: seconds(p.start_ns), end: seconds(p.end_ns) }).collect()
 }
 
-/// Each once, in order of appearance.
+/// Drops duplicates, keeping the order.
 fn distinct<T: PartialEq + Copy>(names: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let mut seen = Vec::new();
     for name in names {

@@ -1,21 +1,22 @@
-//! Experiments as one page for a browser: tables, percentile curves, the pace sweep, series over time and the memory
-//! map.
+//! Experiments as one page for a browser: tables, percentile curves, the pace sweep, series over
+//! time and the memory map.
 //!
-//! The page is a single file that loads nothing, so it can be mailed, archived and opened offline. Tables and text are
-//! HTML made here; the rest is drawn by the page's script from JSON that can contain neither tags nor comments.
+//! The page is a single file that loads nothing, so it can be mailed, archived and opened offline.
+//! Tables and text are HTML from here; the page's script draws the rest from JSON that can contain
+//! neither tags nor comments.
 
 mod rounds;
 
 use crate::data::Data;
+pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::verdict::{self, Standing};
-use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Row, RunResult};
+use kontig_results::{ExperimentResult, Row};
 use std::fmt::Write;
 
-/// What a page shows.
+/// Contents of a page.
 #[derive(Clone, Debug)]
 pub struct Page<'a> {
     /// Heading and window title.
@@ -24,23 +25,6 @@ pub struct Page<'a> {
     pub subtitle: String,
     /// The experiments, in order.
     pub experiments: Vec<PageExperiment<'a>>,
-}
-
-/// One experiment of a page.
-#[derive(Clone, Debug)]
-pub struct PageExperiment<'a> {
-    /// Its table.
-    pub result: &'a ExperimentResult,
-    /// Its runs, in any order. Curves add up all repetitions; phases and maps are the first repetition's.
-    pub runs: &'a [RunResult],
-    /// Its pace sweep; may be empty.
-    pub pace: &'a [PacePoint],
-    /// The name of the machine the sweep ran on; may be empty.
-    pub pace_machine: String,
-    /// What it is and what came out, as plain text; an empty line starts a paragraph. May be empty.
-    pub summary: String,
-    /// Assumptions and caveats, likewise.
-    pub notes: String,
 }
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
@@ -62,8 +46,8 @@ pub fn page(page: &Page<'_>) -> String {
     }
     limits(&mut body);
     let subtitle = paragraphs(&page.subtitle);
-    // Results hold only strings, numbers and lists, which always serialise; were that to change, the page says
-    // "no data" rather than failing to be written.
+    // Results hold only strings, numbers and lists, which always serialise. If that ever changes,
+    // the page says "no data".
     let json = serde_json::to_string(&Data::of(&page.experiments)).unwrap_or_else(|_| "null".into());
     let parts = [
         ("title", escape(&page.title)),
@@ -77,7 +61,7 @@ pub fn page(page: &Page<'_>) -> String {
     fill(TEMPLATE, &parts)
 }
 
-/// `template` with every `{{name}}` replaced, in one pass, so that nothing put in is itself searched.
+/// Replaces every `{{name}}` of the template in one pass, so that inserted text is not searched.
 fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut out = String::with_capacity(template.len() + parts.iter().map(|p| p.1.len()).sum::<usize>());
     let mut rest = template;
@@ -91,7 +75,7 @@ fn fill(template: &str, parts: &[(&str, String)]) -> String {
     out
 }
 
-/// Text with everything HTML gives a meaning to replaced.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -107,7 +91,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// JSON that cannot end or change the script element it stands in: no `<` means no tag and no comment.
+/// Escapes JSON for a script element: without `<` it can contain neither a tag nor a comment.
 fn script_safe(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
@@ -117,7 +101,7 @@ fn paragraphs(text: &str) -> String {
     parts.map(|part| format!("<p>{}</p>", escape(part))).collect()
 }
 
-/// A variant's name behind its colour; a line ends after each `+`, which variants are joined with, and nowhere else.
+/// A variant's name behind its colour. Lines break only after a `+`, which joins switches.
 fn variant_head(index: usize, name: &str) -> String {
     let key = format!("<i class=\"key v{}\"></i>", index.min(4));
     let part = |(i, part)| format!("<span class=\"whole\">{}{}</span>", if i == 0 { &key } else { "" }, escape(part));
@@ -197,12 +181,12 @@ fn pills(out: &mut String, e: &ExperimentResult) {
     }
 }
 
-/// What is not simulated.
 fn limits(out: &mut String) {
     out.push_str("<section class=\"prose limits\"><h2>Limits</h2><ul>");
     for limit in LIMITS {
         out.push_str("<li>");
-        // The signs of Markdown that the list has: every other part is bold, and of that every other one code.
+        // The list uses two Markdown marks, ** and `: every other part is bold, every other one of
+        // that is code.
         for (i, part) in limit.split("**").enumerate() {
             let text: String =
                 part.split('`').enumerate().map(|(i, text)| in_element(i % 2 == 1, "code", text)).collect();
@@ -218,7 +202,7 @@ fn in_element(inside: bool, name: &str, text: &str) -> String {
     if inside { format!("<{name}>{text}</{name}>") } else { text }
 }
 
-/// The rows that are held against something, and the others.
+/// The rows with published figures, or the others.
 fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     if let Some(how) = standing::how_merged(e) {
         let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&how));
@@ -232,7 +216,7 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     }
     apart(out, e);
     if held {
-        // Why rows are missed stands where they are read.
+        // Reasons for missed rows belong next to the rows.
         remarks(out, e);
     }
     if held && !others.is_empty() {
@@ -247,7 +231,7 @@ fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     }
 }
 
-/// The rows that are scored apart, and why.
+/// The rows that are scored separately, and why.
 fn apart(out: &mut String, e: &ExperimentResult) {
     let lines = standing::apart(e);
     if lines.is_empty() {
@@ -278,7 +262,7 @@ fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
             let _ = write!(out, "<th class=\"figure{edge}\">{}</th>", variant_head(i, variant));
         }
         if let (true, Some(last)) = (change == 1, e.variants.last()) {
-            // Of more than two it has to say which two.
+            // With more than two variants, name the one that is compared.
             let of = if variants > 2 { format!("<br><small>{}</small>", escape(last)) } else { String::new() };
             let _ = write!(out, "<th class=\"figure\">change{of}</th>");
         }
@@ -296,7 +280,7 @@ fn table(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
     out.push_str("</tbody></table></div>");
 }
 
-/// A measured figure with its range below.
+/// A measured figure, its range below.
 fn measured(row: &Row, variant: usize) -> Option<String> {
     let m = row.measured.get(variant)?.as_ref()?;
     let range = standing::range(row, m).map(|range| format!("<small class=\"range\">{}</small>", escape(&range)));
@@ -348,7 +332,7 @@ fn table_row(out: &mut String, row: &Row, variants: usize, held: bool, paired: b
     out.push_str("</tr>");
 }
 
-/// How a variant stands against the baseline; dimmed where the ranges overlap.
+/// A variant against the baseline, seed by seed; dimmed if the ranges overlap.
 fn seed_by_seed(out: &mut String, row: &Row, variant: usize, edge: &str) {
     let apart = row.pairs.get(variant).copied().flatten().is_some_and(|pairs| !pairs.overlap);
     let words = standing::against_baseline(row, variant).unwrap_or_else(|| "–".into());
@@ -356,14 +340,20 @@ fn seed_by_seed(out: &mut String, row: &Row, variant: usize, edge: &str) {
     let _ = write!(out, "<td class=\"seeds {edge}{class}\">{}</td>", escape(&words));
 }
 
-/// Figures that every phase of a run has: a line a variant, a column a phase.
+/// Figures of every phase of a run: a line per variant, a column per phase.
 fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
     if layout.by_phase.is_empty() {
         return;
     }
     let (variants, paired) = (e.variants.len(), standing::has_pairs(e));
-    out.push_str("<div class=\"part\"><h3>By phase</h3><p class=\"hint\">What a variant does before the measurement it need not do in it: ");
-    out.push_str("read the total beside the measured phase.</p><div class=\"scroll\"><table class=\"phases\"><thead><tr><th>Figure</th><th></th>");
+    out.push_str(
+        "<div class=\"part\"><h3>By phase</h3><p class=\"hint\">A variant may do work before the \
+        measurement that others do in it: ",
+    );
+    out.push_str(
+        "read the total beside the measured phase.</p><div class=\"scroll\"><table \
+        class=\"phases\"><thead><tr><th>Figure</th><th></th>",
+    );
     for (i, phase) in layout.phases.iter().enumerate() {
         let edge = if i == 0 { " edge" } else { "" };
         let _ = write!(out, "<th class=\"figure{edge}\">{}</th>", escape(phase));
@@ -415,12 +405,12 @@ fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
     out.push_str("</div>");
 }
 
-/// A variant's name on one line behind its colour.
+/// A variant's name behind its colour, on one line.
 fn variant_line(index: usize, name: &str) -> String {
     format!("<i class=\"key v{}\"></i>{}", index.min(4), escape(name))
 }
 
-/// What a reader must know of the runs.
+/// Remarks on the runs.
 fn remarks(out: &mut String, e: &ExperimentResult) {
     let remarks = standing::remarks(e);
     if remarks.is_empty() {

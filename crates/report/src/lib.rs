@@ -1,7 +1,8 @@
-//! Kontig's reports: what an experiment measured, as a table for a terminal, a page for a browser and a picture.
+//! Kontig's reports: an experiment's results as a table for a terminal, a
+//! page for a browser and a picture.
 //!
-//! Everything here is a pure function from results to text: nothing is read, fetched or written, and names inside
-//! results are treated as hostile, for a result file may come from anywhere.
+//! Everything here is a pure function from results to text: it does no I/O. A result file may come
+//! from anywhere, so names in it are treated as hostile.
 
 mod ageing;
 mod curve;
@@ -17,6 +18,7 @@ mod standing;
 pub mod statistics;
 pub mod svg;
 pub mod table;
+mod terminal;
 mod thin;
 pub mod verdict;
 

@@ -1,27 +1,24 @@
-//! The cells of a map frame, unpacked: one byte for each pageblock.
+//! Unpacks the cells of a map frame, one byte per pageblock.
 //!
-//! Frames come from files, so every length is checked against the zones before anything is believed, and unpacking
-//! stops at that length rather than at what the stream asks for.
+//! Frames come from files, so every length is checked against the zones, and unpacking stops at
+//! that length whatever the stream says.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use flate2::read::DeflateDecoder;
 use kontig_results::{MapFrame, MemoryMap};
 use std::fmt;
+use std::io::Read;
 
 /// Why a frame could not be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapError {
     /// The cells are not base64.
     Base64,
-    /// What the base64 holds is not raw DEFLATE, or holds more than the zones have blocks.
+    /// The decoded base64 is not raw DEFLATE, or unpacks to more cells than the zones have blocks.
     Deflate,
-    /// There are fewer cells than blocks.
-    Length {
-        /// Cells in the frame.
-        cells: usize,
-        /// Blocks in the zones.
-        blocks: usize,
-    },
+    /// Fewer cells than blocks.
+    Length { cells: usize, blocks: usize },
 }
 
 impl fmt::Display for MapError {
@@ -47,6 +44,11 @@ pub fn blocks(map: &MemoryMap) -> usize {
 /// [`MapError`] if the cells do not unpack to exactly that many.
 pub fn cells(frame: &MapFrame, blocks: usize) -> Result<Vec<u8>, MapError> {
     let packed = BASE64_STANDARD.decode(&frame.cells).map_err(|_| MapError::Base64)?;
-    let cells = miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, blocks).map_err(|_| MapError::Deflate)?;
+    let mut cells = Vec::new();
+    // One byte more than there should be shows that there are too many.
+    let unpacked = DeflateDecoder::new(&*packed).take(blocks as u64 + 1).read_to_end(&mut cells);
+    if unpacked.is_err() || cells.len() > blocks {
+        return Err(MapError::Deflate);
+    }
     if cells.len() == blocks { Ok(cells) } else { Err(MapError::Length { cells: cells.len(), blocks }) }
 }

@@ -1,55 +1,50 @@
 //! An experiment as a page of Markdown: questions, each with the tables of the rows that answer it.
 //!
-//! Every figure has the range over rounds and repetitions beside it. Which variants differ from the first by more than these ranges is found here, and said after the questions; how the figures are
-//! read is the experiment's own text.
+//! Every figure has its range over rounds and repetitions beside it. After the questions, the page
+//! lists the rows in which a variant differs from the first by more than these ranges. The
+//! interpretation is the experiment's own text.
 
 use crate::standing;
-use crate::table::none;
+use crate::terminal::none;
 use crate::{number, verdict};
 use kontig_results::{ExperimentResult, MEASURE, Row};
+use kontig_text::markdown::{self, Align};
 use std::fmt::Write;
+use std::iter::once;
 
-/// What a page shows.
+/// Contents of a page.
 #[derive(Clone, Debug, Default)]
 pub struct MarkdownPage<'a> {
-    /// Its heading.
     pub title: &'a str,
-    /// What is asked.
     pub about: &'a str,
-    /// The command that makes it.
+    /// The command that makes the page.
     pub command: String,
-    /// What was assumed.
     pub assumptions: &'a str,
-    /// The cases' machines, each with what it is.
+    /// The machines of the cases, with descriptions.
     pub machines: Vec<(String, String)>,
-    /// The variants, each with what it is; the first is the one others are held against.
+    /// The variants, with descriptions; the first is the baseline.
     pub variants: Vec<(String, String)>,
-    /// The questions.
     pub questions: Vec<MarkdownQuestion<'a>>,
-    /// What the answers depend on.
     pub depends_on: &'a [String],
-    /// What is not modelled.
     pub not_modelled: &'a [String],
-    /// The tables, one a case.
+    /// One for each case.
     pub results: Vec<&'a ExperimentResult>,
 }
 
 /// A question of a page.
 #[derive(Clone, Debug)]
 pub struct MarkdownQuestion<'a> {
-    /// It.
     pub ask: &'a str,
-    /// The names of the rows that answer it.
+    /// Names of the rows that answer it.
     pub rows: &'a [String],
-    /// How they are read; may be empty.
+    /// Interpretation of the rows; may be empty.
     pub reading: &'a str,
 }
 
-/// The page.
 pub fn page(page: &MarkdownPage<'_>) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(out, "{text}");
     };
     line(&format!("# {}\n", escaped(page.title)));
@@ -104,23 +99,21 @@ fn case(e: &ExperimentResult) -> &str {
     if e.case.is_empty() { &e.machine } else { &e.case }
 }
 
-/// The row of this name, of the measured phase where there are several.
+/// The row of this name; the measured phase's if there are several.
 fn row<'a>(e: &'a ExperimentResult, name: &str) -> Option<&'a Row> {
     let named = || e.rows.iter().filter(|row| row.name == name);
     named().find(|row| row.phase == MEASURE).or_else(|| named().next())
 }
 
-/// The names of rows that none of the tables has.
+/// Names of rows that are in none of the tables.
 pub fn unknown_rows<'a>(page: &MarkdownPage<'a>) -> Vec<&'a str> {
     let names = page.questions.iter().flat_map(|question| question.rows.iter().map(String::as_str));
     names.filter(|name| page.results.iter().all(|e| row(e, name).is_none())).collect()
 }
 
 fn table(e: &ExperimentResult, rows: &[String]) -> String {
-    let cells = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let head = e.variants.iter().map(|variant| escaped(variant));
-    let mut out = cells(std::iter::once(String::new()).chain(head).collect());
-    out += &cells(std::iter::once("---".to_owned()).chain(e.variants.iter().map(|_| "---:".to_owned())).collect());
+    let variants = e.variants.iter().map(|variant| (escaped(variant), Align::Right));
+    let mut out = markdown::head(once((String::new(), Align::Left)).chain(variants));
     for name in rows {
         let found = row(e, name);
         let title = found.map_or_else(|| escaped(name), |row| format!("{}, {}", escaped(name), escaped(&row.unit)));
@@ -131,12 +124,12 @@ fn table(e: &ExperimentResult, rows: &[String]) -> String {
             let range = standing::range(row, m).map_or_else(String::new, |range| format!(" ({range})"));
             format!("{}{range}", standing::figure(m))
         };
-        out += &cells(std::iter::once(title).chain((0..e.variants.len()).map(of)).collect());
+        out += &markdown::row(once(title).chain((0..e.variants.len()).map(of)));
     }
     out
 }
 
-/// For each variant but the first, the rows in which its range and the first's have no value in common.
+/// For each variant but the first, the rows whose range does not overlap the first's.
 fn beyond_ranges(e: &ExperimentResult, questions: &[MarkdownQuestion<'_>]) -> Vec<String> {
     let mut names: Vec<&String> = Vec::new();
     for name in questions.iter().flat_map(|question| question.rows) {
@@ -162,7 +155,7 @@ fn beyond_ranges(e: &ExperimentResult, questions: &[MarkdownQuestion<'_>]) -> Ve
     e.variants.iter().enumerate().skip(1).map(of).collect()
 }
 
-/// Text that Markdown takes as it is: what could end a table's cell or begin a tag is made harmless, and a line stays one.
+/// Escapes text for a table cell in Markdown: no cell ends, no tag begins, no line breaks.
 fn escaped(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.replace('|', "\\|").replace('<', "&lt;")
@@ -223,7 +216,8 @@ mod tests {
     fn a_question_has_its_rows_of_the_measured_phase_with_their_ranges() {
         let (result, rows) = (result(), ["stalls".to_owned()]);
         let text = page(&of(&result, &rows));
-        let expected = "## Who waits?\n\nAs we read it.\n\nsmall:\n\n|  | a | b | c | d |\n| --- | ---: | ---: | ---: | ---: |\n\
+        let expected = "## Who waits?\n\nAs we read it.\n\nsmall:\n\n|  | a | b | c | d |\n| --- | ---: | ---: | \
+            ---: | ---: |\n\
                         | stalls, a\\|b | 10 (8–12) | 5 (4–8) | 20 (13–30) | – |\n";
         assert!(text.contains(expected), "{text}");
     }

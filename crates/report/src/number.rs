@@ -1,10 +1,12 @@
-//! Numbers for readers: digits grouped by thousands, no more of them than mean something.
+//! Numbers for readers: digits grouped by thousands, and no more of them than are significant.
 //!
-//! Published figures keep the digits they were published with; measured ones are means and keep four.
+//! Published figures keep all published digits; measured ones are means and keep four.
+
+use kontig_text::{grouped, without_zeros};
 
 /// A published figure, with all its digits.
 pub(crate) fn exact(value: f64) -> String {
-    group(&value.to_string())
+    grouped(value)
 }
 
 /// A measured figure: four significant digits, or all digits before the point if there are more.
@@ -16,7 +18,7 @@ pub(crate) fn rounded(value: f64) -> String {
     if magnitude != 0.0 && magnitude < 0.001 {
         return format!("{value:.1e}");
     }
-    group(&trimmed(value, 4))
+    grouped(trimmed(value, 4))
 }
 
 /// A change: the factor from baseline to patched.
@@ -24,10 +26,10 @@ pub(crate) fn factor(value: f64) -> String {
     if !value.is_finite() {
         return "–".into();
     }
-    // A percent more or less is still news, a tenth of one is not; below one, two digits whatever the size.
+    // Changes of a percent matter, smaller ones do not; below 1, two digits whatever the magnitude.
     let digits = match value.abs() {
         m if m >= 1e6 => format!("{value:.0e}"),
-        m if m >= 100.0 => group(&format!("{value:.0}")),
+        m if m >= 100.0 => grouped(format!("{value:.0}")),
         m if m >= 10.0 => format!("{value:.1}"),
         m if m >= 0.1 || m == 0.0 => format!("{value:.2}"),
         m if m >= 0.00001 => trimmed(value, 2),
@@ -36,35 +38,17 @@ pub(crate) fn factor(value: f64) -> String {
     format!("×{digits}")
 }
 
-/// How far off a change is, with one digit after the point while it matters.
+/// How far off a change is, with one decimal below 100.
 pub(crate) fn off(value: f64) -> String {
-    if value >= 100.0 { format!("{}×", group(&format!("{value:.0}"))) } else { format!("{value:.1}×") }
+    if value >= 100.0 { format!("{}×", grouped(format!("{value:.0}"))) } else { format!("{value:.1}×") }
 }
 
-/// `significant` digits, without trailing zeros after the point.
+/// Rounds to `significant` digits, without trailing zeros.
 fn trimmed(value: f64, significant: i32) -> String {
     let before_point = if value == 0.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
     let decimals = (significant - before_point).max(0) as usize;
     let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// Commas between groups of three digits before the point.
-fn group(text: &str) -> String {
-    let (sign, unsigned) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
-    let (whole, fraction) = unsigned.split_once('.').map_or((unsigned, None), |(w, f)| (w, Some(f)));
-    let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 && digit.is_ascii_digit() {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        out.push('.');
-        out.push_str(fraction);
-    }
-    out
+    without_zeros(&text).to_owned()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The pace sweep: how slow huge pages come when they are taken faster or slower.
+//! The pace sweep: huge page latency against the rate of requests.
 //!
-//! It answers an operator's question: how fast may huge pages be taken before a caller stalls? The table is for a
-//! terminal; the page draws the same points.
+//! It answers an operator's question: how fast can huge pages be taken before a caller stalls? The
+//! table is for a terminal; the page draws the same points.
 
 use crate::number;
 use crate::standing::UNRESOLVED;
-use crate::table::{letter, none, plain};
+use crate::terminal::{letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 use kontig_results::PacePoint;
 use kontig_results::samples_needed;
@@ -13,16 +13,16 @@ use kontig_results::samples_needed;
 /// The percentiles shown, of those a sweep has.
 pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
-/// A sweep in the order it is shown.
+/// A sweep in display order.
 pub(crate) struct Sweep<'a> {
-    /// Every pause of the sweep once, shortest first, µs.
+    /// The distinct pauses in µs, shortest first.
     pub(crate) pauses: Vec<f64>,
-    /// Each variant, in order of appearance, with its point for each pause.
+    /// Variants in order of appearance, with the point for each pause.
     pub(crate) variants: Vec<(&'a str, Vec<Option<&'a PacePoint>>)>,
 }
 
 impl<'a> Sweep<'a> {
-    /// Puts points in order; those whose pause is no length of time are left out.
+    /// Orders the points, dropping those whose pause is not a duration.
     pub(crate) fn of(points: &'a [PacePoint]) -> Sweep<'a> {
         let sound = || points.iter().filter(|p| p.pause_us.is_finite() && p.pause_us >= 0.0);
         let mut pauses: Vec<f64> = sound().map(|p| p.pause_us).collect();
@@ -42,7 +42,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The latency at a percentile, µs, if the point has it.
+/// The latency at a percentile in µs, if the point has it.
 pub(crate) fn latency(point: &PacePoint, percentile: f64) -> Option<f64> {
     point.latency_us.iter().find(|(p, _)| *p == percentile).map(|&(_, us)| us).filter(|us| us.is_finite())
 }
@@ -52,10 +52,10 @@ pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
     point.per_second.filter(|rate| rate.is_finite() && *rate > 0.0)
 }
 
-/// The sweep's table after an empty line, ending in a newline; nothing if there are no points.
+/// The sweep's table after an empty line; empty if there are no points.
 ///
-/// A row is a pause. Each variant, lettered like in [`crate::table`], has the huge pages obtained a
-/// second and percentiles of the latency, in µs.
+/// A row is a pause. Each variant, lettered as in [`crate::table`], has huge pages per second and
+/// percentiles of the latency in µs.
 pub fn render(points: &[PacePoint]) -> String {
     let sweep = Sweep::of(points);
     if sweep.pauses.is_empty() {
@@ -74,7 +74,7 @@ pub fn render(points: &[PacePoint]) -> String {
     out
 }
 
-/// The table, and whether a percentile in it is from too few samples.
+/// The table, and whether it has a percentile from too few samples.
 fn rows(sweep: &Sweep<'_>) -> (String, bool) {
     let mut any_unresolved = false;
     let mut table = Table::new();

@@ -1,15 +1,16 @@
-//! The colours of the memory map, and what each says.
+//! The colours of the memory map, and their meanings.
 //!
-//! One hue for each kind of content and lightness for fullness, so that the map still reads without hue: blue is a
-//! huge page, amber movable pages, green reclaimable ones, purple a block that something unmovable sits in. The hues
-//! are apart under the common colour blindnesses. Bytes are [`Cell`](kontig_results::Cell)'s.
+//! Hue is the kind of content and lightness is fullness, so that the map still reads without hue:
+//! blue is a huge page, amber movable pages, green reclaimable ones, purple a block with something
+//! unmovable in it. The hues stay distinct under the common colour blindnesses. Bytes are
+//! [`Cell`](kontig_results::Cell)'s.
 
 use kontig_results::CELL_HAS_UNMOVABLE;
 
 /// One entry of the legend and its colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Shade {
-    /// What it says of a pageblock.
+    /// Meaning of the colour for a pageblock.
     pub label: &'static str,
     /// Colour on a light page, `#rrggbb`.
     pub light: &'static str,
@@ -58,7 +59,7 @@ pub const SHADES: [Shade; 19] = [
 /// Migratetype names, by bits 0–1 of a map byte.
 pub const MIGRATETYPES: [&str; 4] = ["unmovable", "movable", "reclaimable", "highatomic"];
 
-/// What a map byte's class (bits 2–5) says, for the classes that exist.
+/// Meanings of the classes of a map byte (bits 2–5).
 pub const CLASSES: [&str; 9] = [
     "free as a whole",
     "one huge page of a user",

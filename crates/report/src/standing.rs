@@ -1,19 +1,20 @@
-//! What repetitions say of a row: how far a figure is spread, and how often a variant did better than the baseline.
+//! A row's repetitions: the range of its figures, and how often a variant beat the baseline.
 //!
-//! Repetitions are paired by seed, so that a variant is held against the baseline on the same memory. Where the ranges
-//! of the two overlap, that is said: a run with another seed could have come out the other way.
+//! Repetitions are paired by seed, so that a variant is compared with the baseline on the same
+//! memory. Overlapping ranges are pointed out: another seed could have reversed the order.
 
 use crate::number;
 use kontig_results::{
     Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row, Score, Tally,
 };
 
-/// What a table is of: the experiment and its case.
+/// The title of a table: the experiment and its case.
 pub(crate) fn title(e: &ExperimentResult) -> String {
     if e.case.is_empty() { e.id.clone() } else { format!("{}, {}", e.id, e.case) }
 }
 
-/// The rows that are scored apart: a line for each kind of caveat, and one for each reason with its rows.
+/// The rows that are scored separately: a line for each kind of caveat, and one for each reason
+/// with its rows.
 pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
     let mut lines = Vec::new();
     for Apart { kind, rows, direction, size } in &e.score.apart {
@@ -39,7 +40,7 @@ pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
     lines
 }
 
-/// What a score counts.
+/// The counts of a score.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     Direction,
@@ -49,7 +50,8 @@ pub(crate) enum Count {
     Ageing,
 }
 
-/// Each thing a score counts: how many rows, and of how many. What no row is of is left out, but for direction and headline.
+/// The counts of a score, each with its number of rows and their total. Counts without rows are
+/// left out, except for direction and headline.
 pub(crate) fn counts(counts: &Counts) -> Vec<(Count, u32, u32)> {
     let Counts { direction, to_zero, false_alarms, headline_within_2x, ageing } = counts;
     let of = |count, tally: &Tally| (count, tally.agree, tally.of);
@@ -64,7 +66,7 @@ pub(crate) fn counts(counts: &Counts) -> Vec<(Count, u32, u32)> {
     said
 }
 
-/// What the counts of a score mean, and what is not counted; nothing where there are no such rows.
+/// Explains the counts of a score, and what is not counted; none if there are no such rows.
 pub(crate) fn counts_explained(score: &Score) -> Option<String> {
     let mut said = Vec::new();
     if score.measured.false_alarms.of > 0 {
@@ -81,7 +83,7 @@ pub(crate) fn counts_explained(score: &Score) -> Option<String> {
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// How many of the rows that agree differ by more than chance; nothing where that is not known of any.
+/// How many of the agreeing rows differ by more than chance; none if that is known of no row.
 pub(crate) fn beyond_chance(tally: Tally) -> Option<String> {
     (tally.of > 0).then(|| format!("{} of {} by more than chance", tally.agree, tally.of))
 }
@@ -89,14 +91,14 @@ pub(crate) fn beyond_chance(tally: Tally) -> Option<String> {
 /// The mark of a percentile from too few samples.
 pub const UNRESOLVED: &str = "†";
 
-/// A measured figure as shown, with a mark if it is a percentile from too few samples.
+/// A measured figure, marked if it is a percentile from too few samples.
 pub(crate) fn figure(m: &Measured) -> String {
     let mark = if m.samples_needed.is_some() { UNRESOLVED } else { "" };
     format!("{}{mark}", number::rounded(m.value))
 }
 
-/// From the lowest round or repetition to the highest, and how many have no value; nothing of a sum, to which repetitions add, and of figures that do not vary
-/// and are there in all.
+/// The range from the lowest round or repetition to the highest, and how many have no value. None
+/// for a sum, to which repetitions add, and for figures that are present in all and do not vary.
 pub(crate) fn range(row: &Row, m: &Measured) -> Option<String> {
     let (low, high) = (number::rounded(m.low), number::rounded(m.high));
     let range = (row.merge != Merge::Sum && low != high).then(|| format!("{low}–{high}"));
@@ -105,7 +107,7 @@ pub(crate) fn range(row: &Row, m: &Measured) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// How a variant stands against the baseline over the seeds, such as `won 2 of 3, ranges overlap`.
+/// A variant against the baseline over the seeds: `won 2 of 3, ranges overlap`.
 pub(crate) fn against_baseline(row: &Row, variant: usize) -> Option<String> {
     let Pairs { of, lower, higher, overlap } = (*row.pairs.get(variant)?)?;
     if lower == 0 && higher == 0 {
@@ -122,12 +124,12 @@ pub(crate) fn against_baseline(row: &Row, variant: usize) -> Option<String> {
     Some(if overlap { format!("{count}, ranges overlap") } else { count })
 }
 
-/// Whether there is anything to say of any row's pairs.
+/// Whether any row has pairs to report.
 pub(crate) fn has_pairs(e: &ExperimentResult) -> bool {
     e.rows.iter().any(|row| row.pairs.iter().any(Option::is_some))
 }
 
-/// How the figures of several repetitions became one; nothing to say of a single one.
+/// How the figures of several repetitions were merged; none for a single one.
 pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
     let merged = |is: fn(&Merge) -> bool| e.rows.iter().any(|row| is(&row.merge));
     let ways = [
@@ -154,7 +156,7 @@ pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
     Some(format!("{of}: {ways}{other}figures are medians; ranges are from the lowest {one} to the highest"))
 }
 
-/// What the mark of unresolved percentiles means, if it is used.
+/// Explains the mark of unresolved percentiles, if it is used.
 pub(crate) fn mark_explained(e: &ExperimentResult) -> Option<String> {
     let mut needed: Vec<(u64, f64)> = (e.rows.iter())
         .filter_map(|row| match row.merge {
@@ -168,7 +170,7 @@ pub(crate) fn mark_explained(e: &ExperimentResult) -> Option<String> {
     (!list.is_empty()).then(|| format!("{UNRESOLVED} too few samples to tell: {}", list.join(", ")))
 }
 
-/// Remarks, each once with the variants it is of; no variants if it is of all.
+/// Distinct remarks with the variants they apply to; no variants if it is all of them.
 pub(crate) fn remarks(e: &ExperimentResult) -> Vec<(Vec<usize>, &str)> {
     let mut out: Vec<(Vec<usize>, &str)> = Vec::new();
     for remark in &e.remarks {
@@ -180,12 +182,12 @@ pub(crate) fn remarks(e: &ExperimentResult) -> Vec<(Vec<usize>, &str)> {
     out
 }
 
-/// A row's name, with its phase where that is not the measurement's.
+/// A row's name, with its phase unless that is the measurement.
 pub(crate) fn name(row: &Row) -> String {
     if row.phase == MEASURE { row.name.clone() } else { format!("{}, {}", row.name, row.phase) }
 }
 
-/// Which phase the rows of single figures are of.
+/// Says to which phase the rows of single figures belong.
 pub(crate) fn phase_of_singles(layout: &Layout<'_>) -> &'static str {
     if !layout.phases.contains(&MEASURE) {
         "rows above that name no phase are of the measurement as a whole"
@@ -196,29 +198,30 @@ pub(crate) fn phase_of_singles(layout: &Layout<'_>) -> &'static str {
     }
 }
 
-/// The rows of single figures, and those of figures that every phase has.
+/// The rows of single figures, and those of figures by phase.
 pub(crate) struct Layout<'a> {
-    /// One row a figure.
+    /// One row per figure.
     pub(crate) single: Vec<&'a Row>,
-    /// The phases, in order.
     pub(crate) phases: Vec<&'a str>,
     /// Figures with a row for some or all phases, in the order of `phases`.
     pub(crate) by_phase: Vec<Vec<Option<&'a Row>>>,
-    /// The names of those that were 0 in every phase of every variant, which are told together instead.
+    /// Names of figures that were 0 in every phase of every variant, which one line lists instead.
     pub(crate) nothing: Vec<&'a str>,
 }
 
 impl<'a> Layout<'a> {
-    /// A figure with rows for several phases is shown by phase; one with something published also among the others.
+    /// A figure with rows for several phases is shown by phase; a
+    /// published one also among the others.
     pub(crate) fn of(e: &'a ExperimentResult) -> Layout<'a> {
         let several = |row: &Row| e.rows.iter().any(|other| other.name == row.name && other.phase != row.phase);
         let single = e.rows.iter().filter(|row| !row.published.is_empty() || !several(row)).collect();
         let of_phases: Vec<&Row> = e.rows.iter().filter(|row| several(row)).collect();
-        // Published rows come first, whatever their phase; the last row of each phase is in the phases' order.
+        // Published rows come first, whatever their phase; the last row of each phase keeps the
+        // order of phases.
         let mut phases = in_order(of_phases.iter().rev().map(|row| row.phase.as_str()));
         phases.reverse();
         let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
-        // The last phase has most figures, in their order; those it does not have follow.
+        // The last phase has most figures, in order; those it lacks follow.
         let (of_last, others): (Vec<&Row>, Vec<&Row>) =
             of_phases.iter().partition(|row| phases.last() == Some(&row.phase.as_str()));
         let rows_of = in_order(of_last.iter().chain(&others).map(|row| row.name.as_str()))
@@ -229,18 +232,18 @@ impl<'a> Layout<'a> {
         Layout { single, phases, by_phase, nothing }
     }
 
-    /// Which figures were 0 throughout, as a line.
+    /// A line with the figures that were 0 throughout.
     pub(crate) fn nothing(&self) -> Option<String> {
         (!self.nothing.is_empty()).then(|| format!("0 in every phase: {}", self.nothing.join(", ")))
     }
 }
 
-/// Whether every variant has measured 0. A figure that is missing is not 0.
+/// Whether every variant measured 0. A missing figure is not 0.
 fn is_nothing(row: Option<&Row>) -> bool {
     row.is_some_and(|row| row.measured.iter().all(|m| m.as_ref().is_some_and(|m| m.low == 0.0 && m.high == 0.0)))
 }
 
-/// Each once, in order of appearance.
+/// Drops duplicates, keeping the order.
 fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut out = Vec::new();
     for name in names {

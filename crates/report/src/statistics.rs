@@ -1,16 +1,17 @@
-//! Statistics over repetitions and rounds, for a terminal: for each figure the lines that MMTests prints of a benchmark.
+//! Statistics over repetitions and rounds, for a terminal: for each
+//! figure the lines MMTests prints.
 //!
-//! Percentages are against the baseline and positive where the variant is better; stars stand around that of a mean
-//! which differs by more than chance.
+//! Percentages are relative to the baseline, and positive where the variant is better; stars mark a
+//! mean that differs by more than chance.
 
 use crate::number;
 use crate::standing;
-use crate::table::{arranged, empty, letter, none, plain, wrapped};
+use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
 use comfy_table::{Attribute, Cell, CellAlignment};
 use kontig_results::statistics::{BEST, difference};
 use kontig_results::{Better, ExperimentResult, Row, Statistics};
 
-/// One line of a figure: its name, its value, which way is better, and whether it is the mean.
+/// One line of a figure: name, value, direction, and whether it is the mean.
 struct Line {
     name: String,
     value: fn(&Statistics, usize) -> Option<f64>,
@@ -19,7 +20,7 @@ struct Line {
     is_mean: bool,
 }
 
-/// The lines of a figure that gets better this way.
+/// The lines of a figure with this direction.
 fn lines(better: Better) -> Vec<Line> {
     let line = |name: &str, value, better| Line { name: name.into(), value, index: 0, better, is_mean: false };
     let mean = if better == Better::Higher { "Hmean" } else { "Amean" };
@@ -37,7 +38,7 @@ fn lines(better: Better) -> Vec<Line> {
     lines
 }
 
-/// The statistics of an experiment's figures; none where no figure has several values.
+/// Statistics of an experiment's figures; none if no figure has several values.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Option<String> {
     let rows: Vec<&Row> = e.rows.iter().filter(|row| row.statistics.iter().any(Option::is_some)).collect();
     let runs = rows.iter().flat_map(|row| &row.statistics).flatten().map(|s| s.n).max()?;

@@ -1,8 +1,8 @@
-//! The memory map as a still picture for a document: a row for each variant, a column for each moment.
+//! The memory map as a still picture for a document: a row per variant, a column per moment.
 //!
-//! A square stands for many blocks. Its colour is chosen by carrying over, from square to square, what the squares
-//! before left undrawn (error diffusion over states), so that the shares of a panel are the shares of the machine and
-//! nothing rare vanishes. The picture follows the reader's light or dark scheme and stays below about 150 kB.
+//! A square stands for many blocks. Its colour comes from error diffusion over states, so that the
+//! shares of a panel are the shares of the machine and nothing rare vanishes. The picture follows
+//! the reader's light or dark scheme and stays below about 150 kB.
 
 use crate::data::by_variant;
 use crate::map::{self, MapError};
@@ -10,14 +10,14 @@ use crate::palette::{self, SHADES};
 use kontig_results::{MapFrame, MemoryMap, RunResult};
 use std::fmt::Write;
 
-/// What a picture shows.
+/// Contents of a picture.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Written above; may be empty.
+    /// Heading; may be empty.
     pub title: String,
     /// Variants to show, top to bottom; empty for all, in the order the runs name them.
     pub variants: Vec<String>,
-    /// Moments of each run, evenly spread from first to last.
+    /// Number of moments of each run, evenly spread from first to last.
     pub moments: usize,
 }
 
@@ -31,14 +31,15 @@ impl Default for Picture {
 const PANEL: usize = 168;
 const GAP: usize = 14;
 const MARGIN: usize = 20;
-/// Room above a row of panels for the variant's name, and below for the moment.
+/// Space above a row of panels for the variant's name, and below for the moment.
 const NAME: usize = 26;
 const CAPTION: usize = 40;
-/// Squares across a panel, finest first: the first that keeps the picture within its size is taken.
+/// Squares across a panel, finest first. The first that keeps the picture within its size is used.
 const SIDES: [usize; 5] = [56, 42, 28, 21, 14];
 const PICTURE_BYTES: usize = 150_000;
 
-/// The map of each variant's first repetition that has one, at several moments. Variants without a map are left out.
+/// Draws the map of each variant's first repetition that has one, at several moments. Variants
+/// without a map are left out.
 ///
 /// # Errors
 /// [`MapError`] if a frame does not unpack.
@@ -170,7 +171,7 @@ fn caption(out: &mut String, x: usize, y: usize, frame: &MapFrame) {
     let _ = write!(out, "<text class=\"c\" x=\"{x}\" y=\"{}\">score {:.0}</text>", y + 30, frame.score);
 }
 
-/// Entries of the legend: words and the shades they stand for.
+/// Entries of the legend, with their shades.
 const LEGEND: [(&str, &[usize]); 7] = [
     ("free huge block", &[palette::FREE]),
     ("user's huge page", &[1]),
@@ -183,7 +184,7 @@ const LEGEND: [(&str, &[usize]); 7] = [
 const SWATCH: usize = 13;
 const LINE: usize = 24;
 
-/// Where each entry goes, and the height of them all.
+/// The place of each entry, and the height of all.
 fn legend_places(width: usize) -> (Vec<(usize, usize)>, usize) {
     let (mut x, mut y) = (MARGIN, 0);
     let mut places = vec![];
@@ -217,7 +218,7 @@ fn legend(out: &mut String, width: usize, top: usize) {
     }
 }
 
-/// A time in the unit that suits its size.
+/// A time in a suitable unit.
 fn duration(ns: u64) -> String {
     let seconds = ns as f64 / 1e9;
     match seconds {

@@ -1,24 +1,23 @@
 //! An experiment's table for a terminal.
 //!
-//! Variants are lettered so that the figures stand close together; a line above says which letter is which. Nothing
-//! a name contains can move the cursor: control characters are dropped.
+//! Variants have letters to keep columns narrow; the lines above name them. Control characters in
+//! names are dropped, so that none can move the cursor.
 
 use crate::ageing;
 use crate::number;
 use crate::standing::{self, Count, Layout};
+use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
 use crate::verdict::{self, Standing};
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, presets,
-};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
 use kontig_results::{Counts, ExperimentResult, Measured, Row, Score};
 use std::ops::Range;
 
-/// The table of `e`, with a line for each variant above and the score and remarks below, ending in a newline.
+/// The table of `e`, with a line for each variant above, and the score and remarks below.
 ///
-/// `width` is the terminal's in columns: where the table is wider, unit, spread and verdict move under the row's name or
-/// figure; figures never wrap. Without a width, lines are as long as they need. `colour` turns on ANSI colours. A `*`
-/// marks headline rows. Rows for which nothing was published follow in a table of their own, and figures that every phase
-/// of the run has in another.
+/// `width` is the terminal's, in columns: in a wider table, unit, range and verdict move under the
+/// row's name or figure; figures never wrap. Without a width, lines are as long as they need.
+/// `colour` turns on ANSI colours. A `*` marks headline rows. Rows without published figures follow
+/// in a second table, and figures by phase in a third.
 pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
@@ -82,14 +81,14 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
     out
 }
 
-/// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; false alarms 0/2; headline 3/4 within
-/// 2×`; what there is nothing to tell of is left out.
+/// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; false alarms
+/// 0/2; headline 3/4 within 2×`. Counts without rows are left out.
 pub fn score(score: &Score) -> String {
     let chance = standing::beyond_chance(score.beyond_chance).map(|words| format!(", {words}")).unwrap_or_default();
     in_words(&score.measured, &chance)
 }
 
-/// What the same rows would score if every variant measured what the baseline does, as one line.
+/// The score of the same rows if every variant equalled the baseline, as one line.
 pub fn nothing_changes(score: &Score) -> String {
     format!("if nothing changed: {}", in_words(&score.nothing_changes, ""))
 }
@@ -105,7 +104,7 @@ fn in_words(counts: &Counts, chance: &str) -> String {
     standing::counts(counts).into_iter().map(word).collect::<Vec<_>>().join("; ")
 }
 
-/// What the cases of one experiment score together: a line, and none of a single case.
+/// The combined score of an experiment's cases; none for a single case.
 pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
     let [first, _, ..] = cases else { return None };
     let mut sum = Score::default();
@@ -114,40 +113,20 @@ pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
     Some(format!("{of}: {}\n{of}, {}\n", score(&sum), nothing_changes(&sum)))
 }
 
-/// A line broken at spaces where it is wider than the terminal, further lines set in by two.
-pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
-    let width = width.unwrap_or(usize::MAX);
-    let (mut out, mut at) = (String::new(), 0);
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if at > 0 && at + 1 + length > width {
-            out.push_str("\n  ");
-            at = 2;
-        } else if at > 0 {
-            out.push(' ');
-            at += 1;
-        }
-        out.push_str(word);
-        at += length;
-    }
-    out.push('\n');
-    out
-}
-
-/// How much room a table takes.
+/// The layouts of a table, by width.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A column for everything.
+    /// Every item has a column.
     Wide,
     /// The unit behind the row's name.
     Close,
-    /// Spread, standing and verdict too below the name or the figure.
+    /// Also range, pairs and verdict below the name or the figure.
     Stacked,
 }
 
 /// The widest form that fits.
 fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -> String {
-    // The first line is the upper rule: nothing but the table's width in characters.
+    // The first line is the upper rule, as wide as the table.
     let fits = |table: &String| {
         width.is_none_or(|width| table.lines().next().is_none_or(|rule| rule.chars().count() <= width))
     };
@@ -155,34 +134,18 @@ fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -
     side_by_side.unwrap_or_else(|| build(Form::Stacked, width))
 }
 
-/// A table without anything in it.
-pub(crate) fn empty(wide: bool, colour: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    if wide {
-        table.style_mut().row_separator = LineStyle::none();
-    }
-    if colour {
-        table.enforce_styling()
-    } else {
-        table.force_no_tty()
-    };
-    table
-}
-
-/// What tables are made of.
 struct Paint<'a> {
     e: &'a ExperimentResult,
     colour: bool,
 }
 
 impl Paint<'_> {
-    /// Whether any row of a variant has a range to show.
+    /// Whether any row of a variant has a range.
     fn varies(&self, rows: &[&Row], variant: usize) -> bool {
         rows.iter().any(|row| measured(row, variant).is_some_and(|m| standing::range(row, m).is_some()))
     }
 
-    /// The table of single figures, held against published ones or on their own.
+    /// The table of single figures, with or without published ones.
     fn rows(&self, rows: &[&Row], held: bool, form: Form, width: Option<usize>) -> String {
         let wide = form != Form::Stacked;
         let (e, variants) = (self.e, self.e.variants.len());
@@ -195,7 +158,7 @@ impl Paint<'_> {
         let mut left = vec![];
         for group in if held { &["published", "measured"][..] } else { &["measured"] } {
             for i in 0..variants {
-                // Short of room, the group is named over its first column only.
+                // A narrow table names the group over its first column only.
                 header.push(format!("{}\n{}", if wide || i == 0 { *group } else { "" }, letter(i)));
                 if wide && *group == "measured" && self.varies(rows, i) {
                     left.push(header.len());
@@ -204,7 +167,7 @@ impl Paint<'_> {
             }
             for to in changes(variants, held) {
                 let over = if wide { *group } else { "" };
-                // Of more than two it has to say which two.
+                // With more than two variants, name the one that is compared.
                 let of = if variants > 2 { format!(" to {}", letter(to)) } else { String::new() };
                 header.push(format!("{over}\nchange{of}"));
             }
@@ -282,7 +245,7 @@ impl Paint<'_> {
         cells
     }
 
-    /// The table of figures that every phase has: a line a variant, a column a phase.
+    /// The table of figures by phase: a line per variant, a column per phase.
     fn phases(&self, layout: &Layout<'_>, form: Form, width: Option<usize>) -> String {
         let wide = form != Form::Stacked;
         let variants = self.e.variants.len();
@@ -343,7 +306,7 @@ fn measured(row: &Row, variant: usize) -> Option<&Measured> {
     row.measured.get(variant)?.as_ref()
 }
 
-/// A figure with its range on lines of its own, for a narrow column: broken after the dash where that is long.
+/// A figure with its range below, for a narrow column. A long range breaks after the dash.
 fn stacked(figure: &str, range: &str) -> String {
     if range.chars().count() <= 11 {
         format!("{figure}\n{range}")
@@ -352,7 +315,7 @@ fn stacked(figure: &str, range: &str) -> String {
     }
 }
 
-/// Figures stand to the right and are never broken.
+/// Aligns figures to the right, and keeps them on one line.
 fn set_figures(table: &mut Table, columns: impl Iterator<Item = usize>, wide: bool) {
     for column in columns {
         if let Some(column) = table.column_mut(column) {
@@ -365,24 +328,6 @@ fn set_figures(table: &mut Table, columns: impl Iterator<Item = usize>, wide: bo
     }
 }
 
-pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
-    match width {
-        Some(width) => {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-        }
-        None => {
-            table.set_content_arrangement(ContentArrangement::Disabled);
-        }
-    }
-    table.trim_fmt()
-}
-
-/// What stands where nothing was measured or published: no figure is not 0.
-pub(crate) fn none() -> String {
-    "–".into()
-}
-
 fn coloured(cell: Cell, row: &Row) -> Cell {
     match verdict::standing(row) {
         Standing::Missed => cell.fg(Color::Red).add_attribute(Attribute::Bold),
@@ -392,8 +337,8 @@ fn coloured(cell: Cell, row: &Row) -> Cell {
     }
 }
 
-/// The variants whose change from the first has a column: the last, as in publications; where nothing was published, which leaves room, each of
-/// a few.
+/// The variants whose change from the first has a column: the last, as in publications. Without
+/// published columns there is room for each of up to three.
 fn changes(variants: usize, held: bool) -> Range<usize> {
     let first = if held || variants > 4 { variants - 1 } else { 1 };
     first.max(1)..variants
@@ -401,17 +346,4 @@ fn changes(variants: usize, held: bool) -> Range<usize> {
 
 fn change_cell(change: Option<f64>) -> Cell {
     Cell::new(change.map_or_else(none, number::factor))
-}
-
-/// A, B, … Z, then numbers.
-pub(crate) fn letter(variant: usize) -> String {
-    match u8::try_from(variant) {
-        Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
-        _ => (variant + 1).to_string(),
-    }
-}
-
-/// Text without the characters that control a terminal.
-pub(crate) fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }

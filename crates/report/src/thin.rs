@@ -1,7 +1,7 @@
-//! Long series made short enough to draw, without losing a peak.
+//! Thins long series for drawing, without losing a peak.
 //!
-//! Each stretch of points is replaced by its lowest and highest, in the order they came: a spike of one sample stays
-//! a spike, which an average or every n-th point would hide.
+//! Each stretch of points is replaced by its lowest and highest, in order. An average or every n-th
+//! point would hide a spike of one sample.
 
 /// At most about `limit` of `points`, first and last kept.
 pub(crate) fn thin(points: &[(u64, f64)], limit: usize) -> Vec<(u64, f64)> {

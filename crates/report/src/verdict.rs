@@ -1,57 +1,55 @@
-//! What to say about a row: whether what was measured agrees with what was published.
+//! Verdicts: whether a measured row agrees with the published one.
 //!
-//! A row that moved the other way, that gave no figure, or whose change is not of the published size where its size
-//! counts, is *missed* and says so in that word; nothing is rounded in the experiment's favour. A row of several steps
-//! has a verdict for each. What counts as missed is [`Row::is_missed`]; here are the words for it. Of a row with a caveat the verdict is said, and that it is scored apart.
+//! A row is *missed* if it moved the other way, gave no figure, or if its size counts and is not
+//! the published one; nothing is rounded in the experiment's favour. A row of several steps has a
+//! verdict for each. [`Row::is_missed`] decides; the words are here. A row with a caveat has its
+//! verdict, and a note that it is scored separately.
 
 use crate::number;
-use crate::table::letter;
+use crate::terminal::letter;
 use kontig_results::judge::{CHANGE_THAT_COUNTS, WITHIN};
 use kontig_results::{Row, Rule, Step};
 
-/// What became of a row, or of one step of it.
+/// The verdict on a row, or on one step of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing was published, or nothing comparable: there is nothing to hold the row against.
+    /// Nothing was published, or nothing comparable.
     NotHeld,
-    /// It moves the same way, and by a similar factor where one is defined.
+    /// Moves the same way, and by a similar factor if there is one.
     Agrees,
-    /// It moves the same way but the size is off by this factor; the row's size does not count for the score.
+    /// Moves the same way, but the size is off by this factor; the size of this row does not count.
     AgreesOff(f64),
-    /// It moves the same way, and one of its figures is 0, so that there is no factor: what became of it.
+    /// Moves the same way; a figure is 0, so there is no factor.
     AgreesWithout(Without),
-    /// A null test, or a change published no larger than one, that shows no more than the published noise.
+    /// A null test, or a published change no larger than one, within the published noise.
     WithinNoise,
-    /// Missed: it moves the other way.
+    /// Missed: moves the other way.
     Opposite,
     /// Missed: published as a change, measured as none.
     Unchanged,
     /// Missed: its size counts and is off by this factor.
     Off(f64),
-    /// Missed: its size counts, and one of its figures is 0, so that there is no factor.
+    /// Missed: its size counts, but a figure is 0, so there is no factor.
     Without(Without),
-    /// Missed: it falls to nearly nothing as published, and this much of it is left.
+    /// Missed: published to fall to nearly nothing; this share of it is left.
     Left(f64),
-    /// Missed: published as nothing, measured as something.
+    /// Missed: published as 0, but measured otherwise.
     NotNothing,
-    /// Missed: published to change by less than a tenth, and it moves by more.
+    /// Missed: published to change by less than a tenth, but moves by more.
     FalseAlarm,
-    /// Missed: a null test, or a change published no larger than one, that shows more than the published noise.
+    /// Missed: a null test, or a published change no larger than one, beyond the published noise.
     BeyondNoise,
-    /// A bound was published, and what was measured is not below it.
+    /// The measured figure is not below the published bound.
     NotBelow,
-    /// Missed: figures were published but the runs gave none that compare.
+    /// Missed: the runs gave no figure comparable with the published one.
     NoFigure,
 }
 
 /// Why there is no factor between two measured figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    /// The second is 0.
     FallsToNothing,
-    /// The first is.
     RisesFromNothing,
-    /// Both are.
     Nothing,
 }
 
@@ -66,7 +64,7 @@ impl Without {
 }
 
 impl Verdict {
-    /// The verdicts on `row`: one for each of its steps, or a single one where it has none.
+    /// A verdict for each step of the row, or a single one if it has no steps.
     pub fn of(row: &Row) -> Vec<Verdict> {
         if row.published.is_empty() {
             return vec![Verdict::NotHeld];
@@ -87,7 +85,6 @@ impl Verdict {
         row.steps.iter().map(of).collect()
     }
 
-    /// The words for it.
     fn words(self) -> String {
         match self {
             Verdict::NotHeld => "–".into(),
@@ -112,15 +109,14 @@ impl Verdict {
 /// How a row stands as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing to hold it against.
     None,
     Agrees,
-    /// With a size that is off and does not count, or scored apart.
+    /// The size is off but does not count, or the row is scored separately.
     Loose,
     Missed,
 }
 
-/// How a row stands: missed if any of its steps is, unless it is scored apart.
+/// How a row stands: missed if any of its steps is, unless it is scored separately.
 pub(crate) fn standing(row: &Row) -> Standing {
     let verdicts = Verdict::of(row);
     let any = |is: fn(&Verdict) -> bool| verdicts.iter().any(is);
@@ -173,12 +169,12 @@ fn of_step(row: &Row, step: &Step) -> Verdict {
             let share = change(value(row, step.against), value(row, step.variant), row.measured.len());
             share.map_or(Verdict::Unchanged, Verdict::Left)
         }
-        // How near to nothing it has to come is no matter of a factor; that it is off is said all the same.
+        // A fall to zero is not judged by its factor, but the factor is shown.
         (Rule::ToZero, _) => step.ratio_off.filter(|off| *off > WITHIN).map_or(Verdict::Agrees, Verdict::AgreesOff),
         (Rule::FromZero, _) => Verdict::Agrees,
         (Rule::Still, _) if step.false_alarm == Some(true) => Verdict::FalseAlarm,
         (Rule::Still | Rule::Ratio, _) => {
-            // Of a row published as unchanged only the size can be wrong, so it counts here.
+            // Only the size of a row published as unchanged can be wrong, so it counts.
             let size_counts = row.headline || step.rule == Rule::Still;
             match step.ratio_off {
                 Some(off) if off > WITHIN && size_counts => Verdict::Off(off),
@@ -203,17 +199,18 @@ fn value(row: &Row, variant: usize) -> Option<f64> {
     row.measured.get(variant).copied().flatten().map(|m| m.value)
 }
 
-/// Last variant's published figure over the first's; none where a figure is missing or zero.
+/// The last variant's published figure over the first's; none if one is missing or zero.
 pub fn published_change(row: &Row) -> Option<f64> {
     change(row.published.first().copied(), row.published.last().copied(), row.published.len())
 }
 
-/// Last variant's measured figure over the first's; none where a figure is missing or the first is zero.
+/// The last variant's measured figure over the first's; none if one
+/// is missing or the first is zero.
 pub fn measured_change(row: &Row) -> Option<f64> {
     change_to(row, row.measured.len().checked_sub(1)?)
 }
 
-/// A variant's measured figure over the first's, likewise.
+/// A variant's measured figure over the first's; none if one is missing or the first is zero.
 pub fn change_to(row: &Row, variant: usize) -> Option<f64> {
     change(value(row, 0), value(row, variant), row.measured.len())
 }

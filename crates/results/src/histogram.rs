@@ -2,6 +2,7 @@
 //!
 //! Percentiles are of buckets put together: a mean of several runs' percentiles is no percentile.
 
+use crate::statistics;
 use kontig_program::{Text, figure};
 use serde::{Deserialize, Serialize};
 
@@ -45,15 +46,12 @@ impl Histogram {
 
     /// The mean of the operations, each taken for its bucket's bound; none if there are none.
     pub fn mean(&self) -> Option<f64> {
-        let sum: f64 = self.buckets.iter().map(|&(bound, n)| bound * n as f64).sum();
-        (self.samples() > 0).then(|| sum / self.samples() as f64)
+        statistics::mean_of(self.buckets.iter().copied())
     }
 
     /// Their standard deviation, likewise; none if there are fewer than two.
     pub fn stddev(&self) -> Option<f64> {
-        let mean = self.mean()?;
-        let squares: f64 = self.buckets.iter().map(|&(bound, n)| (bound - mean).powi(2) * n as f64).sum();
-        (self.samples() > 1).then(|| (squares / (self.samples() - 1) as f64).sqrt())
+        statistics::stddev_of(self.buckets.iter().copied())
     }
 
     /// The distribution of several runs' operations together; none of no run.

@@ -67,7 +67,7 @@ impl Statistics {
 
 /// The arithmetic mean.
 pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    mean_of(once_each(values))
 }
 
 /// The harmonic mean; none where a value is not above 0.
@@ -78,9 +78,26 @@ pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
 
 /// The standard deviation, over one less than there are values.
 pub fn stddev(values: &[f64]) -> Option<f64> {
-    let mean = mean(values)?;
-    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+    stddev_of(once_each(values))
+}
+
+fn once_each(values: &[f64]) -> impl Iterator<Item = (f64, u64)> + Clone {
+    values.iter().map(|value| (*value, 1))
+}
+
+/// The arithmetic mean of values, each with how often it occurs.
+pub(crate) fn mean_of(values: impl Iterator<Item = (f64, u64)> + Clone) -> Option<f64> {
+    let n: u64 = values.clone().map(|(_, n)| n).sum();
+    let sum: f64 = values.map(|(value, n)| value * n as f64).sum();
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// The standard deviation of values, each with how often it occurs, over one less than there are.
+pub(crate) fn stddev_of(values: impl Iterator<Item = (f64, u64)> + Clone) -> Option<f64> {
+    let mean = mean_of(values.clone())?;
+    let n: u64 = values.clone().map(|(_, n)| n).sum();
+    let squares: f64 = values.map(|(value, n)| (value - mean).powi(2) * n as f64).sum();
+    (n > 1).then(|| (squares / (n - 1) as f64).sqrt())
 }
 
 /// How much better a figure is than the baseline's, percent: of one that is better higher, how much it grew, and of any

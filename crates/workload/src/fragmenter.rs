@@ -4,7 +4,8 @@
 //! three quarters.
 
 use crate::benchmark::{Benchmark, Start};
-use kontig_program::{Batch, HPAGE_PMD_NR, Op, Outcome, Program, Region, SplitMix64, Value, parse_size};
+use kontig_program::{Batch, HPAGE_PMD_NR, Op, Outcome, Program, Region, SplitMix64, Value};
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 
 const SECTION: u32 = HPAGE_PMD_NR;

@@ -1,6 +1,6 @@
 //! Sizes as a workload's parameters say them, and whether a machine has room for them.
 
-use kontig_program::parse_size;
+use kontig_text::parse_size;
 
 pub(crate) use kontig_program::HPAGE_PMD_NR;
 

@@ -5,7 +5,8 @@
 use crate::benchmark::{Benchmark, Start};
 use crate::fragmenter::{of_a_section, three_quarters};
 use crate::size::HPAGE_PMD_NR;
-use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value, parse_size};
+use kontig_program::{Batch, Frame, Gfp, Op, Order, Outcome, Program, Value};
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 
 /// A driver takes memory as huge pages and frees the first part of each.

@@ -4,12 +4,11 @@ use super::command::{exit_code, start};
 use super::host::HostArgs;
 use super::snapshot::page_size;
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::{fraction, whole};
+use crate::number::{MOST, fraction, whole};
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
-use kontig_live::number::{count, size};
+use kontig_text::{GIB, grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     })?;
     let by = if aged.by_frame { "frame" } else { "address (frame numbers are root's to see)" };
     let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
-    crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", count(aged.kept)));
+    crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", grouped(aged.kept)));
     if let Some((program, args)) = a.command.split_first() {
         let mut child = match start(program, args) {
             Ok(child) => child,
@@ -78,5 +77,5 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
 }
 
 pub(super) fn gib(text: &str) -> Result<u64, String> {
-    fraction(text, 0.001..=65_536.0, "GiB").map(|gib| (gib * (1u64 << 30) as f64) as u64)
+    fraction(text, 0.001..=65_536.0, "GiB").map(|gib| (gib * GIB as f64) as u64)
 }

@@ -10,12 +10,12 @@ use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::load::Load;
 use kontig_live::lru_gen;
-use kontig_live::need::{Ladder, Need, size as block_size};
-use kontig_live::number::{count, size, time};
+use kontig_live::need::{Ladder, Need};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execute::supply;
 use kontig_live::{ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
+use kontig_text::{grouped, short_size, size, time};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -180,8 +180,8 @@ pub fn text(check: &Check) -> String {
     for asked in &check.needs {
         let now = asked
             .now
-            .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { count(n) });
-        text.push_str(&format!("{}: {now} of {} there now\n", asked.need, count(asked.needed)));
+            .map_or("it is not known how many".into(), |n| if n >= asked.needed { "all".into() } else { grouped(n) });
+        text.push_str(&format!("{}: {now} of {} there now\n", asked.need, grouped(asked.needed)));
     }
     if check.deferred_bytes > 0 {
         let bytes = size(check.deferred_bytes);
@@ -191,8 +191,8 @@ pub fn text(check: &Check) -> String {
     }
     text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
     if let Some(most) = &check.at_most {
-        let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();
-        let needed: Vec<String> = check.needs.iter().map(|asked| count(asked.needed)).collect();
+        let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), grouped)).collect();
+        let needed: Vec<String> = check.needs.iter().map(|asked| grouped(asked.needed)).collect();
         text.push_str(&format!(
             "   at most, after dropping {} of clean cache and compacting: {} of {}\n",
             size(most.dropped_bytes),
@@ -231,8 +231,8 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
             "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {}; the \
              kernel drops {} of clean cache for it",
-            count(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
-            count(p.pages_moved),
+            grouped(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
+            grouped(p.pages_moved),
             size(p.pages_moved * page_bytes),
             range(p.seconds, p.seconds_at_most),
             size(p.dropped_bytes)
@@ -272,7 +272,7 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
         true => "nothing has to be moved".into(),
         false => format!(
             "{} pages ({}) to be moved on node {}, {}{}",
-            count(p.pages_moved),
+            grouped(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
             range(p.seconds, p.seconds_at_most),
@@ -294,17 +294,17 @@ pub(super) fn range(seconds: f64, at_most: Option<f64>) -> String {
 
 /// What is in the way of so many blocks, of which `most` were predicted to be there in the end.
 fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> String {
-    let block = block_size(page_bytes << o.order);
+    let block = short_size(page_bytes << o.order);
     let mut text = String::new();
     if o.blocks < needed {
         let there =
-            if o.blocks == 0 { "there is none".into() } else { format!("there are {} in all", count(o.blocks)) };
+            if o.blocks == 0 { "there is none".into() } else { format!("there are {} in all", grouped(o.blocks)) };
         let bytes = size((needed << o.order) * page_bytes);
-        text.push_str(&format!("   {} blocks of {block} are {bytes}; {there}\n", count(needed)));
+        text.push_str(&format!("   {} blocks of {block} are {bytes}; {there}\n", grouped(needed)));
     }
     if most.is_some_and(|most| most < o.free + o.on_cpus + o.movable) {
         let pages = o.free_pages + o.droppable_pages;
-        let (bytes, room) = (size(pages * page_bytes), count(pages >> o.order));
+        let (bytes, room) = (size(pages * page_bytes), grouped(pages >> o.order));
         text.push_str(&format!(
             "   what is moved takes room elsewhere: {bytes} is free once cache is dropped, which is {room} blocks; of that, zones \
              keep some\n"
@@ -316,15 +316,15 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
     text.push_str(&format!(
         "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot be moved ({} of \
          them 8 at most)\n",
-        count(o.blocks),
-        count(o.free),
-        if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", count(o.on_cpus)) },
-        count(o.movable),
-        count(o.blocked),
-        count(o.blocked_by_few)
+        grouped(o.blocks),
+        grouped(o.free),
+        if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", grouped(o.on_cpus)) },
+        grouped(o.movable),
+        grouped(o.blocked),
+        grouped(o.blocked_by_few)
     ));
     for kind in &o.kinds {
-        let (blocks, alone, pages) = (count(kind.blocks), count(kind.alone), count(kind.pages));
+        let (blocks, alone, pages) = (grouped(kind.blocks), grouped(kind.alone), grouped(kind.pages));
         text.push_str(&format!("      {}: in {blocks} blocks, alone in {alone}; {pages} pages\n", kind.kind));
     }
     text

@@ -1,6 +1,8 @@
 //! A small table that fits: columns side by side where there is room, else a block of lines for each row.
 
 use crate::wrap::wrap;
+use comfy_table::{CellAlignment, Table, presets};
+use kontig_text::markdown::{self, Align};
 
 /// A table. The first column names the row.
 pub struct Grid {
@@ -24,43 +26,35 @@ impl Grid {
 
     /// The table, with `indent` blanks before each line; `width` is none where lines may be as long as they like.
     pub fn text(&self, indent: usize, width: Option<usize>) -> String {
-        let widths: Vec<usize> = (0..self.head.len()).map(|column| self.width(column)).collect();
-        let all = indent + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        match width.filter(|width| all > *width) {
+        let beside = self.beside(indent);
+        let fits = |width: &usize| beside.lines().all(|line| line.chars().count() <= *width);
+        match width.filter(|width| !fits(width)) {
             Some(width) => self.stacked(indent, width),
-            None => self.beside(indent, &widths),
+            None => beside,
         }
     }
 
-    /// The table as Markdown has it.
+    /// The table in Markdown.
     pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let rules: Vec<&str> =
-            (0..self.head.len()).map(|i| if self.texts.contains(&i) { "---" } else { "---:" }).collect();
-        let head = line(&self.head) + &format!("|{}|\n", rules.join("|"));
-        self.rows.iter().fold(head, |text, row| text + &line(row))
+        let align = |column| if self.texts.contains(&column) { Align::Left } else { Align::Right };
+        let head = markdown::head(self.head.iter().enumerate().map(|(column, name)| (name, align(column))));
+        self.rows.iter().fold(head, |text, row| text + &markdown::row(row))
     }
 
-    fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        std::iter::once(&self.head[column]).chain(cells).map(|text| text.chars().count()).max().unwrap_or(0)
-    }
-
-    fn beside(&self, indent: usize, widths: &[usize]) -> String {
-        let line = |cells: &Vec<String>| {
-            let mut text = " ".repeat(indent);
-            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-                let gap = if column > 0 { "  " } else { "" };
-                text += &if self.texts.contains(&column) {
-                    format!("{gap}{cell:<width$}")
-                } else {
-                    format!("{gap}{cell:>width$}")
-                };
+    fn beside(&self, indent: usize) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).force_no_tty();
+        if self.head.iter().any(|name| !name.is_empty()) {
+            table.set_header(&self.head);
+        }
+        table.add_rows(&self.rows);
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((if at == 0 { indent as u16 } else { 2 }, 0));
+            if !self.texts.contains(&at) {
+                column.set_cell_alignment(CellAlignment::Right);
             }
-            text.trim_end().to_string() + "\n"
-        };
-        let head = if self.head.iter().all(String::is_empty) { String::new() } else { line(&self.head) };
-        self.rows.iter().fold(head, |text, row| text + &line(row))
+        }
+        table.trim_fmt() + "\n"
     }
 
     /// A row's name on a line, then a line for each of its cells, under their headings' names.
@@ -91,7 +85,7 @@ mod tests {
         let stacked = " DMA\n   free   1 GiB\n Normal\n   free   12 GiB\n   score  7\n";
         assert_eq!(grid.text(1, Some(21)), stacked);
         grid.row(vec!["HighMem".into(), "none at all".into()]);
-        assert!(grid.markdown().starts_with("| zone | free | score |\n|---|---:|---:|\n| DMA | 1 GiB |  |\n"));
+        assert!(grid.markdown().starts_with("| zone | free | score |\n| --- | ---: | ---: |\n| DMA | 1 GiB |  |\n"));
         assert!(grid.text(1, Some(18)).ends_with(" HighMem\n   free   none at\n          all\n"), "nothing is wider");
     }
 }

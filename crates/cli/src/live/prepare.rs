@@ -6,15 +6,13 @@ use super::document;
 use super::host::HostArgs;
 use super::snapshot::page_size;
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::whole;
+use crate::number::{MOST, whole};
 use clap::Args;
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::caller::Caller;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
-use kontig_live::number::{count, percent, size, time};
 use kontig_live::prepare::execute::{Orders, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
@@ -22,6 +20,7 @@ use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
 use kontig_live::{Host, Roots};
+use kontig_text::{grouped, percent, size, time};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -292,12 +291,12 @@ fn text(r: &Receipt) -> String {
     }
     if let Some((p, real)) = r.predicted.as_ref().zip(r.real.as_ref()) {
         let predicted =
-            format!("{} pages moved in {}", count(p.pages_moved), check::range(p.seconds, p.seconds_at_most));
+            format!("{} pages moved in {}", grouped(p.pages_moved), check::range(p.seconds, p.seconds_at_most));
         text.push_str(&format!("predicted: {predicted}; it took: {}\n", cost(real)));
     }
     for after in r.after.iter().flatten() {
-        let blocks = after.blocks.map_or("?".into(), count);
-        text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, count(after.needed)));
+        let blocks = after.blocks.map_or("?".into(), grouped);
+        text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, grouped(after.needed)));
     }
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
@@ -313,7 +312,7 @@ fn cost(c: &Cost) -> String {
     let cache = c.cache_bytes.map_or(String::new(), |[before, after]| {
         format!(", page cache {} before and {} afterwards", size(before), size(after))
     });
-    format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), count), time(c.seconds))
+    format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), grouped), time(c.seconds))
 }
 
 /// Runs the command, looks at what it gets, and adds that to the receipt. The exit code.
@@ -380,7 +379,7 @@ fn told(got: &Got) -> String {
         }
         None => format!("{program} ended before it was looked at"),
     };
-    let show = |number: Option<u64>| number.map_or("?".into(), count);
+    let show = |number: Option<u64>| number.map_or("?".into(), grouped);
     let HostGot { given, refused, waited } = got.of_host;
     format!(
         "{own}; on the whole host meanwhile: {} huge pages given at the first touch, {} refused, {} requests waited for compaction",

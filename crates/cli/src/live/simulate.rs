@@ -5,8 +5,7 @@
 //! much as is free and half of the files' clean pages, so that it comes to reclaim and compaction. That is not this host's load,
 //! which no file tells.
 
-use crate::args::COSTS_OF_HOSTS;
-use crate::reproduce::run_session;
+use crate::reproduce::{COSTS_OF_HOSTS, run_session};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::host_snapshot::HostSnapshot;
 use kontig_lab::plan::Views;
@@ -18,10 +17,10 @@ use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
 use kontig_live::frame::State;
 use kontig_live::lru_gen;
-use kontig_live::number::size;
 use kontig_live::snapshot::FoundZone;
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::ExperimentResult;
+use kontig_text::size;
 use kontig_workload::Workload;
 use serde::Serialize;
 use std::collections::BTreeMap;

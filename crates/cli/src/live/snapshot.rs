@@ -8,7 +8,7 @@ use kontig_lab::LabError;
 use kontig_lab::files::{check_writable, write_file};
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
-use kontig_live::number::{count, percent, size};
+use kontig_text::{grouped, percent, size};
 use std::path::PathBuf;
 
 /// `kontig snapshot`.
@@ -59,7 +59,7 @@ fn text(snapshot: &Snapshot) -> String {
             let inferred = matches!(state, State::Cached | State::NotManaged | State::Deferred);
             let mark = if inferred { "  (inferred)" } else { "" };
             let size = size(pages * host.page_size);
-            text.push_str(&format!("  {:<36}{:>12} pages {size:>9}{mark}\n", state.words(), count(pages)));
+            text.push_str(&format!("  {:<36}{:>12} pages {size:>9}{mark}\n", state.words(), grouped(pages)));
         }
     }
     text.push_str(&format!(

@@ -4,14 +4,13 @@ use super::grid::Grid;
 use super::host::HostArgs;
 use super::{document, not_read};
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::whole;
+use crate::number::{MOST, whole};
 use clap::Args;
 use kontig_lab::{Failed, LabError};
-use kontig_live::number::{count, size};
 use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
 use kontig_report::UNRESOLVED;
 use kontig_results::samples_needed;
+use kontig_text::{grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -79,11 +78,11 @@ pub(super) fn mark_explained(table: &str) -> Option<String> {
 
 fn text(t: &Touched) -> String {
     let huge = size(t.huge_page_bytes);
-    let waited = t.stalls.map_or("?".into(), count);
+    let waited = t.stalls.map_or("?".into(), grouped);
     let text = format!(
         "{} huge pages of {huge} given, {} refused; {waited} requests of the whole host waited for compaction\n",
-        count(t.huge),
-        count(t.small)
+        grouped(t.huge),
+        grouped(t.small)
     );
     let mut grid = Grid::new(["microseconds", "touches", "p50", "p90", "p99", "longest"], &[0]);
     let rows = [
@@ -96,7 +95,7 @@ fn text(t: &Touched) -> String {
         let shares = [(50.0, q.p50), (90.0, q.p90), (99.0, q.p99)]
             .map(|(percent, seconds)| mark(&q, percent, format!("{:.1}", seconds * 1e6)));
         let longest = format!("{:.1}", q.max * 1e6);
-        grid.row([name.to_string(), count(q.samples)].into_iter().chain(shares).chain([longest]).collect());
+        grid.row([name.to_string(), grouped(q.samples)].into_iter().chain(shares).chain([longest]).collect());
     }
     let table = grid.text(0, None);
     let explained = mark_explained(&table).unwrap_or_default();

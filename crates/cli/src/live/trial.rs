@@ -8,14 +8,12 @@ use super::snapshot::page_size;
 use super::touch::{mark, mark_explained};
 use super::{document, not_read};
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::whole;
+use crate::number::{MOST, whole};
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
 use kontig_live::held::{Held, at_hand};
-use kontig_live::need::{order, size as block_size};
-use kontig_live::number::{count, percent, size};
+use kontig_live::need::order;
 use kontig_live::prepare::execute::supply;
 use kontig_live::prepare::hurry::Hurry;
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, NoJournal};
@@ -23,6 +21,7 @@ use kontig_live::prepare::{Allowed, Plan, compacting};
 use kontig_live::touch::{Quantiles, Touched, touch};
 use kontig_live::trial::{Latency, SCHEMA, Trial, Try};
 use kontig_live::{ReadError, Roots};
+use kontig_text::{grouped, percent, short_size, size};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -153,11 +152,11 @@ fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
     };
     let bad = |why: String| LabError::from(AskedWrongly::Value(format!("--block: {why}")));
     order(&a.block, page_size()).map_err(bad)?;
-    let (patterns, blocks) = (a.patterns(), count(a.more));
+    let (patterns, blocks) = (a.patterns(), grouped(a.more));
     let mut text = format!(
         "plan (nothing was done; --execute does it): {} times, with the patterns {}\n   take {} of memory, give a part of it back, and \
          prepare {blocks} blocks of {} more than there are; for that\n",
-        count(a.tries.saturating_mul(patterns.len() as u64)),
+        grouped(a.tries.saturating_mul(patterns.len() as u64)),
         patterns.join(", "),
         size(a.gib),
         a.block
@@ -262,7 +261,7 @@ impl OfHost<'_> {
         let _hurry = Hurry::up();
         let page = page_size();
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
-        let needs = vec![format!("{blocks}x{}", block_size(page << self.order))];
+        let needs = vec![format!("{blocks}x{}", short_size(page << self.order))];
         let need = NeedArgs { needs, reserve: false, profile: None };
         let found = of_host(&need, &self.roots)??;
         if let Some(e) = found.unpermitted {
@@ -317,7 +316,7 @@ fn said(t: &Try) -> String {
 }
 
 fn pages(t: &Try) -> String {
-    let show = |pages: Option<u64>| pages.map_or("–".into(), count);
+    let show = |pages: Option<u64>| pages.map_or("–".into(), grouped);
     format!("{} / {}", show(t.predicted.map(|predicted| predicted.pages_moved)), show(t.counted.pages_moved))
 }
 
@@ -383,11 +382,11 @@ fn touches(t: &Touched) -> Vec<String> {
         t.huge_s.as_ref().map_or("–".into(), |q| mark(q, percent, micros(of(q))))
     };
     let huge = format!("{} of {}", t.huge, t.huge + t.small);
-    vec![quantile(50.0, |q| q.p50), quantile(99.0, |q| q.p99), huge, t.stalls.map_or("–".into(), count)]
+    vec![quantile(50.0, |q| q.p50), quantile(99.0, |q| q.p99), huge, t.stalls.map_or("–".into(), grouped)]
 }
 
 fn micros(seconds: f64) -> String {
-    count((seconds * 1e6).round() as u64)
+    grouped((seconds * 1e6).round() as u64)
 }
 
 fn summary(trial: &Trial) -> String {
@@ -402,7 +401,7 @@ fn summary(trial: &Trial) -> String {
          within 25 % in {}, the farthest off {}. {} took a time within the range that was predicted, {} less, {} more.",
         trial.kernel,
         size(trial.aged_bytes),
-        count(trial.more),
+        grouped(trial.more),
         reached,
         trial.tries.len(),
         trial.within(0.25),

@@ -1,4 +1,4 @@
-//! `kontig oracle doctor`: what is missing to make recordings.
+//! `kontig oracle doctor`: missing requirements for making recordings.
 
 use clap::Args;
 use kontig_lab::{Failed, LabError};
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 /// Options of `kontig oracle doctor`.
 #[derive(Args)]
 pub struct DoctorArgs {
-    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("The kernel: {}", Series::known()))]
+    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("Kernel: {}", Series::known()))]
     kernel: Series,
-    /// A Debian root the kernel comes from, as oracle/make-root makes it
+    /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
 
-/// Runs `kontig oracle doctor`. All there: exit code 0; something missing: 1.
+/// Exits with 1 if anything is missing.
 pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
     let d = examine(a.kernel, a.root.as_deref());
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `kontig oracle fidelity`: all recordings replayed, and what can be believed in consequence, mechanism by mechanism.
+//! `kontig oracle fidelity`: replays all recordings and reports how far to trust each mechanism.
 
 use crate::Ending;
 use clap::Args;
@@ -8,31 +8,29 @@ use kontig_oracle::fidelity::{Page, Standing, markdown};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What `--help` teaches.
 pub const HELP: &str = "Examples:\n  \
-    kontig oracle fidelity                             the page, as Markdown\n  \
-    kontig oracle fidelity --out docs/fidelity.md      the page of the project, made anew\n  \
+    kontig oracle fidelity                             the page in Markdown\n  \
+    kontig oracle fidelity --out docs/fidelity.md      regenerate the page in docs\n  \
     kontig oracle fidelity recordings/6.1-mixed        with a recording of your own in its table\n\n\
-    Run it in the project's folder: it replays oracle/golden, and reads oracle/mechanisms.toml, mutants.toml and \
-    evidence.toml.\n\n\
-    Exit codes: 0 done; 3 done, and a recording differs; 2 not the project's folder, or something in it is malformed; \
+    Run it at the top of the source tree: it replays oracle/golden, and reads oracle/mechanisms.toml, mutants.toml \
+    and evidence.toml.\n\n\
+    Exit codes: 0 done; 3 done, but a recording differs; 2 not the top of the source tree, or a malformed file in it; \
     1 failed otherwise.";
 
 /// Options of `kontig oracle fidelity`.
 #[derive(Args)]
 pub struct FidelityArgs {
-    /// Further folders of recordings to be listed
+    /// Further recording folders to include
     #[arg(value_name = "DIR")]
     recordings: Vec<PathBuf>,
-    /// Write to this file
+    /// Write the page to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// One JSON document (schema kontig.fidelity/1) instead of Markdown
+    /// Print one JSON document (schema kontig.fidelity/1) instead of Markdown
     #[arg(long)]
     json: bool,
 }
 
-/// Runs `kontig oracle fidelity`.
 pub fn fidelity(args: &FidelityArgs) -> Result<Ending, LabError> {
     let page = Page::of(Path::new(""), &args.recordings).map_err(|e| AskedWrongly::Value(e.to_string()))?;
     let text = if args.json { format!("{:#}\n", as_json(&page)) } else { markdown::page(&page) };
@@ -86,7 +84,7 @@ fn standing_as_json(standing: &Standing) -> Value {
     }
 }
 
-/// How far the rules before the newest carry.
+/// How far the previous profile carries to the newest kernel.
 fn carried_as_json(carried: &Carried) -> Value {
     let different = carried.different.iter().map(|(name, at)| json!({ "name": name, "at": at }));
     json!({
@@ -97,7 +95,7 @@ fn carried_as_json(carried: &Carried) -> Value {
     })
 }
 
-/// One that is not reproduced, with the reason where it is established.
+/// A recording that is not reproduced, with the reason if established.
 fn differing_as_json(r: &Replayed, why: Option<&str>) -> Value {
     let mut value = recording_as_json(r);
     value["why"] = why.into();

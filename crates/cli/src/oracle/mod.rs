@@ -1,4 +1,4 @@
-//! `kontig oracle`: the engine held against real kernels.
+//! `kontig oracle`: the engine verified against real kernels.
 
 pub mod doctor;
 pub mod fidelity;
@@ -10,7 +10,6 @@ use crate::Ending;
 use clap::Subcommand;
 use kontig_lab::LabError;
 
-/// What can be asked of the oracle.
 #[derive(Subcommand)]
 pub enum OracleCommand {
     /// Boot a real kernel under emulation and record what its allocator does
@@ -18,17 +17,16 @@ pub enum OracleCommand {
     /// Replay recordings through the engine and show the first difference
     #[command(after_help = verify::HELP)]
     Verify(verify::VerifyArgs),
-    /// Replay all recordings and conclude, mechanism by mechanism, what can be believed
+    /// Replay all recordings and report, mechanism by mechanism, how far to trust the engine
     #[command(after_help = fidelity::HELP)]
     Fidelity(fidelity::FidelityArgs),
-    /// Compare what real kernels counted under a program's pattern with what the laboratory counts
+    /// Compare the counters of real kernels under a program's load with the laboratory's
     #[command(after_help = guest::HELP)]
     Guest(guest::GuestArgs),
-    /// Show what is missing to make recordings, and the line that installs it
+    /// Show what is missing for making recordings, and how to install it
     Doctor(doctor::DoctorArgs),
 }
 
-/// Carries out one of them.
 pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
     match command {
         OracleCommand::Record(a) => record::record(a),

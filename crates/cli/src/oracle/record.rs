@@ -1,8 +1,7 @@
-//! `kontig oracle record`: a real kernel booted under emulation, and what its allocator did.
+//! `kontig oracle record`: boots a real kernel under emulation and records its allocator.
 
 use crate::Ending;
-use crate::args::MOST;
-use crate::number::whole;
+use crate::number::{MOST, whole};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
@@ -20,10 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// All patterns of guests.
+/// The experiment that stands for all guest patterns.
 const GUESTS: &str = "guest";
 
-/// What `--help` teaches.
 const HELP: &str = "Examples:
   kontig oracle record mixed
   kontig oracle record direct-movable --order 4
@@ -37,75 +35,76 @@ A trace FILE is text, an operation a line ('#' starts a comment), or a recording
   alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;
                                       RIGHT kswapd, direct, retry, high, atomic, owned
   free NAME
-docs/traces.md says what each means to the kernel.
+docs/traces.md explains what each means to the kernel.
 
-An lru FILE is text, too, or a recording's lru.txt, unpacked. PAGE is a file's,
-such as f0:1f: page 1f (hexadecimal) of f0, the first of 16 files. OWN is one of
-the process's memory, such as a:1f. RIGHT is as above, or dma32, but not owned:
-  alloc N ORDER TYPE [RIGHT ...]      a block, remembered under a number
-  free N                              that block
-  add PAGE ORDER TYPE [RIGHT ...]     a page or folio, as readahead adds it
-  read PAGE ORDER TYPE [RIGHT ...]    marked as accessed; added if not there
-  touch PAGE                          marked as accessed if there
-  truncate PAGE ORDER                 removed from the file
-  dirty PAGE                          marked as changed
-  writeback PAGE                      a flusher begins to write it
-  written PAGE                        and ends
-  device FILE fast|slow               written at once by reclaim, or by finish
-  finish N                            the oldest N of these are written
+An lru FILE is text as well, or a recording's lru.txt, unpacked. PAGE is a page
+of a file: f0:1f is page 1f (hexadecimal) of f0, the first of 16 files. OWN is a
+page of the process: a:1f. RIGHT is as above, or dma32, but not owned:
+  alloc N ORDER TYPE [RIGHT ...]      allocate a block, remembered as number N
+  free N                              free that block
+  add PAGE ORDER TYPE [RIGHT ...]     add a page or folio, as readahead does
+  read PAGE ORDER TYPE [RIGHT ...]    mark it accessed; add it if absent
+  touch PAGE                          mark it accessed if present
+  truncate PAGE ORDER                 remove it from the file
+  dirty PAGE                          mark it dirty
+  writeback PAGE                      start writeback, as a flusher does
+  written PAGE                        end its writeback
+  device FILE fast|slow               reclaim's writes end at once, or at finish
+  finish N                            end the oldest N of these writes
   load OWN                            the process reads a byte
   store OWN                           the process writes a byte
   drop OWN                            the process gives the page back
-  object TYPE [RIGHT ...]             a page that a shrinker frees, oldest first
-  drain                               what the CPU has collected goes to the lists
-  wait                                until kswapd and kcompactd sleep
-  dump                                the state is kept, as d0, d1 and so on
-oracle/golden/README.md says what each does in the kernel.
+  object TYPE [RIGHT ...]             a page for a shrinker to free, oldest first
+  drain                               flush the CPU's batches to the LRU lists
+  wait                                wait until kswapd and kcompactd sleep
+  dump                                save the state as d0, d1, ...
+oracle/golden/README.md explains what each does in the kernel.
 
-'kontig oracle doctor' shows what is missing to make recordings.";
+'kontig oracle doctor' shows what is missing for making recordings.";
 
 /// Options of `kontig oracle record`.
 #[derive(Args)]
 #[command(after_help = HELP)]
 pub struct RecordArgs {
-    /// What to do: mixed, direct-movable, lru-file, ... (an unknown name lists them all), or trace or lru for one of your own
+    /// Experiment: mixed, direct-movable, lru-file, ... (an unknown name lists all), or trace or
+    /// lru for your own operations
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
-    /// A trace: that of 'trace' or 'lru', or instead of the experiment's own
+    /// Operations for 'trace' or 'lru', or in place of the experiment's own
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("The kernel: {}", Series::known()))]
+    #[arg(long, value_name = "SERIES", default_value_t = Series::V6_1, help = format!("Kernel: {}", Series::known()))]
     kernel: Series,
-    /// Operations of the trace (default: the experiment's)
+    /// Number of operations (default: the experiment's)
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
     ops: Option<usize>,
-    /// Seed of all randomness
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
-    /// guest-* only: record so many seeds, from --seed on; 'guest' is every pattern
+    /// Record N seeds, from --seed on (guest-* only; 'guest' is every pattern)
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=MOST))]
     seeds: Option<u64>,
-    /// Boot once more for a recording that is there already, and exit with 3 if a byte differs
+    /// Boot again for an existing recording, and exit with 3 if a byte differs
     #[arg(long)]
     again: bool,
     /// Size of the requests of direct-* and kcompactd-order (default: 9)
     #[arg(long, value_name = "ORDER", value_parser = whole::<u8>(0..=10))]
     order: Option<u8>,
-    /// Write down compaction's tracepoints also for traces and direct-*
+    /// Also record compaction's tracepoints for traces and direct-*
     #[arg(long)]
     events: bool,
-    /// A sysctl to set before, such as vm.defrag_mode=1
+    /// Set a sysctl first: vm.defrag_mode=1
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     set: Vec<String>,
-    /// The recording's folder (default: recordings/KERNEL-EXPERIMENT); with --seeds the one that theirs are in
+    /// Folder of the recording (default: recordings/KERNEL-EXPERIMENT);
+    /// with --seeds, the folder of all
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A Debian root the kernel comes from, as oracle/make-root makes it
+    /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
 
-/// Runs `kontig oracle record`.
 pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
@@ -136,7 +135,7 @@ pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
             Ok(if any { Ending::Different } else { Ending::Done })
         }),
         [(plan, out)] => print(kontig_recorder::record(plan, &kernel, out, &control)).map(|()| Ending::Done),
-        // Of several, those that are there already are left as they are: whoever was interrupted goes on.
+        // Existing recordings are kept, so an interrupted series can be continued.
         several => Ready::new(&kernel, &control).map_err(told).and_then(|ready| {
             let mut missing = several.iter().filter(|(_, out)| !out.exists());
             missing.try_for_each(|(plan, out)| print(ready.record(plan, out, &control)))?;
@@ -147,7 +146,7 @@ pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     done
 }
 
-/// What is to be recorded, each with its folder.
+/// The recordings to make, each with its folder.
 fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
     let asked = asked(a)?;
     let plan = |asked: &Asked| Plan::new(asked, a.kernel).map_err(told);
@@ -220,7 +219,7 @@ fn told(e: RecordError) -> LabError {
     }
 }
 
-/// A line that moves, on a terminal only.
+/// A spinner, on a terminal only.
 fn progress_bar() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

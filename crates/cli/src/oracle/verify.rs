@@ -1,7 +1,7 @@
 //! `kontig oracle verify`: recordings replayed through the engine, operation by operation.
 //!
-//! Each recording is a line: what was compared and found equal, or where the engine first did something else. A
-//! difference does not stop the others from being verified, nor does a folder that is no recording.
+//! Each recording has a line: the numbers of results compared, or the first difference. A
+//! difference or a folder that is not a recording does not stop the others from being verified.
 
 use crate::Ending;
 use clap::Args;
@@ -10,30 +10,30 @@ use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
 use kontig_oracle::{BadRecording, OtherPatchLevel, Verdict, other_patch_level, verify_by};
+use kontig_text::grouped;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What `--help` teaches.
 pub const HELP: &str = "Examples:\n  \
     kontig oracle verify                          the newest recording under recordings/\n  \
     kontig oracle verify oracle/golden/6.1-stress1\n  \
     kontig oracle verify all                      every recording under oracle/golden and recordings\n  \
     kontig oracle verify all --json > verdicts.json\n  \
     kontig oracle verify recordings/7.3-stress --profile 7.2     how far another kernel's rules carry\n\n\
-    A recording is a folder: a trace of allocations and frees with what the kernel returned for each, a compaction \
-    with its tracepoints, or memory under pressure with both, and the zone's state before and after. The engine starts \
-    from the state before, does the same, and has to return the same and end the same: every pfn, every list in its \
-    order; of memory under pressure the LRU lists, too, in the end and on the way.\n\n\
-    A difference is reported with the operations before it, what the engine did, and its zone just before: enough to \
+    A recording is a folder: a trace of allocations and frees with the kernel's results, a compaction with its \
+    tracepoints, or memory under pressure with both, and the zone's state before and after. The engine starts from the \
+    state before, carries out the same operations, and must return the same results and end in the same state: every \
+    pfn, every list in order; under pressure also the LRU lists, at the end and at each dump.\n\n\
+    A difference is reported with the operations before it, the engine's events, and its zone just before: enough to \
     find the rule.\n\n\
-    Where a recording's kernel is of another patch level than the profile states, a line says so: a stable release can \
-    change a rule. A profile of your own that states that level (docs/HACKING.md), given with --profile, settles \
-    it.\n\n\
-    Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their totals \
-    have to be within 5 %.\n\n\
-    Exit codes: 0 all equal (or within that); 3 at least one differs; 2 no such folder, a malformed recording, or a kernel without \
-    profile; 1 failed otherwise.";
+    A line says so if the recorded kernel's patch level is not the profile's, because a stable release can change a \
+    rule. To settle it, pass --profile with a profile of your own that states that level (docs/HACKING.md).\n\n\
+    Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their \
+    totals \
+    must be within 5 %.\n\n\
+    Exit codes: 0 all equal (or within that); 3 at least one differs; 2 no such folder, a malformed recording, or a \
+    kernel without a profile; 1 failed otherwise.";
 
 /// Where `kontig oracle record` puts its recordings.
 const RECORDINGS: &str = "recordings";
@@ -43,10 +43,10 @@ const ALL: [&str; 2] = ["oracle/golden", RECORDINGS];
 /// Options of `kontig oracle verify`.
 #[derive(Args)]
 pub struct VerifyArgs {
-    /// Folders of recordings, or 'all' (default: the newest under recordings/)
+    /// Recording folders, or 'all' (default: the newest under recordings/)
     #[arg(value_name = "DIR|all")]
     recordings: Vec<PathBuf>,
-    /// Replay by this profile, a name or a file, instead of that of the recorded kernel
+    /// Replay with this profile, by name or file, instead of the recorded kernel's
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
     /// Print one JSON document (schema kontig.verify/1) instead of lines
@@ -54,14 +54,12 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// A folder and the result of verifying it.
 struct Verified {
     dir: PathBuf,
     verdict: Result<Verdict, BadRecording>,
     other: Option<OtherPatchLevel>,
 }
 
-/// Runs `kontig oracle verify`.
 pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
     let profile = args.profile.as_deref().map(kontig_profiles::open).transpose()?;
     let mut verified: Vec<Verified> = Vec::new();
@@ -70,7 +68,7 @@ pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
             Some(profile) => verify_by(&dir, profile),
             None => kontig_oracle::verify(&dir),
         };
-        // What is wrong with a folder that cannot be opened, its verdict says.
+        // If the folder cannot be opened, the verdict says why.
         let other = other_patch_level(&dir, profile.as_ref()).unwrap_or_default();
         if let (false, Ok(verdict)) = (args.json, &verdict) {
             crate::print(&in_words(&dir, verdict, other.as_ref()))?;
@@ -100,7 +98,7 @@ fn asked_wrongly(reason: String) -> LabError {
     AskedWrongly::Value(reason).into()
 }
 
-/// The folders that are meant.
+/// The folders to verify.
 fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
     if named.is_empty() {
         let newest = |dir: &PathBuf| std::fs::metadata(dir).and_then(|m| m.modified()).ok();
@@ -125,7 +123,7 @@ fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
     Ok(found)
 }
 
-/// What is wrong with a recording; where there is none of the name, the one that is probably meant.
+/// Describes a bad recording; for an unknown name, suggests the nearest.
 fn bad_in_words(dir: &Path, e: &BadRecording) -> String {
     if dir.exists() {
         return e.to_string();
@@ -142,7 +140,7 @@ fn bad_in_words(dir: &Path, e: &BadRecording) -> String {
     }
 }
 
-/// The folders in a folder, by name; none if there is no such folder.
+/// The subfolders by name; empty if there is no such folder.
 fn below(parent: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
@@ -162,9 +160,9 @@ fn in_words(dir: &Path, verdict: &Verdict, other: Option<&OtherPatchLevel>) -> S
     said + &other.unwrap_or_default()
 }
 
-/// What was compared, leaving out what the recording does not have.
+/// Counts of compared items, without those the recording lacks.
 fn counted(c: &Compared) -> String {
-    // Of memory under pressure, reclaim's tracepoints are compared with compaction's.
+    // Under pressure, reclaim's tracepoints are compared as well.
     let events = if c.lru_states > 0 { "tracepoints" } else { "compaction events" };
     let mut parts: Vec<String> = [
         (c.operations, "operations"),
@@ -186,7 +184,7 @@ fn counted(c: &Compared) -> String {
     parts.join(", ")
 }
 
-/// How close a replay came that cannot be equal.
+/// How close a replay is that cannot be equal.
 fn approximately(c: &Closeness) -> String {
     let figures: Vec<String> = c
         .figures
@@ -204,13 +202,6 @@ fn approximately(c: &Closeness) -> String {
         grouped(c.events_same),
         grouped(c.events)
     )
-}
-
-/// A number with its thousands apart.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
-    groups.join(",")
 }
 
 fn as_json(verified: &Verified) -> Value {

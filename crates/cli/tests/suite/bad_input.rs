@@ -1,5 +1,5 @@
-//! Whatever is asked wrongly or cannot be done is answered with one line that starts with `kontig: `, names the
-//! place and the remedy, and with the documented exit code: 1 failed while running, 2 asked wrongly.
+//! Every mistake and every failure has one line that starts with `kontig: ` and names the place and
+//! the remedy, and the documented exit code: 1 failed while running, 2 invalid arguments or input.
 
 use crate::common::{EXPERIMENT, TARGET, changed, experiment, files, kontig, machine, program, write};
 use std::path::Path;
@@ -11,13 +11,13 @@ const FAILED: i32 = 1;
 const ASKED_WRONGLY: i32 = 2;
 const DIFFERENT: i32 = 3;
 
-/// `kontig` fails with this code and one line that contains all of `says`; nothing is printed.
+/// Checks that `kontig` prints nothing and fails with this code and one line with all of `says`.
 #[track_caller]
 fn refused(dir: &Path, args: &[&str], code: i32, says: &[&str]) {
     refuses(kontig(dir, args).output().unwrap(), args, code, says);
 }
 
-/// The same of what it answered to these arguments.
+/// The same for finished output.
 #[track_caller]
 fn refuses(output: Output, args: &[&str], code: i32, says: &[&str]) {
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -108,7 +108,8 @@ fn a_setting_is_refused_for_the_reason_there_is() {
 #[test]
 fn an_unknown_setting_is_found_out_before_anything_is_booted() {
     let d = tmp();
-    // Frames of a terabyte take gigabytes: with less than one to have, nothing of that size can be booted.
+    // The frames of a terabyte take gigabytes, so a machine of that size
+    // cannot boot with less than one.
     let refused = |args: &[&str], says| {
         let mut little = Command::new("sh");
         little.args(["-c", "ulimit -v 800000; exec \"$0\" \"$@\""]).arg(program()).args(args).current_dir(d.path());
@@ -174,7 +175,8 @@ fn a_machine_too_small_for_a_workload_to_do_anything_is_refused() {
     refused(d.path(), &args, ASKED_WRONGLY, &["backoff: leave = \"8 GiB\"", "the machine has 63 MiB"]);
 }
 
-/// The limit is on address space: the program itself maps less, and a machine of 64 GiB alone takes 128 MiB in one array.
+/// The limit is on address space: the program itself maps less, and a machine of 64 GiB takes 128
+/// MiB in one array.
 #[test]
 fn a_host_without_memory_left_is_said_in_one_line() {
     let d = tmp();
@@ -440,7 +442,7 @@ fn a_machine_that_cannot_be_is_refused() {
     }
 }
 
-/// A disk and swap on it, as a machine file says it behind its zones.
+/// A disk with swap, in the form that follows the zones in a machine file.
 const DISK: &str = r#"source = "chosen: 32 pageblocks"
 
 [[disk]]
@@ -461,7 +463,7 @@ disk = "sda"
 size = "64 MiB"
 "#;
 
-/// A process that fills memory and writes a file beside one that lies there.
+/// A process that fills memory and writes a file beside an existing one.
 const PRESSED: &str = r#"id = "pressed"
 summary = "Memory and a file"
 assumptions = "None."
@@ -577,7 +579,7 @@ fn where_memory_ends_the_remedy_is_one_that_the_command_has() {
         &["run", "watch", "--machine", "desktop-32g"],
         &["reproduce", "compact-32g"],
     ] {
-        // The host has plenty; the program may have 100 MB of it.
+        // The host has plenty, but the program is limited to 100 MB.
         let mut limited = Command::new("sh");
         limited.args(["-c", "ulimit -v 100000; exec \"$0\" \"$@\""]).arg(program()).args(args);
         let output = limited.current_dir(d.path()).output().unwrap();
@@ -593,7 +595,7 @@ fn where_memory_ends_the_remedy_is_one_that_the_command_has() {
     }
 }
 
-/// Tests may run as root, whom permissions do not stop: what is below a regular file nobody can write.
+/// Tests may run as root, whom permissions do not stop; but nobody can write below a regular file.
 #[test]
 fn a_place_that_cannot_be_written_is_found_out_before_anything_runs() {
     let d = tmp();
@@ -632,7 +634,7 @@ fn a_full_disk_is_said() {
     use std::os::unix::fs::FileTypeExt;
     assert!(Path::new("/dev/full").metadata().unwrap().file_type().is_char_device(), "a device stays a device");
 
-    // Standard output, too: half a document is no document.
+    // The same for standard output, since half a document is useless.
     for args in [tiny(&["--json"]), tiny(&[]), vec!["list"], vec!["list", "--json"], vec!["completions", "bash"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = Command::new(program()).args(&args).stdout(full).output().unwrap();
@@ -640,7 +642,7 @@ fn a_full_disk_is_said() {
         assert_eq!(output.status.code(), Some(FAILED), "{args:?}");
         assert!(stderr.starts_with("kontig: standard output: cannot be written: No space left"), "{stderr}");
     }
-    // Where not even the error can be said, the exit code says it.
+    // If even the error cannot be printed, only the exit code is left.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let status = Command::new(program()).args(["run", "nothing-such"]).stderr(full).status().unwrap();
     assert_eq!(status.code(), Some(ASKED_WRONGLY));
@@ -764,10 +766,10 @@ fn run_files_that_are_of_no_run_of_a_result_are_said() {
     let e = experiment(dir, &[]);
     kontig(dir, &["reproduce", &e, "--out", "kept"]).assert().success();
     std::fs::write(dir.join("kept/runs/small/vanilla/7.json"), "{}").unwrap();
-    let one = "kontig: kept: runs/small/vanilla/7.json is not of this result: its result.json names no such run\n";
+    let one = "kontig: kept: runs/small/vanilla/7.json is not part of this result: its result.json names no such run\n";
     kontig(dir, &["rerun", "kept"]).assert().success().stderr(one);
     std::fs::write(dir.join("kept/runs/note"), "").unwrap();
-    let two = "kontig: kept: runs/note and 1 more are not of this result: its result.json names no such run\n";
+    let two = "kontig: kept: runs/note and 1 more are not part of this result: its result.json names no such run\n";
     kontig(dir, &["rerun", "kept"]).assert().success().stderr(two);
     assert!(dir.join("kept/runs/note").exists(), "nothing is deleted");
 }
@@ -788,7 +790,7 @@ fn a_result_is_never_written_over_another() {
     refused(dir, &again, ASKED_WRONGLY, &["kept holds runs"]);
     std::fs::write(dir.join("kept/result.json"), result).unwrap();
     assert_eq!(before.len() - 1, files(&dir.join("kept")).len(), "all that was there still is");
-    // What is no result is left alone and not in the way.
+    // Files that are not results are left alone and do no harm.
     std::fs::create_dir(dir.join("mine")).unwrap();
     write(dir, "mine/notes.txt", "mine");
     kontig(dir, &["reproduce", &e, "--out", "mine"]).assert().success();
@@ -798,7 +800,7 @@ fn a_result_is_never_written_over_another() {
 
 const LONG_WATCH: &str = "measure = { kind = \"watch\", seconds = 9e8 }";
 
-/// Starts `kontig`, sends it SIGINT once `begun`, and returns its exit code and what it said.
+/// Starts `kontig`, sends SIGINT once `begun`, and returns the exit code and standard error.
 fn interrupt(dir: &Path, args: &[&str], begun: impl Fn() -> bool) -> (Option<i32>, String) {
     let mut command = Command::new(program());
     let mut child = command.current_dir(dir).args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -843,7 +845,7 @@ fn ctrl_c_keeps_the_runs_that_were_finished() {
 fn what_ctrl_c_has_kept_is_run_again_as_far_as_it_goes() {
     let d = tmp();
     let dir = d.path();
-    // The first variant's runs are over at once, the others last as long as they are let.
+    // The first variant's runs end at once, the others never.
     let e = experiment(dir, &[("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)]);
     let second = dir.join("kept/runs/small/vanilla/1.json");
     let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
@@ -876,7 +878,8 @@ fn ctrl_c_ends_a_single_long_run() {
     let dir = d.path();
     let text = [("measure = { kind = \"hugealloc\", gfp = \"GFP_KERNEL\" }", LONG_WATCH)];
     let e = experiment(dir, &text);
-    // Without proactive compaction nothing happens in all that time, and it is over at once; with it, it is long.
+    // Without proactive compaction nothing happens in that time and the run ends at once; with it,
+    // the run is long.
     let begun = dir.join("proc/small/patched__60/0/start/vmstat");
     let page = dir.join("page.html");
     let args = ["reproduce", &e, "--procfs", "proc", "--html", "page.html", "-j1"];

@@ -1,4 +1,4 @@
-//! What the commands print and write when all goes well.
+//! Output of the commands when all goes well.
 
 use crate::common;
 use crate::common::{TARGET, experiment, files, kontig, program, write};
@@ -18,7 +18,7 @@ fn text(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
 }
 
-/// `kontig` succeeds with nothing on standard error; what it printed.
+/// Runs `kontig`, which must succeed without standard error, and returns its output.
 fn done(dir: &Path, args: &[&str]) -> String {
     text(&kontig(dir, args).assert().success().stderr(""))
 }
@@ -27,7 +27,7 @@ fn json(dir: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&done(dir, args)).unwrap()
 }
 
-/// What differs from host to host, taken out.
+/// Removes lines that differ between hosts.
 fn without_host(mut doc: Value) -> Value {
     for field in ["wall_s", "peak_rss_bytes"] {
         assert!(doc[field].as_f64().unwrap() > 0.0, "{field}");
@@ -52,7 +52,7 @@ fn list_shows_all_that_has_a_name() {
     let listed = done(d.path(), &["list"]);
     let doc = json(d.path(), &["list", "--json"]);
     assert_eq!(doc["schema"], "kontig.list/1");
-    // A summary goes on in the lines that are indented further than a name.
+    // A summary continues in lines that are indented further than a name.
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     let joined = listed.lines().fold(String::new(), |text, line| match line.strip_prefix("     ") {
         Some(rest) => text.trim_end().to_string() + " " + rest.trim_start() + "\n",
@@ -87,7 +87,7 @@ fn what_is_listed_can_be_asked_for() {
         done(d.path(), &["run", "watch", "--machine", "tiny-64m", "--profile", &profile]);
     }
     for switch in names("switches") {
-        // A patch is of one kernel, and those after it have it; what it needs before it is said.
+        // A patch applies to one kernel, and later kernels include it; its prerequisites are named.
         let on = |profile: &String| {
             let run = |before: &[&str]| {
                 let mut args = vec!["run", "watch", "--machine", "tiny-64m", "--profile", profile, "--json"];
@@ -107,7 +107,8 @@ fn what_is_listed_can_be_asked_for() {
     for workload in names("workloads").iter().filter(|w| *w != "heap") {
         let output = kontig(d.path(), &["run", workload, "--machine", &machine]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        // What works with files, or is too large, is run on machines of its own elsewhere: it takes longer.
+        // Workloads with files, and large ones, run on their own machines in
+        // other tests: they take longer.
         let needs_another = ["choose a machine with disks", "choose less, or another machine"];
         let refused = output.status.code() == Some(2) && needs_another.iter().any(|remedy| said.contains(remedy));
         assert!(output.status.success() || refused, "{workload}: {said}");
@@ -128,7 +129,8 @@ fn run_prints_a_table() {
         .stdout(predicate::str::contains('\u{1b}').not());
 }
 
-/// `kontig` succeeds; the variants of its first experiment, its notes, and the lines on standard error.
+/// Runs `kontig`, which must succeed, and returns the variants of its first experiment, its notes,
+/// and the lines on standard error.
 fn what_if(dir: &Path, args: &[&str]) -> (Vec<String>, Vec<String>, String) {
     let output = kontig(dir, &[args, &["--json"]].concat()).assert().success();
     let doc: Value = serde_json::from_str(&text(&output)).unwrap();
@@ -138,7 +140,7 @@ fn what_if(dir: &Path, args: &[&str]) -> (Vec<String>, Vec<String>, String) {
     (strings(&e["variants"]), notes(e), stderr)
 }
 
-/// An experiment's remarks on what was left out and what had no effect; the others are of how its runs went.
+/// An experiment's remarks on omitted and ineffective settings, without those on its runs.
 fn notes(e: &Value) -> Vec<String> {
     let kinds = ["is left out", "run once", "had no effect", "boot sets anyway"];
     let remarks = e["remarks"].as_array().unwrap().iter().map(|r| r["text"].as_str().unwrap().to_string());
@@ -161,7 +163,7 @@ fn an_experiment_runs_under_any_profile_and_its_variants_are_called_after_what_t
         assert!(notes[0].starts_with("switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: "));
         assert!(notes[1].ends_with(&format!("are both {profile} now, which is run once")), "{notes:?}");
         assert_eq!(stderr, notes.iter().map(|n| format!("kontig: {n}\n")).collect::<String>());
-        // The same name and the same notes everywhere, and again when it is run again.
+        // The same name and the same notes everywhere, also in a rerun.
         let run = dir.join(profile).join(format!("runs/hugepage-latency/{profile}/0.json"));
         let run: Value = serde_json::from_slice(&std::fs::read(run).unwrap()).unwrap();
         assert_eq!(run["variant"], profile);
@@ -294,7 +296,7 @@ fn the_same_seed_gives_the_same_whatever_the_jobs() {
     let mut other = run("6", "-j2");
     other["seed"] = 5.into();
     assert_ne!(one, other, "another seed makes other holes");
-    // The last seed there is has no successor: the repetitions begin again from the first.
+    // The largest seed has no successor, so the repetitions wrap around to the first.
     assert_eq!(run("18446744073709551615", "-j1")["seed"], u64::MAX);
 }
 
@@ -304,7 +306,7 @@ fn a_stored_result_is_rerun_byte_for_byte() {
     let dir = d.path();
     let e = experiment(dir, &[]);
     done(dir, &["reproduce", &e, "--out", "new/kept", "-j2"]);
-    // The result alone is enough: nothing it was made from is needed again.
+    // A rerun needs only the result, not the files it was made from.
     std::fs::remove_file(dir.join(&e)).unwrap();
     for result in ["new/kept", "new/kept/result.json"] {
         assert_eq!(
@@ -385,7 +387,7 @@ fn what_the_table_says_follows_from_the_runs_that_are_kept() {
 fn a_run_that_gave_up_says_when_and_can_be_told_to_go_on() {
     let d = tmp();
     let run = |more: &[&str]| {
-        // Pausing lets nobody help: without proactive compaction the first failure comes early.
+        // Without proactive compaction a pause helps nobody, and the first failure comes early.
         let set = ["--set", "vm.compaction_proactiveness=0", "--profile", "7.2", "--machine", "tiny-64m"];
         let doc = json(d.path(), &[&["run", "hugealloc", "--json", "--holes", "first"], &set[..], more].concat());
         let e = doc["experiments"][0].clone();
@@ -522,7 +524,10 @@ fn completions_and_man_pages_are_of_this_program() {
 #[test]
 fn help_names_the_exit_codes_and_the_version_is_the_packages() {
     let d = tmp();
-    let codes = "Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 3 a verified recording or a rerun result differs; of the commands about a host: 5 more privilege is needed; 4 compaction would make the blocks; 7 only dropping clean cache would; 6 nothing would; 8 it cannot be told; 9 they were predicted, but not there in the end.";
+    let codes = "Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording or a \
+                 rerun result differs. Commands that inspect a host add: 4 compaction would make the blocks; 5 more \
+                 privilege is needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; 8 \
+                 unknown; 9 the blocks were predicted, but not available afterwards.";
     let help = done(d.path(), &["--help"]);
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(codes), "{help}");
     assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));
@@ -531,23 +536,25 @@ fn help_names_the_exit_codes_and_the_version_is_the_packages() {
 #[test]
 fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
     let d = tmp();
+    // Lines are broken where the terminal ends.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let printed = done(d.path(), &["bench", "10", "9a"]);
     assert!(printed.starts_with(concat!("kontig ", env!("CARGO_PKG_VERSION"), " on ")), "{printed}");
     assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     let rows = |lines: &str| lines.lines().filter(|l| l.starts_with("9a ") || l.starts_with("10 ")).count();
     assert_eq!(rows(&printed), 2, "{printed}");
-    let doc = json(d.path(), &["bench", "10", "--json"]);
+    let lacks = "Row 10 has no yardstick here: 'cargo bench -p kontig-bench'";
+    assert!(words(&printed).contains(lacks), "{printed}");
+    let doc = json(d.path(), &["bench", "9a", "--json"]);
     assert_eq!(doc["schema"], "kontig.bench/1");
     assert_eq!(fields(&doc), set(["schema", "version", "cpu", "full", "rows"]));
     let [row] = &doc["rows"].as_array().unwrap()[..] else { panic!("{doc}") };
     assert_eq!(fields(row), set(["row", "what", "means", "unit", "ours", "yardstick", "ratio"]));
-    assert_eq!((&row["row"], &row["unit"]), (&"10".into(), &"ms".into()));
-    // Lines are broken where the terminal ends.
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!((&row["row"], &row["unit"]), (&"9a".into(), &"bytes".into()));
     assert!(words(&printed).contains(row["means"].as_str().unwrap()), "{printed}");
-    assert_eq!(row["yardstick"]["name"], "BSA");
+    assert_eq!(row["yardstick"]["name"], "struct page");
     let (ours, theirs) = (&row["ours"], &row["yardstick"]["figure"]);
-    assert_eq!(ours["samples"], 3);
+    assert_eq!(ours["samples"], 1);
     assert!(ours["min"].as_f64() <= ours["median"].as_f64() && ours["median"].as_f64() <= ours["max"].as_f64());
     let ratio = ours["median"].as_f64().unwrap() / theirs["median"].as_f64().unwrap();
     assert_eq!(row["ratio"].as_f64(), Some(ratio));

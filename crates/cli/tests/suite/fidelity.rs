@@ -1,4 +1,5 @@
-//! `kontig oracle fidelity`: the page of a small project, as Markdown and as JSON, and what is wrong with one in a line.
+//! `kontig oracle fidelity` on a small project: the page in Markdown and JSON,
+//! and one line for each mistake.
 
 use crate::common::kontig;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! A snapshot as the start of a run, and settings tried on one: what is asked wrongly, what is stored, what is said.
+//! A snapshot as the start of a run, and settings tried on one:
+//! mistakes, stored results, and messages.
 
 use crate::common::frames::{ANON, CLEAN_FILE, FREE, SLAB, host};
 use crate::common::kontig;
@@ -9,7 +10,8 @@ use tempfile::TempDir;
 
 const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
 
-/// Of each eight pages one is of a process and one of a file, all else is free; every fourth block has an object of the kernel's.
+/// Of every eight pages one belongs to a process and one to a file, and the rest are free; every
+/// fourth block has a kernel object.
 fn mixed(pfn: usize) -> u64 {
     match (pfn % 8, pfn % 2048) {
         (_, 5) => SLAB,
@@ -68,7 +70,7 @@ fn a_run_begins_as_the_host_was_found_and_is_run_again_from_what_is_stored() {
     assert!(measured(table, "pgmigrate_success")[0] > 1000.0, "what can be moved is moved: {table}");
     let remarks = table["remarks"].to_string();
     assert!(remarks.contains("begins as Linux 6.12.9 was found") && remarks.contains("made up"), "{remarks}");
-    // Nothing of the host is needed any more.
+    // The host is not needed from here on.
     fs::remove_file(tree.path().join("host.snap")).unwrap();
     kontig(tree.path(), &["rerun", "result"]).assert().code(0);
 }

@@ -1,4 +1,4 @@
-//! `kontig status` and `kontig explain` on recorded hosts: what is asked wrongly, what is not permitted, what JSON says,
+//! `kontig status` and `kontig explain` on recorded hosts: mistakes, missing permissions, the JSON,
 //! and every command of the page about them.
 
 #[path = "../../../live/tests/suite/common/mod.rs"]
@@ -148,7 +148,7 @@ fn a_check_says_that_generations_of_pages_are_not_modelled_where_it_predicts() {
     assert!(!says("0x0007\n", "1x4K").0, "what is there now needs no rules of reclaim");
 }
 
-/// Every name of a field in a document.
+/// All field names in a document.
 #[test]
 fn every_field_of_the_json_is_on_the_page() {
     for kernel in KERNELS {
@@ -181,12 +181,12 @@ fn every_command_of_the_page_works() {
         let command = line.split('#').next().expect("a command");
         let args: Vec<&str> = command.split_whitespace().skip(1).collect();
         match line {
-            // What does not end by itself, and what reads more than a recorded host has.
+            // These do not end by themselves, or read more than a recorded host has.
             _ if args.contains(&"--watch") => continue,
             _ if args.contains(&"--frames") || args.contains(&"--owners") => {
                 refused(on(&tree, &args), 1, "there is no such file")
             }
-            // The test of snapshots does these.
+            // Tested with snapshots.
             _ if args.contains(&"--simulate") || line.contains("host.snap") => continue,
             _ => assert!(!said(on(&tree, &args)).is_empty(), "{line}"),
         }
@@ -232,7 +232,7 @@ fn watching_ends_when_nobody_reads_any_more() {
     BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
     assert!(line.starts_with('{'));
     assert_eq!(ended(child), Some(0));
-    // Not even the interval is waited for.
+    // It does not even wait for the interval.
     let mut child = watch("3600");
     drop(child.stdout.take());
     assert_eq!(ended(child), Some(0));
@@ -250,7 +250,7 @@ fn text_fits_a_terminal_that_tells_its_columns() {
             let output = output.expect("script, of util-linux");
             let text = String::from_utf8(output.stdout).expect("text");
             assert!(output.status.success() && text.lines().count() > 10, "{text}");
-            // A path or a name that is longer has a line of its own.
+            // A longer path or name has a line of its own.
             let long = |line: &&str| line.trim_end().chars().count() > columns && line.split_whitespace().count() > 2;
             assert_eq!(text.lines().find(long), None, "{columns} columns: {text}");
         }

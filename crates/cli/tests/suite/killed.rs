@@ -1,4 +1,4 @@
-//! `kontig prepare` killed at any moment: the host and its journal are as before, by its guard and nobody else.
+//! `kontig prepare` killed at any moment: its guard alone restores the host and the journal.
 
 use crate::common::frames::{ANON, FREE, host};
 use crate::common::{files, program};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const LIMIT: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
 const WAS: &str = "8\n";
 
-/// How often it is killed. `KONTIG_KILLS=1000` takes some minutes.
+/// The number of kills. `KONTIG_KILLS=1000` takes some minutes.
 fn kills() -> u32 {
     std::env::var("KONTIG_KILLS").map_or(20, |kills| kills.parse().expect("KONTIG_KILLS is a number"))
 }
@@ -22,7 +22,7 @@ fn prepare(dir: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started")
 }
 
-/// A number that looks like chance (SplitMix64).
+/// A pseudorandom number (SplitMix64).
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! What is said before anything is done: of a journal that a killed run has left, of files that cannot be written, of what cannot be
-//! had, and of numbers out of range.
+//! Messages before anything is done: about the journal of a killed run, unwritable files,
+//! unavailable blocks, and numbers out of range.
 
 use crate::common::frames::{ANON, FREE, SLAB, host};
 use crate::common::{files, kontig};
@@ -12,7 +12,7 @@ fn fragmented() -> TempDir {
     host(|pfn| if pfn.is_multiple_of(2) { ANON } else { FREE })
 }
 
-/// What a command says on both streams.
+/// A command's output on both streams.
 fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
     let output = kontig(tree.path(), args).assert().code(code).get_output().clone();
     [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
@@ -54,7 +54,7 @@ fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
         assert_eq!((&json["leftover"]["pid"], &json["leftover"]["at_work"]), (&1.into(), &false.into()), "{command:?}");
     }
     assert_eq!(fs::read_to_string(&limit).unwrap(), "2147483647\n", "it is named, and left alone");
-    // What it says restores it does.
+    // The command that it names does restore the setting.
     said(&tree, &of_host(&["prepare", "--need", "1xorder0", "--execute", "--journal", "j"]), 0);
     assert_eq!((fs::read_to_string(&limit).unwrap().trim(), tree.path().join("j").exists()), ("8", false));
 }
@@ -115,7 +115,7 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
         for number in ["0", "-1", ""].into_iter().filter(|number| *number != "0" || !range.contains("from 0 to")) {
             let (_, error) = said(&tree, &[args, &[number]].concat(), 2);
             assert!(
-                error.starts_with(&format!("error: invalid value '{number}' for '{option}': say {range}\n")),
+                error.starts_with(&format!("error: invalid value '{number}' for '{option}': expected {range}\n")),
                 "{error}"
             );
         }

@@ -1,4 +1,5 @@
-//! `--markdown`: a page is what was measured and what the experiment's file asks, and nothing else.
+//! `--markdown`: a page holds the measured figures and the text of the
+//! experiment's file, nothing else.
 
 use crate::common::{experiment, kontig};
 use serde_json::Value;
@@ -17,7 +18,7 @@ rows = ["elapsed", "thp_fault_alloc"]
 reading = "As it is."
 "#;
 
-/// The small experiment with a page of its own.
+/// The small experiment, with a page.
 fn with_page(dir: &Path, page: &str) -> String {
     experiment(dir, &[("\n[workload]", &format!("{page}\n[workload]"))])
 }

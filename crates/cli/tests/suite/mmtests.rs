@@ -1,4 +1,4 @@
-//! Results in the layout of MMTests: what its scripts read is there, says what the table says, and nothing is lost.
+//! Results in the layout of MMTests: complete for its scripts, and equal to the table.
 
 use crate::common::{experiment, files, kontig, program, write};
 use flate2::read::MultiGzDecoder;
@@ -70,7 +70,7 @@ fn an_iteration_has_what_the_scripts_read() {
             }
         }
     }
-    // Older versions find all runs side by side, an iteration after the other.
+    // Older versions expect all runs side by side, iteration by iteration.
     for (run, n) in [("vanilla", 1), ("vanilla", 2), ("patched__60", 1), ("patched__60", 2)] {
         let mut add = |file: &str| expected.insert(format!("small/flat/{n}/{file}"));
         add(&format!("tests-timestamp-{run}"));
@@ -116,7 +116,7 @@ fn what_it_says_is_what_the_runs_say() {
                 assert_eq!(after["allocstall"], of_zones(&after));
                 assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
             }
-            // Latencies in ns, in as many lines as there are buckets.
+            // Latencies in ns, a line per bucket.
             let log = read("stutter/noprofile/mmap-latency.log");
             let buckets = run["histograms"][0]["buckets"].as_array().unwrap();
             assert_eq!(log.lines().count(), buckets.len());
@@ -135,7 +135,7 @@ fn what_it_says_is_what_the_runs_say() {
             assert!(read("stress-highalloc/noprofile/log.txt").contains(&success), "{success}");
             let time = format!("{:.2}user {:.2}system 0:", figure("user"), figure("system"));
             assert!(read("timedalloc/noprofile/time").starts_with(&time), "{time}");
-            // Every event the run counts is in the trace, and none that the table does not have is counted.
+            // The events in the trace are those that the table counts.
             let trace = unpacked(&dir.join("ftrace-stutter.gz"));
             for (event, count) in run["event_counts"].as_object().unwrap() {
                 let lines = trace.lines().filter(|line| line.contains(&format!(": {event}: "))).count() as u64;
@@ -207,7 +207,8 @@ fn rounds_are_iterations_and_monitors_look_every_ten_seconds() {
             })
         })
         .collect();
-    // Two machines, each of two rounds: the second begins where the first ended, on a machine that was not booted.
+    // Two machines with two rounds each: the second round begins where
+    // the first ended, without a boot.
     assert_eq!((times[0][1], times[2][1]), (times[1][0], times[3][0]));
     assert!(times[0][0] == times[2][0] && times.iter().all(|[begin, end]| end - begin == 60), "{times:?}");
     let looks: Vec<u64> = unpacked(&run.join("iter-1/proc-vmstat-timedalloc.gz"))

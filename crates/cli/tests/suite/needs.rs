@@ -1,5 +1,5 @@
-//! `kontig check`, `prepare` and `snapshot` on hosts made of files, from the wholly free one to the hopeless one: what they
-//! say, how they end, and that no setting is left changed.
+//! `kontig check`, `prepare` and `snapshot` on hosts made of files, from wholly free to hopeless:
+//! their messages and exit codes, and that no setting stays changed.
 
 use crate::common::frames::{ANON, CLEAN_FILE, FREE, SLAB, host};
 use crate::common::{kontig, program};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A pool of huge pages of so many KiB, with so many, all in use.
+/// A pool of huge pages of this size, all of them in use.
 fn pool(tree: &TempDir, kib: u64, pages: &str) -> std::path::PathBuf {
     let folder = tree.path().join(format!("sys/kernel/mm/hugepages/hugepages-{kib}kB"));
     fs::create_dir_all(&folder).unwrap();
@@ -22,7 +22,7 @@ fn pool(tree: &TempDir, kib: u64, pages: &str) -> std::path::PathBuf {
     folder.join("nr_hugepages")
 }
 
-/// Every second page of the lower half is a user's.
+/// Every second page of the lower half is a user page.
 fn fragmented(pfn: usize) -> u64 {
     if pfn.is_multiple_of(2) { ANON } else { FREE }
 }
@@ -45,7 +45,7 @@ fn blocks_that_are_there_are_met() {
     let tree = host(|_| FREE);
     let said = run(&tree, &["check", "--need", "31x2M"]).code(0);
     assert_eq!(text(&said), "31x2M: all of 31 there now\n=> met now\n");
-    // The low mark stays free.
+    // Pages up to the low watermark stay free.
     run(&tree, &["check", "--need", "32x2M"]).code(6);
 }
 
@@ -158,7 +158,7 @@ fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
         "kontig: --need: node 7 has no memory; nodes with memory: 0\n",
         "of each zone, once"
     );
-    // To whom addresses are hidden, they are all 0.
+    // Without privilege, all addresses read as 0.
     fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
     for command in ["check", "prepare"] {
         let hidden = said(&[command, "--need", "1x2M"], 5);
@@ -203,11 +203,11 @@ fn a_reservation_is_of_so_many_in_all_and_calling_it_again_adds_nothing() {
         let again = call();
         assert!(is(&pool, "11") && !again.contains("to give"), "{again}");
     }
-    // Part of a need may be in the pool, and what the pool has meets it without root.
+    // A pool may hold part of a need, and what it holds needs no root.
     let said = text(&run(&tree, &["check", "--need", "40x2M", "--reserve"]).code(0));
     assert_eq!(said, "40x2M: all of 40 there now\n=> met now\n");
     run(&tree, &["check", "--need", "40x2M"]).code(6);
-    // Two needs of one pool.
+    // Two needs from one pool.
     let both = ["prepare", "--need", "12x2M", "--need", "3x2M", "--reserve"];
     let plan = text(&run(&tree, &both).code(0));
     assert!(plan.contains("reserve huge pages until 15 are free: "), "{plan}");
@@ -224,7 +224,7 @@ fn gigabytes_that_a_pool_has_are_there() {
     run(&tree, &["check", "--need", "3x1G"]).code(1);
 }
 
-/// A host of which the upper half is not initialised yet: half of the lower one is free, in single pages.
+/// A host whose upper half is not initialised yet; half of the lower one is free, in single pages.
 fn half_initialised(mem_free_kb: u64) -> TempDir {
     // Even frames: the free scanner takes wide steps behind a block without free pages.
     let tree = host(|pfn| if pfn >= 8192 { 0 } else { [FREE, ANON][pfn % 2] });
@@ -252,7 +252,7 @@ fn memory_that_is_initialised_when_it_is_wanted_is_free() {
     let of_host = text(&run(&tree, &["check", "--need", "20x2M", "--json"]).code(4));
     let of_file = kontig(tree.path(), &["check", "--need", "20x2M", "--json", "--snapshot", "host.snap"]).assert();
     assert_eq!(without_lru_gen(&of_host), text(&of_file.code(4)));
-    // A gigabyte, or what is emptied as one is, cannot be made of it.
+    // No gigabyte block, nor any block made the same way, fits in it.
     run(&tree, &["check", "--need", "2x16M"]).code(6);
     run(&half_initialised(16384), &["check", "--need", "16x2M"]).code(6);
     let gone = text(&run(&half_initialised(16384), &["snapshot"]).code(0));
@@ -292,7 +292,7 @@ fn a_control_groups_limit_is_part_of_the_verdict() {
     let doc: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&doc["limit"]["room_bytes"], &doc["limit"]["needed_bytes"]), (&(10 << 20).into(), &(12 << 20).into()));
     assert!(text(&run(&tree, &["check", "--need", "6x2M|4x2M"]).code(0)).starts_with("4x2M: "));
-    // What a driver takes is charged to no group, nor is what a pool has.
+    // Neither a driver's pages nor a pool's are charged to a group.
     run(&tree, &["check", "--need", "12x2M:unmovable"]).code(0);
     run(&tree, &["check", "--need", "12x2M", "--reserve"]).code(0);
     let refused = with_command(&tree, &["--need", "6x2M"], &["echo", "started"]).code(125);
@@ -330,7 +330,7 @@ fn a_command_runs_once_the_needs_are_met_and_its_exit_code_counts() {
     );
 }
 
-/// `prepare --execute` of a host with a command.
+/// Runs `prepare --execute` with a command on a host.
 fn with_command(tree: &TempDir, options: &[&str], command: &[&str]) -> Assert {
     let roots = ["--path.procfs", "proc", "--path.sysfs", "sys", "--journal", "j", "--"];
     kontig(tree.path(), &[&["prepare", "--execute"], options, &roots, command].concat()).assert()
@@ -370,18 +370,18 @@ fn what_is_to_start_anyway_starts_and_the_verdict_is_in_the_receipt_and_on_stand
     let kept = receipt();
     assert_eq!((&kept["plan"]["check"]["verdict"], &kept["reached"]), (&"not-reachable".into(), &false.into()));
     assert_eq!(kept["got"]["exit_code"], 4);
-    // As a unit's ExecStartPre has it: without a command.
+    // As in a unit's ExecStartPre: without a command.
     let went_on = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
     assert!(error(&went_on).starts_with(verdict) && error(&went_on).ends_with(": goes on anyway\n"));
     assert_eq!(receipt()["plan"]["check"]["verdict"], "not-reachable");
-    // Nor does a host that cannot be read keep a service from starting; a mistake in the unit does.
+    // An unreadable host does not keep a service from starting either; a mistake in the unit does.
     fs::remove_file(tree.path().join("proc/zoneinfo")).unwrap();
     let failed = run(&tree, &[&["prepare", "--execute"], &anyway[..]].concat()).code(0);
     assert!(error(&failed).contains("proc/zoneinfo: there is no such file\n"), "{}", error(&failed));
     run(&tree, &["prepare", "--execute", "--need", "2x3M", "--start-anyway"]).code(2);
 }
 
-/// Waits until something holds; a test that waits for ever has failed.
+/// Waits until the condition holds, and fails after a while.
 fn until(holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -390,7 +390,7 @@ fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// A file that nobody can write or read to the end.
+/// A file that can be neither written nor read to its end.
 fn fifo(path: &Path) {
     let _ = fs::remove_file(path);
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -403,7 +403,7 @@ fn start(tree: &TempDir, args: &[&str]) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// A run that has made the first pool larger, and stands before the second.
+/// A run that has grown the first pool and waits before the second.
 fn half_way(tree: &TempDir) -> (std::process::Child, std::path::PathBuf) {
     let first = pool(tree, 4096, "1\n");
     fifo(&pool(tree, 2048, ""));
@@ -501,7 +501,7 @@ fn a_bad_snapshot_is_refused_by_its_first_line_and_an_endless_file_is_not_read_t
         let said = error(&kontig(tree.path(), &["check", "--need", need, "--snapshot", "bad.snap"]).assert().code(2));
         assert!(said.starts_with("kontig: bad.snap:1: pages of 0 bytes: "), "{said}");
     }
-    // Blocks of which the frames know nothing.
+    // Blocks that the frames know nothing about.
     let other = whole.replace("\"free\":[8192,0,0,0,0,0,0,0,0,0,0]", "\"free\":[0,0,0,0,0,0,0,0,0,16,0]");
     assert_ne!(other, whole);
     fs::write(tree.path().join("other.snap"), other).unwrap();
@@ -516,7 +516,7 @@ fn a_snapshot_that_is_there_stays_whole_until_the_new_one_is() {
     let tree = host(fragmented);
     run(&tree, &["snapshot", "host.snap"]).code(0);
     let before = fs::read(tree.path().join("host.snap")).unwrap();
-    // The kernel ends a process that writes more than it may, in the middle of the file.
+    // The kernel kills a process that exceeds its file size limit in the middle of a write.
     let limited = format!("ulimit -f 1; exec {} snapshot host.snap --path.procfs proc --path.sysfs sys", program());
     let ended = Command::new("sh").args(["-c", &limited]).current_dir(tree.path()).output().unwrap();
     assert!(!ended.status.success(), "{ended:?}");

@@ -1,6 +1,7 @@
-//! Every command of the page for operators, on a host made of files: it is understood, and ends as the page's table says.
+//! Every command on the page for operators, on a host made of files: it parses, and ends as the
+//! page's table says.
 //!
-//! Put in place of what a test has not: a program that does nothing for `java`, a directory of the test's own for `/run`, and 4 MiB
+//! Stand-ins: a program that does nothing for `java`, a temporary directory for `/run`, and 4 MiB
 //! for the memory that is really fragmented.
 
 use crate::common::frames::{ANON, FREE, SLAB, host};
@@ -15,11 +16,12 @@ use tempfile::TempDir;
 
 const PAGE: &str = include_str!("../../../../docs/operators.md");
 
-/// Texts, and what stands in their place.
+/// Texts with their replacements.
 type Instead = &'static [(&'static str, &'static str)];
 
-/// How each command ends on this host, whose 64 MiB hold a user's page in every second frame: what it begins with on the page, what is
-/// asked for here instead of the page's gigabytes, and the exit code. The kernel of this host moves nothing, but gives a pool its pages.
+/// The end of each command on this host, whose 64 MiB hold a user page in every second frame: its
+/// start on the page, the amount requested here instead of the page's gigabytes, and the exit code.
+/// The kernel of this host migrates nothing, but gives a pool its pages.
 const ENDS: &[(&str, Instead, i32)] = &[
     ("kontig prepare --need 8192x2M --execute --allow-drop-caches -- java", &[("8192x2M", "10x2M")], 125),
     ("kontig prepare --need 8192x2M --execute --allow-drop-caches --start-anyway", &[("8192x2M", "10x2M")], 0),
@@ -30,7 +32,7 @@ const ENDS: &[(&str, Instead, i32)] = &[
     ("kontig age --gib 4", &[("6000x2M", "10x2M")], 4),
 ];
 
-/// The commands, as they stand there.
+/// The commands of the page.
 fn commands() -> Vec<&'static str> {
     let lines = PAGE.lines().map(|line| line.trim_start_matches("ExecStartPre=+"));
     lines.filter(|line| line.starts_with("kontig ")).collect()
@@ -59,7 +61,7 @@ fn every_command_of_the_page_ends_as_the_page_says() {
         }
         let here = changed(command, instead).replace("/run/", "run-").replace("--gib 4", "--gib 0.004");
         let roots = "--path.procfs proc --path.sysfs sys";
-        // Each `kontig` of the line reads the same host; an age is of real memory.
+        // Each `kontig` on the line reads the same host; `age` takes real memory.
         let (verb, rest) = here.trim_start_matches("kontig ").split_once(' ').expect("a verb");
         let rest = rest.replace("-- kontig check", &format!("-- kontig check {roots}"));
         let own = if verb == "age" { String::new() } else { roots.into() };

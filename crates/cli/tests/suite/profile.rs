@@ -1,11 +1,11 @@
-//! `kontig profile`: every rule is shown, and what differs between two kernels is what is said to differ.
+//! `kontig profile` shows every rule, and exactly the differences between two kernels.
 
 use crate::common::{kontig, write};
 use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::Rule;
 use std::path::Path;
 
-/// What `kontig profile ARGS` prints.
+/// The output of `kontig profile ARGS`.
 #[track_caller]
 fn printed(dir: &Path, args: &[&str]) -> String {
     let output = kontig(dir, &[&["profile"], args].concat()).output().expect("kontig runs");

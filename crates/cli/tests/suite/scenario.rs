@@ -1,5 +1,6 @@
-//! Several processes, a driver and a background task on CPUs of their own: their figures reach every table, document
-//! and page, and nothing that runs, compares or shows knows any of them.
+//! Several processes, a driver and a background task on their own CPUs: their figures
+//! reach every table, document and page, although no code that runs, compares or
+//! shows figures knows any of them.
 
 use crate::common::{files, kontig, machine, write};
 use kontig_lab::compare::{Subject, compare};
@@ -17,7 +18,8 @@ use kontig_workload::latencies::Latencies;
 use kontig_workload::{Benchmark, Measured, Phase, Scenario, Start, Task};
 use std::collections::BTreeMap;
 
-/// A driver that takes blocks of eight pages in pairs and gives one of each pair back: no kind the product knows.
+/// A driver that allocates blocks of eight pages in pairs and frees one of each: not a kind of
+/// workload in Kontig.
 struct Pairs {
     pairs: u64,
 }
@@ -77,7 +79,8 @@ impl Program for PairsDriver {
     }
 }
 
-/// Fragmented memory; then two heaps, the driver and a process that replaces its memory, each on a CPU of its own.
+/// Fragmented memory; then two heaps, the driver and a process that replaces its memory, each on
+/// its own CPU.
 fn scenario(pairs: u64) -> Scenario {
     let fragment = Fragment { holes: Holes::Random, freed_per_section: 384, leave: None };
     let measured = vec![
@@ -227,7 +230,8 @@ fn a_measured_task_ends_with_a_phase_that_lasts_a_time_and_a_background_task_goe
     assert!(busy(0, "behind") > 500_000 && busy(1, "behind") > 500_000);
 }
 
-/// The same as a file: four CPUs, two heaps, a driver of huge pages, and memory replaced in the background.
+/// The same as a file: four CPUs, two heaps, a huge page driver, and
+/// memory replaced in the background.
 const EXPERIMENT: &str = r#"id = "busy"
 summary = "Heaps and a driver beside a process that replaces its memory"
 assumptions = "None."
@@ -319,7 +323,7 @@ fn what_is_wrong_with_a_scenario_is_said_in_a_line() {
         assert!(message.contains(said) && message.lines().count() == 1, "{said}: {message}");
         let line =
             message.strip_prefix("kontig: ./wrong.toml:").and_then(|rest| rest.split_once(": ")).expect(&message).0;
-        // It is the line that was changed, or the name or the whole of what contradicts another part.
+        // The line is the changed one, or that of the part it contradicts.
         let changed = EXPERIMENT[..EXPERIMENT.find(from).unwrap()].matches('\n').count() + 1;
         assert!(line.parse::<usize>().unwrap().abs_diff(changed) <= 2, "line {changed}: {message}");
     }

@@ -1,4 +1,5 @@
-//! `kontig trial` on a host made of files, of which no compaction changes anything, and the tables of an earlier one.
+//! `kontig trial` on a host made of files, where compaction changes nothing, and
+//! the tables of an earlier trial.
 
 use crate::common::frames::{ANON, FREE, host};
 use crate::common::{files, kontig};

@@ -1,4 +1,5 @@
-//! `kontig oracle verify`: what it prints, and the exit code: 0 equal, 3 different, 2 asked wrongly.
+//! `kontig oracle verify`: its output, and exit codes 0 equal, 3
+//! different, 2 invalid arguments or input.
 
 use crate::common::{changed, kontig};
 use serde_json::Value;
@@ -22,7 +23,7 @@ fn copy(parent: &Path, name: &str) -> PathBuf {
     dir
 }
 
-/// A copy in which the kernel is said to have given every request the frame 0.
+/// A copy in which the kernel returned frame 0 for every request.
 fn altered(parent: &Path, name: &str) {
     let dir = copy(parent, name);
     std::fs::remove_file(dir.join("res.bin.xz")).unwrap();

@@ -23,7 +23,6 @@
 
 use crate::deferred;
 use crate::host::Host;
-use crate::number;
 use crate::status::purpose::{Can, Kind};
 use crate::status::zone::Zone;
 use crate::status::{Status, events};
@@ -49,10 +48,10 @@ pub trait Facts {
     fn words(&self, name: &str) -> Option<String> {
         Some(match self.get(name)? {
             Fact::Word(word) => word,
-            Fact::Number(n) if name.ends_with("_bytes") => number::size(n as u64),
+            Fact::Number(n) if name.ends_with("_bytes") => kontig_text::size(n as u64),
             // A setting is to be written back as it is.
             Fact::Number(n) if name.contains('.') && !name.ends_with(".per_hour") => format!("{n:.0}"),
-            Fact::Number(n) => number::count(n.round() as u64),
+            Fact::Number(n) => kontig_text::grouped(n.round() as u64),
         })
     }
 }

@@ -5,6 +5,9 @@ use crate::replay::Compared;
 use crate::replay::faults::{Closeness, Figure, TOLERANCE};
 use crate::replay::outcome::{KERNEL_PAGES, SLAB_TAILS};
 use kontig_mm::types::PAGEBLOCK_PAGES;
+use kontig_text::grouped;
+use kontig_text::markdown::{self, Align};
+use std::iter::once;
 
 /// Where the page is, below the project's folder.
 pub const FILE: &str = "docs/fidelity.md";
@@ -56,8 +59,8 @@ fn mechanisms(p: &Page) -> String {
          § are sections of [kernel-behaviour](kernel-behaviour/README.md), files those of [`crates/mm/src`](../crates/mm/src).\n\n"
     );
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
-    text += &line(["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]));
-    text += &line((0..p.kernels.len() + 3).map(|_| "---"));
+    let columns = ["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]);
+    text += &markdown::head(columns.map(|name| (name, Align::Left)));
     text.extend(p.rows.iter().map(mechanism));
     text
 }
@@ -66,7 +69,9 @@ fn mechanism(row: &Row) -> String {
     let standings: Vec<String> = row.standings.iter().map(standing).collect();
     let engine: Vec<String> = row.mechanism.engine.iter().map(|f| format!("`{f}`")).collect();
     let (name, rules, engine) = (row.mechanism.name.as_ref(), &row.mechanism.rules, engine.join(" "));
-    line([name.as_str()].into_iter().chain(standings.iter().map(String::as_str)).chain([rules.as_str(), &engine]))
+    markdown::row(
+        [name.as_str()].into_iter().chain(standings.iter().map(String::as_str)).chain([rules.as_str(), &engine]),
+    )
 }
 
 fn standing(s: &Standing) -> String {
@@ -148,8 +153,9 @@ fn recordings(p: &Page) -> String {
     let mut text =
         "## Recordings\n\nHow much was compared: results of operations, pfns among them, tracepoints, migrations from and to, counters; under \
          pressure the pages on the LRU lists, in order, in all recorded states; and at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
-    text += &line(["recording", "what was done"].into_iter().chain(NUMBERS).chain(["result"]));
-    text += &line(["---", "---"].into_iter().chain(["--:"; NUMBERS.len()]).chain(["---"]));
+    let words = |name| (name, Align::Left);
+    let columns = ["recording", "what was done"].map(words).into_iter();
+    text += &markdown::head(columns.chain(NUMBERS.map(|name| (name, Align::Right))).chain([words("result")]));
     text.extend(p.recordings.iter().map(recording));
     text
 }
@@ -164,8 +170,7 @@ fn recording(r: &Replayed) -> String {
     };
     let numbers =
         [c.operations, c.pfns, c.events, c.migrations, c.counters, c.lru_pages, c.lists, c.listed].map(grouped_or_none);
-    let cells = [r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]).collect::<Vec<_>>();
-    line(cells.iter().map(String::as_str))
+    markdown::row([r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]))
 }
 
 /// The recordings that are only close, figure by figure.
@@ -179,8 +184,7 @@ fn close(p: &Page) -> String {
          When kcompactd runs is the scheduler's, which the engine does not have: its share of the CPU is taken from the \
          recording. So the two part after some faults, and their totals are compared: kernel / engine.\n\n"
     );
-    text += &row("", close.iter().map(|(name, _)| name.to_string()));
-    text += &row("---", close.iter().map(|_| "--:".into()));
+    text += &markdown::head(once(("", Align::Left)).chain(close.iter().map(|(name, _)| (*name, Align::Right))));
     let of = |same: u64, all: u64| format!("{} of {}", grouped(same), grouped(all));
     text += &row("faults, the same from the first on", close.iter().map(|(_, c)| of(c.faults_same, c.faults)));
     text += &row("compaction events, likewise", close.iter().map(|(_, c)| of(c.events_same, c.events)));
@@ -199,8 +203,7 @@ fn closeness(r: &Replayed) -> Option<(&str, &Closeness)> {
 }
 
 fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
-    let cells: Vec<String> = cells.collect();
-    line([head].into_iter().chain(cells.iter().map(String::as_str)))
+    markdown::row(once(head.to_string()).chain(cells))
 }
 
 fn figure(f: &Figure) -> String {
@@ -233,20 +236,8 @@ fn tolerance(p: &Page) -> String {
     )
 }
 
-fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
-    let cells: Vec<&str> = cells.into_iter().map(str::trim).collect();
-    format!("| {} |\n", cells.join(" | "))
-}
-
 fn grouped_or_none(n: u64) -> String {
     if n == 0 { String::new() } else { grouped(n) }
-}
-
-/// A number with its thousands apart.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
-    groups.join(",")
 }
 
 #[cfg(test)]

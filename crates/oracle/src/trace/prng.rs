@@ -12,14 +12,9 @@ impl Random {
         Random(SplitMix64::new(seed))
     }
 
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
     /// A number below `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+        self.0.index(n)
     }
 
     /// True in `n` of `of` cases.
@@ -39,11 +34,9 @@ impl Random {
         unreachable!("the place is below the sum of the weights")
     }
 
-    /// Brings the items into a random order.
+    /// Puts the items into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
+        self.0.shuffle(items);
     }
 }
 

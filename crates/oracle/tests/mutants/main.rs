@@ -173,7 +173,7 @@ fn build(mutants: &[Mutant]) -> PathBuf {
         }
     }
     write(&to.join("crates/oracle/Cargo.toml"), &read(&replay.join("Cargo.toml")));
-    for copied in ["crates/procfs", "crates/profiles", "crates/program", "profiles"] {
+    for copied in ["crates/procfs", "crates/profiles", "crates/program", "crates/text", "profiles"] {
         for path in files(&root.join(copied)) {
             write(&to.join(path.strip_prefix(&root).expect("below it")), &read(&path));
         }

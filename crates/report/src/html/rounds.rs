@@ -1,11 +1,12 @@
-//! Figures round by round on one ageing machine, as a part of the page, beside what was published of each round: a plot and a table.
+//! Figures by round on one ageing machine, beside the published ones:
+//! a plot and a table of the page.
 
 use super::{escape, variant_line};
 use crate::{ageing, number};
 use kontig_results::{Ageing, ExperimentResult};
 use std::fmt::Write;
 
-/// Figures round by round on one ageing machine: a line a round.
+/// A line for each round.
 pub(super) fn write(out: &mut String, e: &ExperimentResult) {
     if e.ageing.is_empty() {
         return;
@@ -49,14 +50,14 @@ pub(super) fn write(out: &mut String, e: &ExperimentResult) {
     out.push_str("</ul></div>");
 }
 
-/// The plot's size and its margins, in its own units.
+/// Size and margins of the plot, in its own units.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 70.0;
 const MARGIN: f64 = 30.0;
 
-/// Each series as two lines, in shares of the mean of its first third: published dashed, measured solid. Shares, because builds of another length have other
-/// counts.
+/// Two lines for each series, published dashed and measured solid, as shares of the mean of its
+/// first third. Shares, because builds of another length have other counts.
 fn plot(out: &mut String, e: &ExperimentResult) {
     let lines = e.ageing.iter().flat_map(|series| {
         let published = shares(series.published.iter().copied().map(Some));
@@ -72,8 +73,10 @@ fn plot(out: &mut String, e: &ExperimentResult) {
     let plane = Plane { top: (top * 4.0).ceil() / 4.0, rounds };
     let _ = write!(
         out,
-        "<p class=\"hint\">Each round over the mean of the first third of its own line: dashed as published, solid as measured.</p>\
-         <svg class=\"rounds\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" style=\"max-width:{WIDTH}px\"><title>Round by round, each line in shares of its own first third</title>"
+        "<p class=\"hint\">Each round over the mean of the first third of its own line: dashed as published, solid \
+         as measured.</p>\
+         <svg class=\"rounds\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         style=\"max-width:{WIDTH}px\"><title>Round by round, each line in shares of its own first third</title>"
     );
     for quarter in (0..).map(|n| f64::from(n) / 4.0).take_while(|share| *share <= plane.top) {
         let (y, right) = (plane.y(quarter), WIDTH - MARGIN);
@@ -99,7 +102,8 @@ fn plot(out: &mut String, e: &ExperimentResult) {
         let name = escape(e.variants.get(*variant).map_or("", String::as_str));
         let _ = write!(
             out,
-            "<path d=\"{}\" fill=\"none\" stroke=\"var(--v{})\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"><title>{name}, {what}</title></path>",
+            "<path d=\"{}\" fill=\"none\" stroke=\"var(--v{})\" stroke-width=\"2\" \
+             stroke-dasharray=\"{dashes}\"><title>{name}, {what}</title></path>",
             plane.line_through(values),
             (*variant).min(4)
         );
@@ -107,7 +111,7 @@ fn plot(out: &mut String, e: &ExperimentResult) {
     out.push_str("</svg>");
 }
 
-/// Values over the mean of their first third; no value where that mean is nothing.
+/// Values over the mean of their first third; none if that mean is 0.
 fn shares(values: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
     let values: Vec<Option<f64>> = values.collect();
     let third: Vec<f64> = values.iter().take(values.len().div_ceil(3)).filter_map(|value| *value).collect();
@@ -115,7 +119,7 @@ fn shares(values: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
     values.into_iter().map(|value| value.filter(|_| mean > 0.0).map(|value| value / mean)).collect()
 }
 
-/// Where a round and a share lie on the plot.
+/// The place of a round and a share on the plot.
 struct Plane {
     /// The share at the upper edge; 0 is at the lower.
     top: f64,

@@ -1,4 +1,4 @@
-//! The pace sweep's table, to the letter.
+//! The table of the pace sweep, to the letter.
 
 use crate::common;
 use kontig_report::pace::render;

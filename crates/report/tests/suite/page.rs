@@ -1,4 +1,5 @@
-//! The page and the picture: nothing is fetched, nothing hostile gets through, and every part has its data.
+//! The page and the picture fetch nothing, let nothing hostile
+//! through, and have data for every part.
 
 use crate::common;
 use kontig_report::html::{Page, PageExperiment, page};
@@ -19,7 +20,7 @@ fn html_with_pace(result: &ExperimentResult, runs: &[RunResult], pace: &[PacePoi
     page(&Page { title: text.into(), subtitle: text.into(), experiments: vec![experiment] })
 }
 
-/// The JSON the page's script will read.
+/// The JSON for the page's script.
 fn data(html: &str) -> serde_json::Value {
     let (_, rest) = html.split_once("id=\"data\">").expect("a data element");
     let (json, _) = rest.split_once("</script>").expect("its end");

@@ -1,4 +1,4 @@
-//! The terminal table, held to the letter: a reader must see at a glance what agrees and what was missed.
+//! The terminal table, to the letter: agreeing and missed rows must stand out.
 
 use crate::common;
 use kontig_report::table::{render, together};
@@ -170,7 +170,7 @@ fn of_more_than_two_variants_the_change_says_to_which() {
     let e = common::ageing();
     assert_eq!(e.variants.len(), 3);
     assert!(render(&e, None, false).contains(" change to C "), "{}", render(&e, None, false));
-    // The last alone where figures were published; each where nothing was.
+    // With published figures only the last variant has a change; without, each has one.
     let loose =
         ExperimentResult { rows: e.rows.into_iter().map(|row| Row { published: vec![], ..row }).collect(), ..e };
     for (e, to_b) in [(common::ageing(), 0), (loose, 1)] {
@@ -204,9 +204,9 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     if nothing changed: direction 0/1 rows agree; to zero 0/2; false alarms 0/1; headline 1/4 within 2×
     false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
     scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
-    User: the process is not waited for
+      User: the process is not waited for
     scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
-    Max: a single maximum
+      Max: a single maximum
     2 rows missed: Success; Swap Outs
 
     round by round

@@ -1,7 +1,7 @@
 //! Disks in machine files: parsing, checks and service times.
 
 use crate::state::file::FileSystem;
-use kontig_program::parse_size;
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a block: a page.

@@ -8,7 +8,7 @@ use crate::state::file::FileSystem;
 use kontig_mm::state::{Frames, List};
 use kontig_mm::zonelist::check_distances;
 use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};
-use kontig_program::parse_size;
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

@@ -4,9 +4,9 @@ use super::{StatusArgs, Text};
 use crate::live::grid::Grid;
 use crate::wrap::wrap;
 use kontig_lab::{AskedWrongly, LabError};
-use kontig_live::number::{percent, size};
 use kontig_live::process::{Files, Process};
 use kontig_live::{Host, Roots};
+use kontig_text::{percent, size};
 
 /// What is printed of a process.
 pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Result<Text, LabError> {

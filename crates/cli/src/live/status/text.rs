@@ -3,10 +3,10 @@
 use crate::live::grid::Grid;
 use crate::wrap::wrap;
 use kontig_live::lru_gen;
-use kontig_live::number::{count, percent, size, time};
 use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
+use kontig_text::{grouped, percent, size, time};
 
 /// What the text is written for.
 struct Page<'a> {
@@ -79,8 +79,8 @@ impl Page<'_> {
                     size(node.managed_bytes),
                     size(node.free_bytes),
                     String::new(),
-                    node.at_hand.map_or_else(none, count),
-                    node.score.map_or_else(none, count),
+                    node.at_hand.map_or_else(none, grouped),
+                    node.score.map_or_else(none, grouped),
                 ]);
             }
         }
@@ -109,8 +109,8 @@ impl Page<'_> {
             size(zone.managed_bytes),
             size(zone.free_bytes),
             size(zone.marks.low_bytes),
-            zone.at_hand.map_or_else(none, count),
-            zone.score.map_or_else(none, count),
+            zone.at_hand.map_or_else(none, grouped),
+            zone.score.map_or_else(none, grouped),
             percent(zone.unusable_index),
             zone.extfrag_index.map_or_else(none, |index| format!("{index:.3}")),
         ]
@@ -126,8 +126,8 @@ impl Page<'_> {
                     grid.row(vec![
                         o.order.to_string(),
                         size(o.bytes),
-                        count(o.free_blocks),
-                        count(o.at_hand),
+                        grouped(o.free_blocks),
+                        grouped(o.at_hand),
                         percent(o.unusable_index),
                         o.extfrag_index.map_or_else(none, |index| format!("{index:.3}")),
                     ]);
@@ -170,7 +170,7 @@ impl Page<'_> {
             let title = format!(
                 "Node {}, frame by frame: {} blocks of {}",
                 frames.node,
-                count(b.blocks),
+                grouped(b.blocks),
                 size(self.s.order_bytes)
             );
             text += &self.wrapped("", &title, 0);
@@ -182,13 +182,13 @@ impl Page<'_> {
                 (b.blocked, "hold something that can not be moved"),
                 (b.blocked_by_few, "– of those, eight pages of it at most"),
             ] {
-                grid.row(vec![count(blocks), that.into()]);
+                grid.row(vec![grouped(blocks), that.into()]);
             }
             text += &grid.text(2, self.width);
             let mut grid = Grid::new(["in the way", "blocks", "alone", "memory"], &[0]);
             for kind in &b.kinds {
                 let memory = size(kind.pages.saturating_mul(self.s.page_bytes));
-                grid.row(vec![kind.kind.into(), count(kind.blocks), count(kind.alone), memory]);
+                grid.row(vec![kind.kind.into(), grouped(kind.blocks), grouped(kind.alone), memory]);
             }
             if !b.kinds.is_empty() {
                 text += &grid.text(2, self.width);
@@ -208,7 +208,7 @@ impl Page<'_> {
         let mut grid = Grid::new(["control group", "can be moved", "stays", &blocks], &[0]);
         for group in cgroups.iter().take(MOST_GROUPS) {
             let bytes = [group.movable_bytes, group.staying_bytes].map(size);
-            grid.row([vec![group.path.clone()], bytes.to_vec(), vec![count(group.in_the_way_of)]].concat());
+            grid.row([vec![group.path.clone()], bytes.to_vec(), vec![grouped(group.in_the_way_of)]].concat());
         }
         text += &grid.text(2, self.width);
         match cgroups.len().saturating_sub(MOST_GROUPS) {
@@ -233,7 +233,7 @@ impl Page<'_> {
             let Some(blocks) = &zone.pageblocks else { continue };
             let of = |name: &&str| {
                 let found = blocks.iter().find(|b| b.migratetype == *name);
-                found.map_or_else(none, |b| count(b.blocks))
+                found.map_or_else(none, |b| grouped(b.blocks))
             };
             let name = format!("{} {}", node.node, zone.zone);
             grid.row(std::iter::once(name).chain(types.iter().map(of)).collect());
@@ -250,7 +250,7 @@ impl Page<'_> {
             return String::new();
         }
         let mut grid = Grid::new(["pages of", "in the pool", "free", "promised", "more on demand"], &[0]);
-        let number = |n: Option<u64>| n.map_or_else(none, count);
+        let number = |n: Option<u64>| n.map_or_else(none, grouped);
         for p in pools {
             grid.row(vec![size(p.bytes), number(p.pages), number(p.free), number(p.reserved), number(p.overcommit)]);
         }
@@ -264,8 +264,8 @@ impl Page<'_> {
         let mut grid = Grid::new(head, &[0, 1]);
         for (name, of) in EVENTS {
             let Some(counter) = events.get(name) else { continue };
-            let of_interval = interval.is_some().then(|| counter.interval.map_or_else(none, count));
-            let cells = [name.to_string(), of.to_string(), count(counter.since_boot)];
+            let of_interval = interval.is_some().then(|| counter.interval.map_or_else(none, grouped));
+            let cells = [name.to_string(), of.to_string(), grouped(counter.since_boot)];
             grid.row(cells.into_iter().chain(of_interval).collect());
         }
         if let Some(p) = &events.pressure {

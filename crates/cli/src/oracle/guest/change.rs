@@ -3,6 +3,7 @@
 use super::Group;
 use kontig_oracle::guest::change::{Change, Pair, changes};
 use kontig_oracle::guest::compare::Spread;
+use kontig_text::markdown::{self, Align};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -52,13 +53,13 @@ impl Setting<'_> {
             self.with.machine(),
             self.with.series,
         );
-        let _ = write!(
-            out,
-            "| figure | kernel | kernel, {name} | laboratory | laboratory, {name} | kernel changes | laboratory changes | within |\n\
-             | --- | ---: | ---: | ---: | ---: | --- | --- | --- |\n"
-        );
+        let (kernel, lab) = (format!("kernel, {name}"), format!("laboratory, {name}"));
+        let [figures, words] = [Align::Right, Align::Left].map(|align| move |name| (name, align));
+        let columns = ["kernel", &kernel, "laboratory", &lab].map(figures);
+        let last = ["kernel changes", "laboratory changes", "within"].map(words);
+        out += &markdown::head([("figure", Align::Left)].into_iter().chain(columns).chain(last));
         for change in self.changes() {
-            let _ = writeln!(out, "| {} | {} |", change.figure, cells(&change).join(" | "));
+            out += &markdown::row([change.figure.to_string()].into_iter().chain(cells(&change)));
         }
         out.push('\n');
         out

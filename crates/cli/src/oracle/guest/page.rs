@@ -2,7 +2,7 @@
 
 use super::{Group, Lab, find, in_words};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict};
-use std::fmt::Write;
+use kontig_text::markdown::{self, Align, head};
 
 const HEAD: &str = "# Under pressure: what kernels count, and what the laboratory counts
 
@@ -38,18 +38,16 @@ const KNOWN: &str = "## What is known of the differences
 /// The page.
 pub(super) fn markdown(groups: &[Group]) -> String {
     let mut out = String::from(HEAD);
-    out += "| pattern | Linux | seeds | inside | outside | not counted |\n| --- | --- | --- | --- | --- | --- |\n";
+    let columns = ["pattern", "Linux", "seeds", "inside", "outside", "not counted"];
+    out += &head(columns.map(|name| (name, Align::Left)));
     for group in groups {
         let rows = group.rows();
         let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
         let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
         let (version, seeds) = (&group.guests[0].version, group.guests.len());
-        let _ = writeln!(
-            out,
-            "| {} | {version}{} | {seeds} | {inside} | {outside} | {missing} |",
-            group.pattern,
-            group.settings()
-        );
+        let kernel = format!("{version}{}", group.settings());
+        let counts = [seeds, inside, outside, missing].map(|n| n.to_string());
+        out += &markdown::row([group.pattern.clone(), kernel].into_iter().chain(counts));
     }
     out.push('\n');
     out += KNOWN;
@@ -73,7 +71,9 @@ fn table(group: &Group) -> String {
         Lab::NotAsked => out += " The laboratory was not asked.",
         Lab::Runs(_) => out += &format!(" Laboratory: machine `{}`, profile {}.", group.machine(), group.series),
     }
-    out += "\n\n| counter | at first | kernel | laboratory | ratio | |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
+    let figures = ["at first", "kernel", "laboratory", "ratio"].map(|name| (name, Align::Right));
+    out += "\n\n";
+    out += &head([("counter", Align::Left)].into_iter().chain(figures).chain([("", Align::Left)]));
     for row in group.rows() {
         let verdict = match row.verdict() {
             Verdict::Inside => "inside",
@@ -94,5 +94,5 @@ fn line(out: &mut String, name: &str, row: &Row, words: impl Fn(Spread) -> Strin
     let ratio = row.ratio().map_or("–".into(), |ratio| format!("{ratio:.2}"));
     let lab = row.lab.map_or("–".into(), &words);
     let at_first = row.at_first.map_or(String::new(), |at_first| format!("{:.0}", at_first.mean));
-    let _ = writeln!(out, "| {name} | {at_first} | {} | {lab} | {ratio} | {verdict} |", words(row.kernel));
+    *out += &markdown::row([name, &at_first, &words(row.kernel), &lab, &ratio, verdict]);
 }

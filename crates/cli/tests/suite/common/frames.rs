@@ -1,18 +1,18 @@
-//! A host made of files of which every frame's flags are given.
+//! A host made of files, with given flags for every frame.
 
 use std::fs;
 use tempfile::TempDir;
 
-/// A user's page that is mapped.
+/// A mapped user page.
 pub const ANON: u64 = 0x5828;
-/// A page of a file, clean and mapped by nobody.
+/// A clean, unmapped page of a file.
 pub const CLEAN_FILE: u64 = 0x28;
-/// Objects of the kernel.
+/// A page of slab objects.
 pub const SLAB: u64 = 0x80;
-/// The first of a free block; it is on every page of it here.
+/// The flag of a free block's first page, which every free page has here.
 pub const FREE: u64 = 0x400;
 
-/// A host of one zone of 64 MiB; `word` says what flags a frame has.
+/// A host with one zone of 64 MiB; `word` returns the flags of a frame.
 pub fn host(word: impl Fn(usize) -> u64) -> TempDir {
     const FRAMES: usize = 16384;
     let tree = tempfile::tempdir().unwrap();
@@ -21,7 +21,7 @@ pub fn host(word: impl Fn(usize) -> u64) -> TempDir {
     fs::create_dir_all(proc.join("sys/vm")).unwrap();
     fs::create_dir_all(tree.path().join("sys/devices/system/node/node0")).unwrap();
     let words: Vec<u64> = (0..FRAMES).map(word).collect();
-    // As buddies join: the largest aligned blocks of what is free.
+    // The largest aligned free blocks, as merged buddies are.
     let mut blocks = [0u64; 11];
     let mut at = 0;
     while at < FRAMES {

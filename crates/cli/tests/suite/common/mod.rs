@@ -1,4 +1,4 @@
-//! What the tests of the command line share.
+//! Helpers of the command line's tests.
 
 pub mod frames;
 pub mod page;
@@ -18,18 +18,17 @@ pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_kontig")
 }
 
-/// The machine of 64 MiB as a file of its own, a text replaced in it; the path to ask for it by.
+/// Writes the 64 MiB machine to a file with a text replaced, and returns its path.
 pub fn machine(dir: &Path, replace: &[(&str, &str)]) -> String {
     let text = include_str!("../../../../../machines/tiny-64m.toml").replace("\"tiny-64m\"", "\"mine-64m\"");
     write(dir, "machine.toml", &changed(&text, replace))
 }
 
-/// An experiment of two variants on 64 MiB, texts replaced in it; the path to ask for it by.
+/// Writes an experiment of two variants on 64 MiB with texts replaced, and returns its path.
 pub fn experiment(dir: &Path, replace: &[(&str, &str)]) -> String {
     write(dir, "experiment.toml", &changed(EXPERIMENT, replace))
 }
 
-/// See [`experiment`].
 pub const EXPERIMENT: &str = r#"id = "small"
 summary = "Huge pages on 64 MiB"
 assumptions = "None."
@@ -63,7 +62,7 @@ headline = true
 values = [100.0, 10.0]
 "#;
 
-/// A text with parts of it replaced, each of which must be there.
+/// Replaces parts of a text, which must be in it.
 pub fn changed(text: &str, replace: &[(&str, &str)]) -> String {
     replace.iter().fold(text.to_string(), |text, (from, to)| {
         assert!(text.contains(from), "'{from}' is not in the text");

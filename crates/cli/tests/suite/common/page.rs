@@ -1,9 +1,9 @@
-//! What a page says of JSON: a document's schema and every field of it.
+//! Checks a page's description of JSON: the schema and every field of a document.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The document of a JSON text whose schema comes first and is on the page with all fields of the document.
+/// Parses a JSON text, whose schema must come first and be on the page with all of its fields.
 #[track_caller]
 pub fn documented(text: &str, page: &str) -> Value {
     let opens = text.trim_start_matches(['{', '\n', ' ']);

@@ -1,12 +1,15 @@
-//! Made-up experiments for tests and for looking at the page: the shape of real results, none of their meaning.
+//! Invented experiments for tests and sample pages, in the shape of real results.
 
 #![allow(dead_code)] // the example takes a part of it
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use kontig_results::PacePoint;
 use kontig_results::*;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// Names of the two variants.
 pub const VARIANTS: [&str; 2] = ["5.6.0-rc3", "5.6.0-rc3+proactiveness=20"];
@@ -53,7 +56,7 @@ pub fn once(value: f64) -> Measured {
     Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
 }
 
-/// A table with every verdict in it.
+/// A table with every verdict.
 pub fn table() -> ExperimentResult {
     let latency = |p: u32, headline, published: [f64; 2], measured: [f64; 2]| {
         let merge = Merge::Percentile { of: "hugepage alloc latency".into(), p: f64::from(p) };
@@ -87,7 +90,8 @@ pub fn table() -> ExperimentResult {
     }
 }
 
-/// A table of five repetitions: few samples, a spread, work done before the measurement, and nothing obtained.
+/// A table of five repetitions: few samples, a spread, work before the
+/// measurement, and no pages obtained.
 pub fn repeated() -> ExperimentResult {
     let of = |value, low, high| Some(Measured { low, high, repetitions: 5, ..once(value) });
     let pair = |lower, higher, overlap| vec![None, Some(Pairs { of: 5, lower, higher, overlap })];
@@ -133,7 +137,8 @@ pub fn repeated() -> ExperimentResult {
     }
 }
 
-/// A pace sweep: the baseline stalls at any pace, the patched kernel only when pages are taken fast.
+/// A pace sweep: the baseline stalls at any pace, the patched kernel
+/// only when pages are taken fast.
 pub fn pace() -> Vec<PacePoint> {
     let mut points = vec![];
     for (patched, variant) in VARIANTS.iter().enumerate() {
@@ -157,7 +162,8 @@ pub fn pace() -> Vec<PacePoint> {
     points
 }
 
-/// A run on a machine of these zones; `patched` ones keep huge blocks at hand. `frames` moments of map.
+/// A run on a machine with these zones and `frames` moments of its map;
+/// patched runs keep huge blocks free.
 pub fn run(variant: usize, repetition: u32, zones: &[(&str, u32)], frames: usize) -> RunResult {
     let patched = variant == 1;
     let mut noise = Noise::new(17 + u64::from(repetition) * 31 + variant as u64);
@@ -292,8 +298,13 @@ fn frame(share: f64, patched: bool, zones: &[(&str, u32)], phases: &[Phase], ns:
         phase: phase.into(),
         free_pages: cells.iter().map(|c| 512 - used(c)).sum(),
         score: if share < 0.22 { 1.0 } else { 87.0 - 70.0 * compacted },
-        cells: BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec(&cells, 1)),
+        cells: BASE64_STANDARD.encode(deflated(&cells)),
     }
+}
+
+fn deflated(cells: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(cells).and_then(|()| encoder.finish()).expect("memory takes all of it")
 }
 
 /// Two repetitions of both variants on a 64 MiB machine.
@@ -307,8 +318,8 @@ pub fn large() -> Vec<RunResult> {
     (0..2).map(|i| run(i, 0, &zones, 25)).collect()
 }
 
-/// An experiment of 15 rounds on one machine: one variant ages as published, the other does not; a row of three steps and
-/// rows that are scored apart.
+/// An experiment of 15 rounds on one machine: one variant ages as published, the other does not.
+/// Has a row of three steps, and rows that are scored separately.
 pub fn ageing() -> ExperimentResult {
     let series = |variant, published: [f64; 6], measured: [f64; 6]| {
         let measured = measured.map(Some).to_vec();

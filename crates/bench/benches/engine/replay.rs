@@ -1,9 +1,9 @@
-//! The recording of a real kernel, replayed: a mixed load that nobody made up.
+//! Row R: replays the recording of a real kernel under a mixed load.
 
-use crate::measure::{Samples, ns_each};
-use crate::options::Options;
-use crate::subject::{Bsa, Subject};
-use crate::table::{Row, Target, Unit};
+use crate::bsa::Bsa;
+use kontig_bench::measure::{Samples, ns_each};
+use kontig_bench::table::{Row, Target, Unit};
+use kontig_bench::{Options, Subject};
 use kontig_mm::Memory;
 use kontig_oracle::Recording;
 use kontig_oracle::recording::Part;
@@ -14,10 +14,10 @@ use std::path::Path;
 const NAME: &str = "6.1-mixed100k";
 /// Frames of the recorded node.
 const FRAMES: u32 = 1 << 20;
-/// A replay keeps up with the kernels that make recordings: 5 million operations a second.
+/// A replay must keep up with the kernels that are recorded: 5 million operations per second.
 const TARGET_NS: f64 = 200.0;
 
-/// Nanoseconds an operation, every result held against the kernel's.
+/// Nanoseconds per operation, with every result compared with the kernel's.
 fn ours(ops: &[Op], results: &[u32], start: &Memory) -> f64 {
     let mut runner = Runner::new(start.clone(), ops, false);
     let mut first_difference = None;
@@ -53,7 +53,6 @@ fn recorded() -> Result<(Vec<Op>, Vec<u32>, Memory), kontig_oracle::BadRecording
     Ok((ops, results, rec.machine(Part::Operations)?))
 }
 
-/// The row.
 pub fn row(o: &Options) -> Row {
     let (ops, results, start) = recorded().unwrap_or_else(|e| panic!("{e}"));
     let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -1,14 +1,19 @@
-//! Prints the table: the engine beside `buddy_system_allocator`, the rivals given, and the machine's limits.
+//! Prints the table: the engine beside `buddy_system_allocator`, the rivals
+//! given, and the machine's limits.
 
+mod bsa;
+mod replay;
+
+use bsa::Bsa;
 use kontig_bench::rows::{self, Listener};
-use kontig_bench::{Options, Row, Table, replay, rival};
+use kontig_bench::{Options, Row, Table, rival};
 use kontig_huge_pages::HugePages;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages::new("engine", "choose smaller machines with --quick");
 
-/// Prints rows as they come: a full run takes minutes.
+/// Prints rows as they are measured, since a full run takes minutes.
 struct Printer(Table);
 
 impl Listener for Printer {
@@ -35,7 +40,7 @@ fn main() -> ExitCode {
         Err(text) => return refused(&text),
     };
     let mut printer = Printer(Table::new(options.json));
-    rows::each(&options, &rivals, &mut printer);
+    rows::each(&options, Some(&Bsa::contender()), &rivals, &mut printer);
     if options.wants(&["R"], "replay") {
         printer.rows(vec![replay::row(&options)]);
     }

@@ -1,0 +1,36 @@
+//! Output of the commands, and how they end.
+
+use kontig_lab::{Failed, LabError};
+use std::io::Write;
+
+/// How a command ends that did its work.
+pub enum Ending {
+    Done,
+    /// A recording or a stored result was not reproduced.
+    Different,
+    /// A file could not be read for lack of permission, as the command has said.
+    Unpermitted,
+    /// An exit code of the command's own.
+    Code(u8),
+}
+
+/// Prints one line to standard error, whatever the text contains.
+pub fn say(text: &str) {
+    // If even this cannot be printed, only the exit code is left.
+    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_live::one_line(text));
+}
+
+/// Prints to standard output. A closed pipe (`| head`) is not an error.
+pub fn print(text: &str) -> Result<(), LabError> {
+    print_while_read(text).map(drop)
+}
+
+/// Prints to standard output; false once the pipe is closed.
+pub fn print_while_read(text: &str) -> Result<bool, LabError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Failed::Write { path: "standard output".into(), reason: e.to_string() }.into()),
+    }
+}

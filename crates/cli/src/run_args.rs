@@ -1,0 +1,104 @@
+//! Options of the commands that run experiments.
+
+use crate::number::{MOST, whole};
+use clap::Args;
+use kontig_workload::fragmenter::Holes;
+use std::path::PathBuf;
+
+/// Where results go, and how much of the host the runs may use.
+#[derive(Args)]
+pub struct OutputArgs {
+    /// Print one JSON document (schema kontig.reproduce/3) instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Also print statistics of every figure over repetitions and rounds: mean, deviation, best,
+    /// and which differences are significant
+    #[arg(long, conflicts_with = "json")]
+    pub statistics: bool,
+    /// Store everything needed to rerun: inputs, counters, histograms, time series. A directory
+    /// that already holds a result is refused
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write one self-contained HTML page: tables, curves, memory map
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write a Markdown page: the experiment's questions, each with the rows that answer it
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the memory map as a small picture
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Write the simulated machine's /proc files at the start and the end of each measurement
+    #[arg(long, value_name = "DIR")]
+    pub procfs: Option<PathBuf>,
+    /// Write results in the layout of MMTests, for its scripts to compare the variants:
+    /// DIR/EXPERIMENT is the directory for compare-mmtests.pl. Existing variants are refused; other
+    /// files are kept
+    #[arg(long, value_name = "DIR")]
+    pub mmtests: Option<PathBuf>,
+    /// Seed of the random numbers; each further repetition uses the next seed
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
+    pub seed: u64,
+    /// Number of parallel runs (default: one per CPU, as memory
+    /// allows); results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
+    pub jobs: Option<usize>,
+}
+
+#[derive(Args)]
+pub struct ReproduceArgs {
+    /// Experiments, by name or file
+    #[arg(value_name = "NAME", default_value = "hugepage-latency")]
+    pub names: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// A workload, an experiment, or an experiment file
+    #[arg(value_name = "WORKLOAD|EXPERIMENT")]
+    pub what: String,
+    /// Machine, by name or file (default: the experiment's, or the one 'kontig
+    /// list' shows with the workload)
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Start from a host's state, a file of 'kontig snapshot', instead of fragmenting memory.
+    /// Zones, CPUs and settings are the host's; --machine supplies costs and disks (default here:
+    /// skylake-1s), and --profile defaults to the one nearest to the host's kernel
+    #[arg(long, value_name = "FILE", conflicts_with = "holes")]
+    pub snapshot: Option<String>,
+    /// Kernel generation, by name or file; several as 6.12,7.2 (default: the
+    /// experiment's variants; 6.1 for a workload). Switches that it already includes are
+    /// dropped, and identical variants run once
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    pub profile: Vec<String>,
+    /// Set a sysctl: vm.compaction_proactiveness=60. Several values,
+    /// vm.defrag_mode=0,1, make a variant each
+    #[arg(long = "set", value_name = "SYSCTL=VALUE")]
+    pub set: Vec<String>,
+    /// Apply a patch series, by the name 'kontig list' shows
+    #[arg(long = "switch", value_name = "NAME")]
+    pub switch: Vec<String>,
+    /// Run every variant N times, each with its own seed, and show the spread of the figures
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
+    pub repetitions: Option<u32>,
+    /// Stop a huge page driver only after N failed allocations in a row
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
+    pub give_up_after: Option<u32>,
+    /// Pages the fragmenter frees in every 2 MiB (default for a workload: random)
+    #[arg(long, value_name = "PATTERN", value_parser = Holes::NAMED.map(|(name, _)| name))]
+    pub holes: Option<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Args)]
+pub struct RerunArgs {
+    /// A result directory written by --out
+    #[arg(value_name = "RESULT")]
+    pub result: PathBuf,
+    /// Number of parallel runs
+    #[arg(long, short, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
+    pub jobs: Option<usize>,
+}

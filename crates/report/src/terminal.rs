@@ -1,0 +1,54 @@
+//! Parts of every table for a terminal.
+
+use comfy_table::{ContentArrangement, LineStyle, Table, presets};
+use kontig_text::wrap;
+
+/// A line wrapped to the terminal; the lines after the first are indented by two.
+pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
+    wrap("", text, 2, width.unwrap_or(usize::MAX))
+}
+
+pub(crate) fn empty(wide: bool, colour: bool) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    if wide {
+        table.style_mut().row_separator = LineStyle::none();
+    }
+    if colour {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
+    };
+    table
+}
+
+pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
+    match width {
+        Some(width) => {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        }
+        None => {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// Marks a missing figure, which is not 0.
+pub(crate) fn none() -> String {
+    "–".into()
+}
+
+/// A, B, … Z, then numbers.
+pub(crate) fn letter(variant: usize) -> String {
+    match u8::try_from(variant) {
+        Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
+        _ => (variant + 1).to_string(),
+    }
+}
+
+/// Drops characters that control a terminal.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
