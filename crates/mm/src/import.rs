@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_is_what_it_wimport_as_and_the_rest_is_the_firmwares() {
+    fn every_frame_is_imported_as_its_block_says_and_the_rest_is_the_firmwares() {
         for lru in [false, true] {
             let marks = [ImportedMarks::default(); 2];
             let m = Memory::import(&spec(lru), linux("6.12"), &[MigrateType::Movable; 8], &marks, blocks());
