@@ -12,6 +12,7 @@ use super::list::{List, Place};
 use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
 use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
+use crate::vmstat::counters;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
@@ -98,72 +99,39 @@ impl Known {
     }
 }
 
-/// A counter of a node that CPUs keep parts of; the first are the sizes of the LRU lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum NodeStat {
-    /// Pages taken off the anonymous lists.
-    IsolatedAnon = LruList::COUNT as u8,
-    /// Pages taken off the lists of files.
-    IsolatedFile,
-    /// Evicted anonymous pages that came back.
-    WorkingsetRefaultAnon,
-    /// Evicted pages of files that came back.
-    WorkingsetRefaultFile,
-    /// Of these, anonymous ones that came back soon enough to be active.
-    WorkingsetActivateAnon,
-    /// Of these, pages of files that came back soon enough to be active.
-    WorkingsetActivateFile,
-    /// Of these, anonymous ones that had been active.
-    WorkingsetRestoreAnon,
-    /// Of these, pages of files that had been active.
-    WorkingsetRestoreFile,
-    /// Pages that reclaim wrote out.
-    VmscanWrite,
-    /// Dirty pages that reclaim met and marked.
-    VmscanImmediate,
-    /// Anonymous pages that were looked at and stayed; from 7.3 on.
-    RotateAnon,
-    /// Pages of files that were looked at and stayed; from 7.3 on.
-    RotateFile,
+counters! {
+    /// A counter of a node that CPUs keep parts of; the sizes of the LRU lists come before these.
+    pub enum NodeStat {
+        /// Anonymous pages isolated from their lists.
+        IsolatedAnon(LruList::COUNT as u8) = "nr_isolated_anon", "pages", Either, level;
+        /// File pages isolated from their lists.
+        IsolatedFile = "nr_isolated_file", "pages", Either, level;
+        /// Evicted anonymous pages that came back.
+        WorkingsetRefaultAnon = "workingset_refault_anon", "pages", Fewer;
+        /// Evicted file pages that came back.
+        WorkingsetRefaultFile = "workingset_refault_file", "pages", Fewer;
+        /// Anonymous pages that came back soon enough to be active.
+        WorkingsetActivateAnon = "workingset_activate_anon", "pages", Fewer;
+        /// File pages that came back soon enough to be active.
+        WorkingsetActivateFile = "workingset_activate_file", "pages", Fewer;
+        /// Anonymous pages that came back and had been active before.
+        WorkingsetRestoreAnon = "workingset_restore_anon", "pages", Fewer;
+        /// File pages that came back and had been active before.
+        WorkingsetRestoreFile = "workingset_restore_file", "pages", Fewer;
+        /// Pages that reclaim wrote out.
+        VmscanWrite = "nr_vmscan_write", "pages", Fewer;
+        /// Dirty pages that reclaim met and marked for reclaim after writeback.
+        VmscanImmediate = "nr_vmscan_immediate_reclaim", "pages", Fewer;
+        /// Anonymous pages that were scanned and stayed; from 7.3 on.
+        RotateAnon = "pgrotate_anon", "pages", Either;
+        /// File pages that were scanned and stayed; from 7.3 on.
+        RotateFile = "pgrotate_file", "pages", Either;
+    }
 }
 
 impl NodeStat {
-    /// How many there are, the lists' sizes included.
-    pub const COUNT: usize = NodeStat::RotateFile as usize + 1;
-    /// Those beside the lists' sizes.
-    pub const ALL: [NodeStat; NodeStat::COUNT - LruList::COUNT] = [
-        NodeStat::IsolatedAnon,
-        NodeStat::IsolatedFile,
-        NodeStat::WorkingsetRefaultAnon,
-        NodeStat::WorkingsetRefaultFile,
-        NodeStat::WorkingsetActivateAnon,
-        NodeStat::WorkingsetActivateFile,
-        NodeStat::WorkingsetRestoreAnon,
-        NodeStat::WorkingsetRestoreFile,
-        NodeStat::VmscanWrite,
-        NodeStat::VmscanImmediate,
-        NodeStat::RotateAnon,
-        NodeStat::RotateFile,
-    ];
-
-    /// The name `/proc/vmstat` prints.
-    pub const fn name(self) -> &'static str {
-        match self {
-            NodeStat::IsolatedAnon => "nr_isolated_anon",
-            NodeStat::IsolatedFile => "nr_isolated_file",
-            NodeStat::WorkingsetRefaultAnon => "workingset_refault_anon",
-            NodeStat::WorkingsetRefaultFile => "workingset_refault_file",
-            NodeStat::WorkingsetActivateAnon => "workingset_activate_anon",
-            NodeStat::WorkingsetActivateFile => "workingset_activate_file",
-            NodeStat::WorkingsetRestoreAnon => "workingset_restore_anon",
-            NodeStat::WorkingsetRestoreFile => "workingset_restore_file",
-            NodeStat::VmscanWrite => "nr_vmscan_write",
-            NodeStat::VmscanImmediate => "nr_vmscan_immediate_reclaim",
-            NodeStat::RotateAnon => "pgrotate_anon",
-            NodeStat::RotateFile => "pgrotate_file",
-        }
-    }
+    /// The lists' sizes included.
+    pub const COUNT: usize = LruList::COUNT + NodeStat::ALL.len();
 
     pub(crate) const fn isolated(of: Backing) -> NodeStat {
         match of {

@@ -36,7 +36,7 @@ use crate::base::queue::QueueId;
 use crate::base::sequence::Sequence;
 use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
-use kontig_mm::{CpuId, Memory, NodeId};
+use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
 use kontig_program::FileName;
 use space::Space;
 use std::collections::BTreeMap;
@@ -92,50 +92,55 @@ pub(crate) struct Writing {
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// What `/proc` counts of files and swap, in pages.
+/// What `/proc` counts of files and swap, in pages; [`Counts::DECLARED`] says what each is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
+#[allow(missing_docs)]
 pub struct Counts {
-    /// `nr_file_pages`: in the page cache and in the swap cache.
     pub file_pages: u64,
-    /// `nr_dirty`.
     pub dirty: u64,
-    /// `nr_writeback`.
     pub writeback: u64,
-    /// `nr_dirtied`.
     pub dirtied: u64,
-    /// `nr_written`.
     pub written: u64,
-    /// `pgpgin`, in pages where the kernel has KiB.
     pub read_in: u64,
-    /// `pgpgout`, in pages where the kernel has KiB.
     pub written_out: u64,
-    /// `pswpin`.
     pub swapped_in: u64,
-    /// `pswpout`.
     pub swapped_out: u64,
-    /// `pgmajfault`.
     pub major_faults: u64,
 }
 
+const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
+    Counter::new(name, unit, Wanted::Fewer, words)
+}
+
 impl Counts {
-    /// The counter that `/proc/vmstat` has under this name.
-    pub fn get(&self, name: &str) -> Option<u64> {
-        const KIB: u64 = 4;
-        Some(match name {
-            "nr_file_pages" => self.file_pages,
-            "nr_dirty" => self.dirty,
-            "nr_writeback" => self.writeback,
-            "nr_dirtied" => self.dirtied,
-            "nr_written" => self.written,
-            "pgpgin" => self.read_in * KIB,
-            "pgpgout" => self.written_out * KIB,
-            "pswpin" => self.swapped_in,
-            "pswpout" => self.swapped_out,
-            "pgmajfault" => self.major_faults,
-            _ => return None,
-        })
-    }
+    /// The counters of `/proc/vmstat`, each with how its value is read.
+    pub(crate) const DECLARED: [(Counter, fn(&Counts) -> u64); 10] = [
+        (Counter::level("nr_file_pages", "Pages in the page cache and the swap cache"), |c| c.file_pages),
+        (Counter::level("nr_dirty", "Dirty pages"), |c| c.dirty),
+        (Counter::level("nr_writeback", "Pages under writeback"), |c| c.writeback),
+        (Counter::new("nr_dirtied", "pages", Wanted::Either, "Pages dirtied"), |c| c.dirtied),
+        (Counter::new("nr_written", "pages", Wanted::Either, "Pages written back"), |c| c.written),
+        (fewer("pgpgin", "KiB", "Read from disks, swap included"), |c| c.read_in * KIB),
+        (fewer("pgpgout", "KiB", "Written to disks, swap included"), |c| c.written_out * KIB),
+        (fewer("pswpin", "pages", "Pages read from swap"), |c| c.swapped_in),
+        (fewer("pswpout", "pages", "Pages written to swap"), |c| c.swapped_out),
+        (fewer("pgmajfault", "faults", "Page faults that waited for a disk"), |c| c.major_faults),
+    ];
+}
+
+/// KiB of a page.
+const KIB: u64 = 4;
+
+/// The slab counters of `/proc/vmstat`, by whether they are of reclaimable caches.
+const SLABS: [(Counter, bool); 2] = [
+    (Counter::level("nr_slab_reclaimable", "Pages of slab caches with a shrinker"), true),
+    (Counter::level("nr_slab_unreclaimable", "Pages of slab caches without a shrinker"), false),
+];
+
+/// The counters of `/proc/vmstat` that files, swap and slabs have.
+pub(crate) fn declared() -> impl Iterator<Item = Counter> {
+    Counts::DECLARED.into_iter().map(|(counter, _)| counter).chain(SLABS.into_iter().map(|(counter, _)| counter))
 }
 
 impl Files {
@@ -169,6 +174,15 @@ impl Files {
             pending: vec![0; nodes],
             nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
         }
+    }
+
+    /// Each counter of `/proc/vmstat` with its value.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
+        let pages = |reclaimable| {
+            self.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum::<u64>()
+        };
+        let counts = Counts::DECLARED.into_iter().map(|(counter, value)| (counter, value(&self.counts)));
+        counts.chain(SLABS.into_iter().map(move |(counter, reclaimable)| (counter, pages(reclaimable))))
     }
 
     /// What is to be written to a disk.
