@@ -1,5 +1,5 @@
-//! Memory pressure, phase by phase, on machines with disks: huge pages given, stalls, pages reclaimed
-//! and refaulted, pageblocks mixed, and the work of kcompactd.
+//! Memory pressure, phase by phase, on machines with disks: huge pages given, stalls, pages
+//! reclaimed and refaulted, pageblocks mixed, and the work of kcompactd.
 
 use crate::fragmenting::Fragmenting;
 use crate::vmstat::{VmCounters, better};

@@ -1,8 +1,8 @@
 //! The order in which threads run a session's jobs.
 //!
 //! Jobs that prepare the machine in the same way are a family. One thread prepares it for all of
-//! them and then measures one job after another, each on a copy. Idle threads help. Every job begins
-//! from the same state, on whatever thread and whenever it runs.
+//! them and then measures one job after another, each on a copy. Idle threads help. Every job
+//! begins from the same state, on whatever thread and whenever it runs.
 
 use crate::gate::lock;
 use crate::run::Prepared;
@@ -56,8 +56,8 @@ impl<'a> Queue<'a> {
         Queue { families: Mutex::new(families), changed: Condvar::new() }
     }
 
-    /// The next task; `None` if nothing is left. Waits while a family is being prepared that may need
-    /// help.
+    /// The next task; `None` if nothing is left. Waits while a family is being prepared that may
+    /// need help.
     pub(crate) fn next(&self) -> Option<Next<'_, 'a>> {
         let mut state = lock(&self.families);
         loop {

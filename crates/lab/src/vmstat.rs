@@ -1,4 +1,5 @@
-//! `/proc/vmstat` of a simulated machine: all that prints it or computes from it takes it from here.
+//! `/proc/vmstat` of a simulated machine: all that prints it or computes from it takes it from
+//! here.
 //!
 //! The machine counts files, swap and slabs; its engine counts the rest. Each counter is declared
 //! where it is counted, with its unit, direction and words.

@@ -27,6 +27,7 @@ impl Histogram {
         self.name == name && self.phase == phase
     }
 
+    /// The number of operations in all buckets.
     pub fn samples(&self) -> u64 {
         self.buckets.iter().map(|b| b.1).sum()
     }

@@ -64,6 +64,7 @@ impl Statistics {
     }
 }
 
+/// The arithmetic mean; `None` for no value.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
