@@ -5,9 +5,6 @@ use clap::{Args, Parser, Subcommand};
 use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
 
-/// The machine whose costs and disks a host's snapshot has where none is named: one socket, files and swap on flash.
-pub const COSTS_OF_HOSTS: &str = "skylake-1s";
-
 /// The largest number of anything that is counted in 32 bits.
 pub const MOST: u64 = u32::MAX as u64;
 

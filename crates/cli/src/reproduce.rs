@@ -1,10 +1,10 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
 use crate::Ending;
-use crate::args::{COSTS_OF_HOSTS, OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
-use kontig_lab::host_snapshot::HostSnapshot;
+use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};

@@ -24,6 +24,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The default machine for costs and disks of a run that starts from a host: one socket, files and
+/// swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
 /// Opens a file written by `kontig snapshot`.
 ///
 /// # Errors

@@ -41,6 +41,7 @@ mod round;
 pub mod run;
 mod sampler;
 pub mod session;
+pub mod simulation;
 pub mod source;
 pub mod store;
 mod sweep;
