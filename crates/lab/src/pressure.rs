@@ -9,7 +9,7 @@ use kontig_results::{Figure, Reading};
 use kontig_sim::Machine;
 
 /// The counters of `/proc/vmstat` shown before the fragmenting events, in this order.
-const BEFORE: [&str; 12] = [
+const BEFORE: &[&str] = &[
     "thp_fault_alloc",
     "thp_fault_fallback",
     "allocstall",
@@ -24,7 +24,7 @@ const BEFORE: [&str; 12] = [
     "oom_kill",
 ];
 /// Shown after them, above kcompactd's own.
-const AFTER: [&str; 1] = ["compact_daemon_wake"];
+const AFTER: &[&str] = &["compact_daemon_wake"];
 
 const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
     Counter::new(name, unit, Wanted::Fewer, words)
@@ -37,7 +37,7 @@ const fn more(name: &'static str, unit: &'static str, words: &'static str) -> Co
 /// Counters of a node's kcompactd that no kernel has: the answers to whether a run for a block is
 /// finished, the zones it was woken for in which no run began, and the answers that sent it on for
 /// whole pageblocks.
-const KCOMPACTD: [(Counter, fn(&KcompactdState) -> u64); 10] = [
+const KCOMPACTD: &[(Counter, fn(&KcompactdState) -> u64)] = &[
     (fewer("kcompactd: to go on", "tests", "Not finished"), |k| k.finished[CompactResult::Continue as usize]),
     (more("kcompactd: goal met", "tests", "Finished with the block"), |k| k.finished[CompactResult::Success as usize]),
     (fewer("kcompactd: scanners met, whole zone", "tests", "Finished without the block"), |k| {
@@ -68,8 +68,8 @@ impl Pressure {
         let vmstat = VmCounters::of(m);
         let named = |names: &'static [&str]| names.iter().filter_map(|name| vmstat.find(name));
         let of_nodes = |count: fn(&KcompactdState) -> u64| m.memory().nodes().iter().map(|n| count(&n.kcompactd)).sum();
-        let kcompactd = KCOMPACTD.into_iter().map(|(counter, count)| (counter, of_nodes(count)));
-        Pressure(named(&BEFORE).chain(fragmenting.counted()).chain(named(&AFTER)).chain(kcompactd).collect())
+        let kcompactd = KCOMPACTD.iter().map(|(counter, count)| (*counter, of_nodes(*count)));
+        Pressure(named(BEFORE).chain(fragmenting.counted()).chain(named(AFTER)).chain(kcompactd).collect())
     }
 
     pub(crate) fn since(&self, earlier: Option<&Pressure>) -> Pressure {

@@ -1,4 +1,4 @@
-//! Simulation of settings recommended for a host, on a snapshot of it (`kontig explain --simulate`).
+//! Settings recommended for a host, tried on a snapshot of it (`kontig explain --simulate`).
 //!
 //! The host as it is runs beside a copy with each setting, all under the same load: for half a
 //! minute a process replaces its memory while kernel threads work; then another touches memory in

@@ -18,7 +18,7 @@ const fn numa(name: &'static str, words: &'static str) -> Counter {
 }
 
 /// The counters of zones, by every kernel's name.
-pub(super) const OF_ZONES: [Item<ZoneItems>; 15] = [
+pub(super) const OF_ZONES: &[Item<ZoneItems>] = &[
     // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
     (Counter::level("nr_free_pages", "Free pages"), |z| z.free.max(0) as u64),
     (Counter::level("nr_free_pages_blocks", "Free pages in whole pageblocks"), |z| z.free_in_blocks.max(0) as u64),
@@ -38,7 +38,7 @@ pub(super) const OF_ZONES: [Item<ZoneItems>; 15] = [
 ];
 
 /// Beside these a node has each [`NodeStat`].
-pub(super) const OF_NODES: [Item<NodeItems>; 11] = [
+pub(super) const OF_NODES: &[Item<NodeItems>] = &[
     (Counter::level("nr_anon_pages", "Anonymous pages"), |n| n.used(Backing::Anon)),
     (Counter::level("nr_file_pages", "File pages"), |n| n.used(Backing::File)),
     (huge("nr_anon_transparent_hugepages", "Anonymous huge pages"), |n| n.huge[Backing::Anon.index()]),

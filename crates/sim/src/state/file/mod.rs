@@ -92,10 +92,9 @@ pub(crate) struct Writing {
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// What `/proc` counts of files and swap, in pages; [`Counts::DECLARED`] says what each is.
+/// What `/proc` counts of files and swap, in pages; `Counts::DECLARED` describes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub struct Counts {
     pub file_pages: u64,
     pub dirty: u64,
@@ -115,7 +114,7 @@ const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> C
 
 impl Counts {
     /// The counters of `/proc/vmstat`, each with how its value is read.
-    pub(crate) const DECLARED: [(Counter, fn(&Counts) -> u64); 10] = [
+    pub(crate) const DECLARED: &[(Counter, fn(&Counts) -> u64)] = &[
         (Counter::level("nr_file_pages", "Pages in the page cache and the swap cache"), |c| c.file_pages),
         (Counter::level("nr_dirty", "Dirty pages"), |c| c.dirty),
         (Counter::level("nr_writeback", "Pages under writeback"), |c| c.writeback),
@@ -140,7 +139,7 @@ const SLABS: [(Counter, bool); 2] = [
 
 /// The counters of `/proc/vmstat` that files, swap and slabs have.
 pub(crate) fn declared() -> impl Iterator<Item = Counter> {
-    Counts::DECLARED.into_iter().map(|(counter, _)| counter).chain(SLABS.into_iter().map(|(counter, _)| counter))
+    Counts::DECLARED.iter().map(|(counter, _)| *counter).chain(SLABS.into_iter().map(|(counter, _)| counter))
 }
 
 impl Files {
@@ -181,7 +180,7 @@ impl Files {
         let pages = |reclaimable| {
             self.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum::<u64>()
         };
-        let counts = Counts::DECLARED.into_iter().map(|(counter, value)| (counter, value(&self.counts)));
+        let counts = Counts::DECLARED.iter().map(|(counter, value)| (*counter, value(&self.counts)));
         counts.chain(SLABS.into_iter().map(move |(counter, reclaimable)| (counter, pages(reclaimable))))
     }
 
