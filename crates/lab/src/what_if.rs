@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
         let settings = vec![("vm.swappiness".into(), vec!["1".into(), "1".into()])];
         let twice = what_if(catalog::experiment("stutter").unwrap().0, &Changes { settings, ..Changes::default() });
-        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is to have the value 1 twice");
+        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is given the value 1 twice");
     }
 
     #[test]
