@@ -1,7 +1,7 @@
 //! `kontig list`: a line for everything that has a name.
 
 use crate::wrap::{width, wrap};
-use kontig_lab::{LabError, catalog, profiles, sysctls};
+use kontig_lab::{LabError, catalog, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_workload::WORKLOADS;
 
@@ -23,6 +23,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
         for (title, e) in &sections {
             doc[*title] = entries(e).into();
         }
+        doc["counters"] = counters();
         return crate::print(&format!("{doc:#}\n"));
     }
     let mut text = String::new();
@@ -34,4 +35,14 @@ pub fn list(json: bool) -> Result<(), LabError> {
         }
     }
     crate::print(&text)
+}
+
+/// The counters that formulas of targets can name and figures are made of. They are too many for the
+/// text.
+fn counters() -> serde_json::Value {
+    let entry = |counter: kontig_mm::Counter| {
+        let better = vmstat::better(&counter);
+        serde_json::json!({ "name": counter.name, "unit": counter.unit, "better": better, "summary": counter.words })
+    };
+    vmstat::declared().map(entry).collect()
 }

@@ -1,11 +1,11 @@
-//! Ageing: the series that were published round by round, each beside what its variant's runs measured.
+//! Ageing: the series published round by round, each beside its variant's measurements.
 
 use crate::quantity::Quantity;
 use crate::repetitions::{Repetitions, median};
 use crate::target::{Target, is_of_case};
 use kontig_results::{Ageing, RunResult};
 
-/// The published series of a case, each beside what its variant's runs measured.
+/// The published series of a case, each beside its variant's measurements.
 pub(crate) fn ageing(
     target: &Target,
     case: &str,
@@ -17,7 +17,7 @@ pub(crate) fn ageing(
     of_case
         .filter_map(|series| {
             let row = target.row.iter().find(|row| row.name == series.row && row.case == series.case)?;
-            // A target's columns are the experiment's, whatever they are called there.
+            // Columns of target and experiment correspond by position: names may differ.
             let variant = target.variants.iter().position(|name| *name == series.variant)?;
             variants.get(variant)?;
             let quantity = Quantity::of_row(row, runs);

@@ -1,8 +1,8 @@
-//! The data that comes with Kontig: machines, experiments and the published targets, beside the kernel generations of
+//! The built-in data: machines, experiments and published targets. Kernel generations are in
 //! [`kontig_profiles`].
 //!
-//! They are compiled in, so that one binary is enough; a path to a file works wherever a name does. An unknown name
-//! is answered with the nearest known one.
+//! The files are compiled in, so that one binary is enough. A path to a file works wherever a name
+//! does. An unknown name is answered with the nearest known one.
 
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -75,12 +75,13 @@ fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source
     list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into(), built_in: true })
 }
 
-/// What a built-in file is called, which is the name inside it.
+/// The name of a built-in file, which is also inside it.
 fn stem(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
 }
 
-/// Refuses a file that goes by the name of another one that comes along: its results would be taken for that one's.
+/// Refuses a file with the name of another built-in file: its results would be taken for the
+/// other's.
 fn own_name(
     what: &str,
     list: &'static [(&'static str, &'static str)],
@@ -97,7 +98,7 @@ fn own_name(
     }
 }
 
-/// Finds by file or by the name inside a built-in file.
+/// Finds a file by path, or a built-in one by the name inside it.
 fn find<T>(
     what: &'static str,
     list: &'static [(&'static str, &'static str)],
@@ -121,8 +122,8 @@ fn find<T>(
     }
 }
 
-/// Reads a machine file. `costs = "NAME"` stands for the costs of another, and so does `like = "NAME"` among its own for those
-/// that it does not say.
+/// Reads a machine file. `costs = "NAME"` takes the costs of another machine; `like = "NAME"` among
+/// its own costs does so for those it leaves out.
 fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
     let mut table: toml::Table = source.parse()?;
     let (own, of, way): (_, _, &[&str]) = match table.remove("costs") {
@@ -141,8 +142,8 @@ fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
     table.try_into().map_err(|e| source.unreadable_as_asked(&in_its_place(source, &costs, e)))
 }
 
-/// The same error with its place, which a table that was put together has not: the text is read once more, with these costs in
-/// place of its own.
+/// The same error with its place, which a merged table has lost: parses the text once more with
+/// these costs in place of its own.
 fn in_its_place(source: &Source, costs: &toml::Table, e: toml::de::Error) -> toml::de::Error {
     let of_costs = toml::to_string(costs).unwrap_or_default();
     let (Ok(document), Ok(of_costs)) = (DeTable::parse(&source.text), DeTable::parse(&of_costs)) else { return e };
@@ -156,22 +157,21 @@ fn in_its_place(source: &Source, costs: &toml::Table, e: toml::de::Error) -> tom
     again.err().filter(|found| found.message() == e.message()).unwrap_or(e)
 }
 
-/// A machine by name or file, with the text it came from.
+/// A machine by name or file, with its text.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
     m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
 }
 
-/// All machines.
 pub fn machines() -> Result<Vec<MachineFile>, LabError> {
     builtin(MACHINES).map(|s| parse_machine(&s)).collect()
 }
 
-/// An experiment by name or file, with the file. What it names is there; a path it names starts from its own folder.
+/// An experiment by name or file, with its source. A path in it starts from its own folder.
 ///
 /// # Errors
-/// If there is none, or it is wrong: a line with the place in the file.
+/// If it is missing or wrong: a line with the place in the file.
 pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
     let (mut e, source) = find("experiment", EXPERIMENTS, name, Source::parse, |e: &Experiment| &e.id)?;
     e.validate().map_err(|wrong| source.wrong(wrong))?;
@@ -179,7 +179,7 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
         for path in e.names_mut().filter(|name| is_path(name)) {
             *path = source.beside(path);
         }
-        // A snapshot is a file always.
+        // A snapshot is always a file.
         let workloads = std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|c| c.workload.as_mut()));
         workloads.filter_map(|w| w.snapshot_mut()).for_each(|path| *path = source.beside(path));
     }
@@ -187,7 +187,7 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
     Ok((e, source))
 }
 
-/// Whether all that an experiment names is there and fits.
+/// Checks that everything an experiment names exists and fits.
 fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     machine(&e.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
     if let Some(t) = &e.target {
@@ -221,12 +221,11 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     Ok(())
 }
 
-/// All experiments.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
     builtin(EXPERIMENTS).map(|s| s.parse()).collect()
 }
 
-/// A target by name or file, with the text it came from.
+/// A target by name or file, with its text.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
     let (t, source) = find("target", TARGETS, name, Source::parse, |t: &Target| &t.id)?;
     t.validate().map_err(|wrong| source.wrong(wrong))?;

@@ -1,7 +1,8 @@
-//! From runs to a table: repetitions merged, variants paired seed by seed, and held against what was published.
+//! Makes the table of an experiment's runs: merges repetitions, pairs variants seed by seed, and
+//! compares with the publication.
 //!
-//! How a figure's repetitions become one value is said by the figure itself (see [`kontig_program::figure`]);
-//! percentiles come from all repetitions' samples put together. Every figure any run has becomes a row.
+//! The figure itself says how its repetitions are merged (see [`kontig_program::figure`]);
+//! percentiles come from all samples together. Every figure that any run has becomes a row.
 
 use crate::ageing::ageing;
 use crate::elsewhere::Elsewhere;
@@ -13,36 +14,31 @@ use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, judge};
 
-/// What the table of some runs is about.
+/// The context of a table.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The experiment's name.
     pub id: &'a str,
-    /// Its case; empty if it has none.
+    /// Empty if the experiment has no cases.
     pub case: &'a str,
-    /// The machine's name.
     pub machine: &'a str,
-    /// The columns.
     pub variants: &'a [Variant],
-    /// What was published.
     pub target: Option<&'a Target>,
-    /// Caveats beside the target's own.
+    /// The experiment's caveats; the target has its own.
     pub caveats: &'a [CaveatOf],
-    /// What the model lacks.
+    /// Known gaps of the model.
     pub lacks: &'a [Lack],
-    /// What had to be said about the request.
+    /// Remarks on the request.
     pub notes: &'a [String],
-    /// What was published of the workload, where there is no target.
+    /// The publication of the same workload, if there is no target.
     pub elsewhere: Option<&'a Elsewhere>,
 }
 
 impl Subject<'_> {
-    /// The published rows.
+    /// The published rows of this case.
     fn published(&self) -> impl Iterator<Item = &TargetRow> {
         self.target.iter().flat_map(|t| &t.row).filter(|row| is_of_case(&row.case, self.case))
     }
 
-    /// A row's caveat.
     fn caveat(&self, row: &str) -> Option<Caveat> {
         let declared = self.target.iter().flat_map(|t| &t.caveat).chain(self.caveats);
         let mut of_row = declared.filter(|caveat| caveat.names(self.case, row));
@@ -50,10 +46,10 @@ impl Subject<'_> {
     }
 }
 
-/// A row without anything published.
+/// A row of measured figures alone.
 fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
     let figure = &quantity.figure;
-    // Each variant, and the baseline unless it is that.
+    // Each variant with the baseline, unless it is the baseline.
     let against = || by_variant.iter().enumerate().map(|(i, runs)| (runs, by_variant.first().filter(|_| i > 0)));
     Row {
         name: figure.name.to_string(),
@@ -72,7 +68,7 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
     }
 }
 
-/// A published row.
+/// A published row, with its verdict.
 fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
     let row = row(quantity, by_variant);
     let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map(|m| m.value)).collect();
@@ -86,7 +82,7 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     Row { headline: of.headline, published: of.values.clone(), below: of.below, steps, caveat, ..row }
 }
 
-/// What was counted of one column alone, beside ours of all its rounds and repetitions, in shares of all; nothing where ours
+/// Published shares of a single column beside ours, over all rounds and repetitions; `None` if ours
 /// counted nothing.
 fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Option<Remark> {
     let variant = variants.iter().position(|v| v.name == of.variant)?;
@@ -111,8 +107,8 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
     Some(Remark { variant: Some(variant), text })
 }
 
-/// The table of an experiment's runs against its target, or on its own. With a target, the target's rows come first;
-/// figures it does not have follow, in the order the runs have them.
+/// The table of an experiment's runs. A target's rows come first; other figures follow in the runs'
+/// order.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let Subject { variants, target, .. } = subject;
     let by_variant: Vec<Repetitions<'_>> =

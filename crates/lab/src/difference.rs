@@ -1,4 +1,4 @@
-//! Differences: where two results of one request first differ, said in a line.
+//! The first difference between two results of one request, in a line.
 
 use crate::plan::key;
 use crate::store::StoredResult;
@@ -6,8 +6,8 @@ use kontig_results::ExperimentResult;
 use std::collections::BTreeMap;
 
 impl StoredResult {
-    /// The first difference between this result and another of the same request; `None` if they are the same. What was
-    /// measured comes before what was made of it.
+    /// The first difference between this result and another of the same request; `None` if they are
+    /// equal. Measurements come before tables made of them.
     pub fn first_difference(&self, other: &StoredResult) -> Option<String> {
         if (self.seed, &self.inputs, &self.input_sha256) != (other.seed, &other.inputs, &other.input_sha256) {
             return Some("the results differ in what was asked for".into());
@@ -51,14 +51,14 @@ impl StoredResult {
     }
 }
 
-/// How two maps differ first.
+/// The first difference of two maps.
 enum Differing<'a, T> {
     Values(&'a str, &'a T, &'a T),
     Gone(&'a str),
     New(&'a str),
 }
 
-/// The first key at which two maps differ: a key of the first map, or else one that only the second has.
+/// The first key at which two maps differ: a key of the first map, or else one only the second has.
 fn differing<'a, T: PartialEq>(
     before: &'a BTreeMap<String, T>,
     now: &'a BTreeMap<String, T>,
@@ -70,7 +70,7 @@ fn differing<'a, T: PartialEq>(
     changed.or_else(|| now.keys().find(|key| !before.contains_key(*key)).map(|key| Differing::New(key)))
 }
 
-/// What differs first between two tables of one experiment that do.
+/// The first difference between two unequal tables of one experiment.
 fn first_difference_of_tables(before: &ExperimentResult, now: &ExperimentResult) -> String {
     if let Some((a, b)) = before.rows.iter().zip(&now.rows).find(|(a, b)| a != b) {
         return if a.name == b.name && a.phase == b.phase {
@@ -109,7 +109,8 @@ mod tests {
             "score": score, "ageing": [], "remarks": [],
             "rows": [{
                 "name": "x", "unit": "s", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-                "published": [], "below": false, "measured": [null], "pairs": [null], "steps": [], "caveat": null, "statistics": [null],
+                "published": [], "below": false, "measured": [null], "pairs": [null], "steps": [], "caveat": null,
+                "statistics": [null],
             }],
         }))
         .expect("a table");

@@ -1,8 +1,9 @@
-//! What was published of a workload that runs under other kernels or settings than the publication's.
+//! The publication of a workload that runs under other kernels or settings than published.
 //!
-//! A what-if has no published column of its own. What was published of its workload is said all the same: from which
-//! kernel to which, how the headline rows changed, and what this model is known to miss of it. A variant that makes the
-//! published step, all of its switches and sysctl values, is held against it row by row; on another kernel, that is said.
+//! A what-if has no published column of its own. The remarks still say what was published of its
+//! workload: from which kernel to which, how the headline rows changed, and what this model is
+//! known to miss of it. A variant that makes the published step, with all of its switches and
+//! sysctl values, is compared with it row by row; if its kernel differs, the remark says so.
 
 use crate::catalog;
 use crate::experiment::{Experiment, Variant};
@@ -14,19 +15,19 @@ use kontig_mm::sysctl::Sysctl;
 use kontig_results::{Noise, Remark, RunResult, judge};
 use std::collections::BTreeMap;
 
-/// A published experiment with the workload of another.
+/// A published experiment with the same workload as another.
 pub struct Elsewhere {
     id: String,
     case: String,
     variants: Vec<Variant>,
     target: Target,
     lacks: Vec<Lack>,
-    /// Other experiments of the same workload, by name.
+    /// Names of other experiments of the same workload.
     others: Vec<String>,
 }
 
 impl Elsewhere {
-    /// What was published of this experiment's workload, if the experiment itself is held against nothing.
+    /// The publication of this experiment's workload, if the experiment has no target.
     pub(crate) fn of(asked: &Experiment) -> Option<Elsewhere> {
         if asked.target.is_some() {
             return None;
@@ -37,7 +38,7 @@ impl Elsewhere {
         };
         let same = |(_, e): &(String, Experiment)| e.target.is_some() && e.workload == asked.workload;
         let mut found: Vec<_> = catalog::experiments().ok()?.into_iter().flat_map(cases).filter(same).collect();
-        // An experiment that was changed is held against its own publication first.
+        // A changed experiment is compared with its own publication first.
         found.sort_by_key(|(_, e)| e.id != asked.id);
         let mut found = found.into_iter();
         let (case, first) = found.next()?;
@@ -46,7 +47,8 @@ impl Elsewhere {
         Some(Elsewhere { id: first.id, case, variants: first.variant, target, lacks: first.lack, others })
     }
 
-    /// The remarks on these runs: what was published, what is missed of it, and how each variant stands to it.
+    /// The remarks on these runs: what was published, what of it is missed, and how each variant
+    /// compares.
     pub(crate) fn remarks(
         &self,
         variants: &[Variant],
@@ -56,7 +58,7 @@ impl Elsewhere {
         let of_all = |text: String| Remark { variant: None, text };
         let (Some(from), Some(to)) = (self.variants.first(), self.variants.last()) else { return Vec::new() };
         let of_case = || self.target.row.iter().filter(|row| is_of_case(&row.case, &self.case));
-        // A publication of few figures has no headline among them.
+        // A publication of few figures has no headline rows.
         let any_headline = of_case().any(|row| row.headline);
         let rows: Vec<(&TargetRow, [f64; 2])> = of_case()
             .filter(|row| row.headline || !any_headline)
@@ -72,7 +74,7 @@ impl Elsewhere {
             true => format!("of {}", from.name),
             false => format!("from {} to {}", named(from, to), named(to, from)),
         };
-        let mut text = format!("'kontig reproduce {}' holds this workload against what was published {of}", self.id);
+        let mut text = format!("'kontig reproduce {}' compares this workload with what was published {of}", self.id);
         if !published.is_empty() {
             text += &format!(": {}", published.join(", "));
         }
@@ -81,7 +83,7 @@ impl Elsewhere {
         }
         let mut remarks = vec![of_all(text)];
         for lack in self.lacks.iter().filter(|lack| is_of_case(&lack.case, &self.case)) {
-            remarks.push(of_all(format!("known to be missed there, {}: {}", lack.rows.join(", "), lack.why)));
+            remarks.push(of_all(format!("known to be missed, {}: {}", lack.rows.join(", "), lack.why)));
         }
         for (i, _) in variants.iter().enumerate().skip(1).filter(|(_, v)| self.is_step(&variants[0], v)) {
             let held = rows.iter().filter_map(|(row, values)| {
@@ -107,18 +109,14 @@ impl Elsewhere {
                     true => String::new(),
                     false => format!(" by the rules of {} instead of {}", variants[i].profile, to.profile),
                 };
-                let text = format!(
-                    "the step that was published, here from '{}'{kernel}: {}",
-                    variants[0].name,
-                    held.join("; ")
-                );
+                let text = format!("the published step, here from '{}'{kernel}: {}", variants[0].name, held.join("; "));
                 remarks.push(Remark { variant: Some(i), text });
             }
         }
         remarks
     }
 
-    /// Whether one variant differs from another as the published ones do: by all switches and values of sysctls.
+    /// Whether two variants differ as the published ones do: in all switches and sysctl values.
     fn is_step(&self, from: &Variant, to: &Variant) -> bool {
         let (Some(published_from), Some(published_to)) = (self.variants.first(), self.variants.last()) else {
             return false;
@@ -132,7 +130,7 @@ impl Elsewhere {
         let set: Vec<&String> = values[1].keys().filter(|name| of(0, name) != of(1, name)).collect();
         let is_set = |name: &&String| of(0, name) == of(2, name) && of(1, name) == of(3, name);
         let made = |s: &&String| gains(from, to, s);
-        // Another kernel may have what the switches add already.
+        // Another kernel may already have what the switches add.
         let is_patched = match from.profile == published_from.profile {
             true => gained.iter().all(made),
             false => !set.is_empty() || gained.iter().any(made),
@@ -141,19 +139,19 @@ impl Elsewhere {
     }
 }
 
-/// A variant's sysctls under their full names.
+/// A variant's sysctls under full names.
 fn settings(v: &Variant) -> BTreeMap<String, String> {
     let full = |name: String| Sysctl::find(&name).map_or(name.clone(), |sysctl| sysctl.name.to_owned());
     v.sysctl_texts().into_iter().map(|(name, value)| (full(name), value)).collect()
 }
 
-/// What boot sets, where that is the same everywhere.
+/// The value boot sets, if it is the same everywhere.
 fn default(name: &str) -> Option<String> {
     let sysctl = Sysctl::find(name)?;
     sysctl.default_value().map(|value| sysctl.text_of(value))
 }
 
-/// A variant with its profile and what it has that another has not.
+/// A variant with its profile and its differences from another.
 fn named(v: &Variant, other: &Variant) -> String {
     let mut what = vec![v.profile.clone()];
     what.extend(v.switches.iter().filter(|s| !other.switches.contains(s)).map(|s| format!("with {s}")));
@@ -163,7 +161,7 @@ fn named(v: &Variant, other: &Variant) -> String {
     format!("{} ({})", v.name, what.join(", "))
 }
 
-/// The second figure over the first, or both where there is no ratio.
+/// The second figure over the first, or both if there is no ratio.
 fn change([a, b]: [f64; 2]) -> String {
     match b / a {
         ratio if !ratio.is_finite() => format!("{a} to {b}"),
@@ -194,14 +192,13 @@ mod tests {
     fn a_workload_knows_what_was_published_of_it_and_a_published_experiment_needs_not() {
         let of = asked("kbuild+hugealloc").expect("it is hugealloc-kbuild's");
         let said = &of.remarks(&[variant("")], &[Vec::new()], &[])[0].text;
-        let expected = "'kontig reproduce hugealloc-kbuild' holds this workload against what was published from vanilla (6.14) to \
-                        defragmode-async-wmarks (6.15-posted, vm.defrag_mode=1): Hugealloc Time mean ×0.55, ";
+        let expected = "'kontig reproduce hugealloc-kbuild' compares this workload with what was published from \
+                        vanilla (6.14) to defragmode-async-wmarks (6.15-posted, vm.defrag_mode=1): Hugealloc Time \
+                        mean ×0.55, ";
         assert!(said.starts_with(expected), "{said}");
         assert!(said.contains("other published steps: hugealloc-kbuild-async, "), "{said}");
         assert!(
-            of.remarks(&[variant("")], &[Vec::new()], &[])
-                .iter()
-                .any(|r| r.text.starts_with("known to be missed there, "))
+            of.remarks(&[variant("")], &[Vec::new()], &[]).iter().any(|r| r.text.starts_with("known to be missed, "))
         );
         assert!(asked("hugealloc").is_none());
         let (published, _) = catalog::experiment("hugealloc-kbuild").unwrap_or_else(|e| panic!("{e}"));

@@ -1,101 +1,58 @@
-//! What can go wrong, in one clear line each, and the exit code it deserves.
+//! Errors, each with one clear line and an exit code.
 
 use kontig_live::one_line;
 use kontig_text::gib;
 use std::fmt;
 
-/// Asked wrongly: nothing was run. Exit code 2.
+/// A wrong request: nothing was run. Exit code 2.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AskedWrongly {
-    /// A name nobody knows.
+    /// A name that means nothing here.
     Unknown {
-        /// Of what kind.
         what: &'static str,
-        /// The name.
         name: String,
-        /// The nearest known one.
+        /// The nearest known name.
         nearest: Option<String>,
-        /// All known ones.
+        /// All known names, with commas.
         known: String,
     },
     /// A file that is not TOML, or not of the right form.
-    Malformed {
-        /// The file.
-        path: String,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
+    Malformed { path: String, line: usize, reason: String },
     /// A file that contradicts itself.
-    Contradictory {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Contradictory { path: String, reason: String },
     /// A file that cannot be read.
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-    /// A value out of range, or two that do not go together.
+    Unreadable { path: String, reason: String },
+    /// A value out of range, or two that contradict each other.
     Value(String),
 }
 
-/// Failed while running. Exit code 1.
+/// A failure while running. Exit code 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failed {
-    /// The host has not enough memory.
-    HostMemory {
-        /// What needs it.
-        what: String,
-        /// Bytes it needs.
-        needed: u64,
-        /// Bytes available.
-        available: u64,
-    },
-    /// The simulated run could not go on.
-    Run {
-        /// Which run.
-        run: String,
-        /// Why.
-        reason: String,
-    },
-    /// A result could not be written.
-    Write {
-        /// Where.
-        path: String,
-        /// Why.
-        reason: String,
-    },
+    /// The host lacks memory.
+    HostMemory { what: String, needed: u64, available: u64 },
+    /// The simulated run cannot go on.
+    Run { run: String, reason: String },
+    /// A result cannot be written.
+    Write { path: String, reason: String },
     /// A result is missing, damaged or of another version.
-    Result {
-        /// Where.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Ctrl-C.
+    Result { path: String, reason: String },
+    /// The user pressed Ctrl-C.
     Interrupted {
-        /// What was finished and kept.
+        /// The part that was finished and stored.
         kept: String,
     },
 }
 
-/// Any error of the laboratory.
+/// Any error of the laboratory or the command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabError {
-    /// Exit code 2.
     Asked(AskedWrongly),
-    /// Exit code 1.
     Failed(Failed),
 }
 
 impl LabError {
-    /// The exit code: 1 failed while running, 2 asked wrongly.
+    /// 1 failed while running, 2 asked wrongly.
     pub fn exit_code(&self) -> u8 {
         match self {
             LabError::Asked(_) => 2,

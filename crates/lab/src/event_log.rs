@@ -1,18 +1,18 @@
-//! The events of a measurement: all are counted by kind, the first and the last are kept.
+//! The events of a measurement: all are counted by kind; the first and the last are kept.
 //!
-//! A run may have millions. The first show how it began, the last how it ended; what lies between is dropped once there
-//! are too many, and how many of which kind were is part of the result.
+//! A run may have millions. The first show how it began, the last how it ended. Those between are
+//! dropped once there are too many; the result says how many of each kind.
 
 use kontig_mm::Event;
 use kontig_results::{EventCount, TimedEvent};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Events kept from the beginning.
+/// Events kept from the start.
 pub(crate) const FIRST: usize = 10_000;
 /// Events kept from the end.
 pub(crate) const LAST: usize = 10_000;
 
-/// Events as they come, in the order of their times.
+/// Events in the order of their times.
 #[derive(Clone)]
 pub(crate) struct EventLog {
     first: Vec<(u64, Event)>,
@@ -41,7 +41,7 @@ impl EventLog {
         }
     }
 
-    /// The events kept, in the kernel's format, and the counts of all by the tracepoint's name.
+    /// The events kept, in the kernel's format, and the counts of all by tracepoint.
     pub(crate) fn finish(self) -> (Vec<TimedEvent>, BTreeMap<String, EventCount>) {
         let text = |(at_ns, event): (u64, Event)| TimedEvent { at_ns, event: event.to_string() };
         let kept = self.first.into_iter().chain(self.last).map(text).collect();

@@ -1,4 +1,4 @@
-//! Experiments, as data.
+//! Experiments, as files describe them.
 
 use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
@@ -13,38 +13,36 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name it is asked for by.
+    /// The name it is requested by.
     pub id: String,
-    /// One line: what it shows.
+    /// One line about its subject.
     pub summary: String,
-    /// What the source leaves open and was assumed here, and why.
+    /// Assumptions where the source leaves something open, with reasons.
     pub assumptions: String,
-    /// The machine's name.
     pub machine: String,
-    /// The published figures to hold the result against.
+    /// The target that results are compared with.
     pub target: Option<String>,
-    /// How often each variant runs, each time with another seed.
+    /// Runs of each variant, each with another seed.
     #[serde(default = "once")]
     pub repetitions: u32,
-    /// What runs.
     pub workload: Workload,
-    /// How often the measured phases follow each other on one machine, without a boot in between: each time is a round.
+    /// Repetitions of the measured phases on one machine without a reboot: each is a round.
     #[serde(default = "once")]
     pub rounds: u32,
-    /// The variants, baseline first.
+    /// The columns, baseline first.
     pub variant: Vec<Variant>,
     /// Machines and configurations, each with a table of its own.
     #[serde(default)]
     pub case: Vec<Case>,
-    /// Published rows that are scored apart, beside those the target says so of.
+    /// Published rows scored apart, in addition to the target's.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
-    /// What the model lacks: said of the rows that are missed.
+    /// Gaps of the model, printed for missed rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lack: Vec<Lack>,
-    /// The workload's pause between operations, varied on a smaller machine.
+    /// A sweep of the workload's pause between operations, on a smaller machine.
     pub pace: Option<Pace>,
-    /// What a page about it says.
+    /// The text of a page about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageText>,
 }
@@ -57,11 +55,9 @@ const fn once() -> u32 {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// The column's name.
     pub name: String,
-    /// The profile's name.
     pub profile: String,
-    /// Patches on top, by name.
+    /// Names of patches on top.
     #[serde(default)]
     pub switches: Vec<String>,
     /// Sysctls, set before anything runs.
@@ -69,35 +65,31 @@ pub struct Variant {
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// One of several machines or configurations an experiment runs on: what it does not name is the experiment's own.
+/// One of several machines or configurations of an experiment. Anything it leaves out is the
+/// experiment's own.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Its name.
     pub name: String,
-    /// The machine's name.
     pub machine: Option<String>,
-    /// The published figures to hold it against.
+    /// The target of this case.
     pub target: Option<String>,
-    /// What runs.
     pub workload: Option<Workload>,
-    /// Sysctls of every variant, set before anything runs.
+    /// Sysctls for every variant, set before anything runs.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// A sweep over the pause between huge-page allocations: how fast may they be taken before one stalls?
+/// A sweep over the pause between huge-page allocations: how fast may they be before one stalls?
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// The machine it runs on: smaller, because every point is a run of its own.
+    /// A smaller machine, because every point is a run of its own.
     pub machine: String,
-    /// The pauses, µs.
     pub pause_us: Vec<f64>,
 }
 
 impl Variant {
-    /// The sysctls as texts.
     pub fn sysctl_texts(&self) -> Vec<(String, String)> {
         let text = |v: &toml::Value| match v {
             toml::Value::String(s) => s.clone(),
@@ -108,10 +100,10 @@ impl Variant {
 }
 
 impl Experiment {
-    /// Whether it makes sense as a whole.
+    /// Checks that it makes sense as a whole.
     ///
     /// # Errors
-    /// What does not.
+    /// The part that does not.
     pub fn validate(&self) -> Result<(), Wrong> {
         let wrong = |way: &[&str], reason: String| Err(Wrong::at(way, reason));
         if !is_file_name(&self.id) {
@@ -173,7 +165,7 @@ impl Experiment {
         self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
     }
 
-    /// Whether its cases can be told apart, and each makes sense.
+    /// Checks that its cases differ and that each makes sense.
     fn validate_cases(&self) -> Result<(), Wrong> {
         for (i, case) in self.case.iter().enumerate() {
             let number = i.to_string();
@@ -197,7 +189,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The experiment of one of its cases alone.
+    /// The experiment reduced to one of its cases.
     pub(crate) fn of_case(&self, case: &Case) -> Experiment {
         let mut e = Experiment { case: Vec::new(), ..self.clone() };
         if let Some(machine) = &case.machine {
@@ -210,7 +202,7 @@ impl Experiment {
             e.workload = workload.clone();
         }
         for variant in &mut e.variant {
-            // What a variant sets itself stands above what its case sets for all.
+            // A variant's own setting overrides its case's.
             let own = std::mem::replace(&mut variant.sysctls, case.sysctls.clone());
             let short = |name: &str| Sysctl::find(name).map_or(name, |s| s.short_name()).to_owned();
             variant.sysctls.retain(|name, _| !own.keys().any(|own| short(own) == short(name)));
@@ -219,7 +211,7 @@ impl Experiment {
         e
     }
 
-    /// The names of machines, profiles and targets it goes by.
+    /// The names of machines, profiles and targets that it refers to.
     pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
         let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));
@@ -228,5 +220,5 @@ impl Experiment {
     }
 }
 
-/// Repetitions an experiment may have.
+/// The valid numbers of repetitions.
 const MOST_RUNS: u32 = 10_000;

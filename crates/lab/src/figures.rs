@@ -1,6 +1,6 @@
-//! What every run's figures are made of: its distributions, its phases, and units.
+//! The figures of every run: from its distributions, phases and units.
 //!
-//! A figure is of the window it names: a phase's is what was counted between the phase's begin and end.
+//! A figure covers the phase it names, from begin to end.
 
 use crate::pressure::Pressure;
 use kontig_mm::{Daemon, NodeId};
@@ -10,23 +10,23 @@ use kontig_sim::KernelThread;
 use kontig_workload::latencies::Latencies;
 use std::collections::BTreeMap;
 
-/// What tasks without a name are called among those of a phase.
+/// The name of a phase's unnamed tasks.
 pub(crate) const WORKLOAD: &str = "workload";
 
-/// What is counted phase by phase, since the machine's start.
+/// Counters taken at phase boundaries, since boot.
 #[derive(Clone, Default)]
 pub(crate) struct Counters {
     pub(crate) threads: Vec<(KernelThread, u64)>,
-    /// The workload's tasks by name, each with whether it is in the background.
+    /// The workload's tasks by name and whether they run in the background.
     pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
     pub(crate) proactive_runs: u64,
-    /// Of a machine with disks.
+    /// Only on a machine with disks.
     pub(crate) pressure: Option<Pressure>,
 }
 
 impl Counters {
-    /// What was counted since `earlier`.
+    /// The difference to `earlier`.
     pub(crate) fn since(&self, earlier: &Counters) -> Counters {
         let before = |thread| earlier.threads.iter().find(|(t, _)| *t == thread).map_or(0, |(_, ns)| *ns);
         let since = |(task, time): (&(String, bool), &TaskTime)| {
@@ -39,11 +39,11 @@ impl Counters {
             tasks: self.tasks.iter().map(since).collect(),
             lock_wait_ns: self.lock_wait_ns - earlier.lock_wait_ns,
             proactive_runs: self.proactive_runs - earlier.proactive_runs,
-            pressure: self.pressure.map(|now| now.since(earlier.pressure.unwrap_or_default())),
+            pressure: self.pressure.as_ref().map(|now| now.since(earlier.pressure.as_ref())),
         }
     }
 
-    /// The time of the tasks that are in the background, or of those that are not.
+    /// CPU time of the background tasks, or of the others.
     fn of_tasks(&self, background: bool) -> TaskTime {
         let mut sum = TaskTime::default();
         for ((_, in_background), time) in &self.tasks {
@@ -60,7 +60,7 @@ fn add(sum: &mut TaskTime, time: TaskTime) {
     sum.system_ns += time.system_ns;
 }
 
-/// A phase with what was counted in it.
+/// A phase with the counts of its length.
 #[derive(Clone)]
 pub(crate) struct Stretch {
     pub(crate) name: String,
@@ -70,7 +70,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// As it is kept, its tasks by name.
+    /// The stored form, with tasks by name.
     pub(crate) fn kept(self) -> Phase {
         let Counters { threads, tasks, lock_wait_ns, proactive_runs, pressure: _ } = self.counted;
         let threads = threads.into_iter().map(|(t, system_ns)| (t.to_string(), TaskTime { user_ns: 0, system_ns }));
@@ -82,10 +82,9 @@ impl Stretch {
     }
 }
 
-/// Unit of latencies.
 const MICROSECONDS: &str = "us";
 
-/// A distribution as it is kept: bounds in µs, the last one exact.
+/// The stored form of a distribution: bounds in µs, the last one exact.
 pub(crate) fn histogram(of: &Latencies, phase: &str) -> Histogram {
     let longest = of.longest_ns.unwrap_or(0);
     let bound = |upper: u64| of.histogram.highest_equivalent(upper).min(longest) as f64 / 1000.0;
@@ -98,7 +97,7 @@ pub(crate) fn histogram(of: &Latencies, phase: &str) -> Histogram {
     }
 }
 
-/// What is shown of every distribution: percentiles, the longest, and of how many.
+/// The figures of every distribution: percentiles, the maximum, and the number of samples.
 pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading> {
     let Latencies { name, missing, .. } = of;
     let mut figures: Vec<Reading> = PERCENTILES
@@ -113,7 +112,7 @@ pub(crate) fn distribution_figures(h: &Histogram, of: &Latencies) -> Vec<Reading
     figures
 }
 
-/// The time of each of several tasks side by side, where all of them have names to tell it by.
+/// CPU time of each of several concurrent tasks, if all have names.
 fn by_task(phases: &[Stretch]) -> Vec<Reading> {
     let mut tasks: BTreeMap<&str, TaskTime> = BTreeMap::new();
     for ((name, in_background), time) in phases.iter().flat_map(|p| &p.counted.tasks) {
@@ -129,7 +128,7 @@ fn by_task(phases: &[Stretch]) -> Vec<Reading> {
     tasks.iter().flat_map(|(name, t)| [of(name, "user", t.user_ns), of(name, "system", t.system_ns)]).collect()
 }
 
-/// Figures of each of these phases, and of all of a run's together if that is asked for.
+/// The figures of each phase in `phases`, and of `all` together if given.
 pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<Reading> {
     let mut figures = Vec::new();
     let whole = all.map(|all| (TOTAL.to_owned(), all));
@@ -166,8 +165,8 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
             Figure::new("background CPU time", "s").read(seconds(&|p| time(p).user_ns + time(p).system_ns))
         });
         let by_task = by_task(of);
-        let pressed: Option<Vec<Pressure>> = of.iter().map(|p| p.counted.pressure).collect();
-        let pressure = pressed.into_iter().flat_map(|of| Pressure::figures(of.into_iter()));
+        let pressed: Option<Vec<Pressure>> = of.iter().map(|p| p.counted.pressure.clone()).collect();
+        let pressure = pressed.into_iter().flat_map(|of| Pressure::figures(&of));
         figures.extend(
             of_phase
                 .into_iter()

@@ -1,14 +1,14 @@
-//! Files: what a name becomes as part of a path, and writing whole or not at all.
+//! Files: names as parts of paths, and writes that are whole or not at all.
 
 use crate::error::{Failed, LabError};
 use std::path::{Path, PathBuf};
 
-/// A name as part of a path.
+/// A name made safe as part of a path.
 pub(crate) fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_=+".contains(c) { c } else { '_' }).collect()
 }
 
-/// Whether a name can stand for a file as it is.
+/// Whether a name is safe as it is.
 pub(crate) fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && file_name(name) == name
 }
@@ -17,7 +17,7 @@ fn unwritten(path: &Path, reason: String) -> LabError {
     Failed::Write { path: path.display().to_string(), reason }.into()
 }
 
-/// Writes a file of a result, making its directory.
+/// Writes a file of a result, creating its directory.
 ///
 /// # Errors
 /// As [`write_file`].
@@ -27,12 +27,12 @@ pub(crate) fn write_with_directory(path: &Path, bytes: &[u8]) -> Result<(), LabE
     write_file(path, bytes)
 }
 
-/// The directory of a file.
+/// The directory part of a path.
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses a file whose directory is not there: a directory with a mistake in its name is not made.
+/// Refuses a file in a directory that does not exist: a misspelled directory is not created.
 fn has_directory(path: &Path) -> Result<(), LabError> {
     let dir = directory(path);
     match std::fs::metadata(dir) {
@@ -45,17 +45,17 @@ fn has_directory(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Writes a file into a directory that is there.
+/// Writes a file into an existing directory.
 ///
 /// # Errors
-/// Where it could not be written, and why.
+/// The path, and the reason.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
     if is_device(path) {
         return std::fs::write(path, bytes).map_err(fail);
     }
     has_directory(path)?;
-    // Whole or not at all: a full disk never leaves half a file under the final name.
+    // A full disk never leaves half a file under the final name.
     let part = part_of(path);
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
         let _ = std::fs::remove_file(&part);
@@ -63,13 +63,13 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     })
 }
 
-/// Finds out whether a file can be written, leaving what is there as it is.
+/// Tests whether a file can be written without changing it.
 ///
 /// # Errors
-/// Where it cannot, and why.
+/// The path, and the reason.
 pub fn check_writable(path: &Path) -> Result<(), LabError> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
-    // To open a pipe waits for its reader, and to close it is the end of what it reads.
+    // Opening a pipe waits for its reader, and closing it ends the reader's input.
     if is_device(path) {
         return Ok(());
     }
@@ -81,22 +81,22 @@ pub fn check_writable(path: &Path) -> Result<(), LabError> {
     std::fs::write(&part, b"").and_then(|()| std::fs::remove_file(&part)).map_err(fail)
 }
 
-/// Where a file is written before it takes its name.
+/// The temporary name a file is written under.
 fn part_of(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     part.into()
 }
 
-/// Whether the path is something to write into, such as a pipe or `/dev/stdout`, never to be replaced by a file.
+/// Whether the path is a pipe or a device such as `/dev/stdout`, which a rename must not replace.
 fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Makes a directory to write files to, and tries it, before anything runs.
+/// Creates a directory for results and tests it, before anything runs.
 ///
 /// # Errors
-/// If it cannot be made or written to.
+/// If it cannot be created or written to.
 pub fn check_directory(dir: &Path) -> Result<(), LabError> {
     let probe = dir.join(".kontig");
     write_with_directory(&probe, b"")?;

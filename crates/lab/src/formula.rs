@@ -1,15 +1,15 @@
-//! Row formulas: what a published row is made of, as data.
+//! Row formulas: how a published row is computed, as data.
 //!
-//! A formula is of `/proc/vmstat` counters by their names, of a run's own figures in brackets (`[elapsed]`, or
-//! `[elapsed, total]` of another phase), and of numbers, with `+ - * /` and parentheses. It is worked out for each run
-//! or round by itself. A division by nothing has no value, unless the formula says what then stands there:
-//! `100 * pgsteal_direct / pgscan_direct or 100`.
+//! A formula is made of `/proc/vmstat` counters by name, of the run's own figures in brackets
+//! (`[elapsed]`, or `[elapsed, total]` for another phase), and of numbers, with `+ - * /` and
+//! parentheses. It is evaluated for each run or round by itself. A division by 0 has no value,
+//! unless `or` gives one: `100 * pgsteal_direct / pgscan_direct or 100`.
 
-use crate::counters;
+use crate::vmstat;
 use kontig_results::MEASURE;
 use std::fmt;
 
-/// A formula.
+/// The formula of a published row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula(Term);
 
@@ -30,14 +30,14 @@ enum Operator {
     Or,
 }
 
-/// Why a formula has no value.
+/// The reason why a formula has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoValue {
-    /// The machine does not count this.
+    /// The machine does not have this counter.
     Counter(String),
-    /// The run has no such figure.
+    /// The run does not have this figure.
     Figure(String),
-    /// It divides by nothing.
+    /// It divides by 0.
     Division,
 }
 
@@ -51,19 +51,19 @@ impl fmt::Display for NoValue {
     }
 }
 
-/// What a formula is worked out from.
+/// The values a formula is computed from.
 pub(crate) trait Values {
-    /// A counter over the measurement.
+    /// A counter's value over the measurement.
     fn counter(&self, name: &str) -> Option<f64>;
-    /// A figure of a phase.
+    /// The value of a phase's figure.
     fn figure(&self, name: &str, phase: &str) -> Option<f64>;
 }
 
 impl Formula {
-    /// Reads a formula.
+    /// Parses a formula.
     ///
     /// # Errors
-    /// What is wrong with it, a counter that no kernel has included.
+    /// Its mistake; a counter that no kernel has is one.
     pub fn parse(text: &str) -> Result<Formula, String> {
         let mut parser = Parser { rest: text };
         let formula = parser.or().and_then(|term| match parser.next_char() {
@@ -76,14 +76,11 @@ impl Formula {
             let place = if before.is_empty() { "at its beginning".into() } else { format!("after '{before}'") };
             format!("formula '{text}', {place}: {reason}")
         })?;
-        formula
-            .counters()
-            .find(|name| !counters::is_known(name))
-            .map_or(Ok(()), |name| Err(counters::unknown(name)))?;
+        formula.counters().find(|name| !vmstat::is_known(name)).map_or(Ok(()), |name| Err(vmstat::unknown(name)))?;
         Ok(formula)
     }
 
-    /// The counters it is of.
+    /// The counters it names.
     pub fn counters(&self) -> impl Iterator<Item = &str> {
         let mut terms = vec![&self.0];
         std::iter::from_fn(move || {
@@ -97,7 +94,8 @@ impl Formula {
         })
     }
 
-    /// Whether it is of nothing but figures of other phases than the measurement, which a run has once, however many rounds it has.
+    /// Whether it uses only figures of phases other than the measurement, which a run has once,
+    /// however many rounds it has.
     pub(crate) fn is_of_other_phases(&self) -> bool {
         let mut terms = vec![&self.0];
         while let Some(term) = terms.pop() {
@@ -111,7 +109,6 @@ impl Formula {
         true
     }
 
-    /// Its value.
     pub(crate) fn value(&self, of: &dyn Values) -> Result<f64, NoValue> {
         self.0.value(of)
     }
@@ -141,7 +138,7 @@ impl Term {
     }
 }
 
-/// What is left to read.
+/// The unread rest of the text.
 struct Parser<'a> {
     rest: &'a str,
 }
@@ -160,7 +157,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// As far as characters are such.
+    /// Takes characters while they match.
     fn word(&mut self, such: impl Fn(char) -> bool) -> &'a str {
         let end = self.rest.find(|c| !such(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -168,7 +165,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// Terms joined by `or`.
+    /// Terms that `or` joins.
     fn or(&mut self) -> Result<Term, String> {
         let mut term = self.sum()?;
         while self.next_char() == Some('o') {

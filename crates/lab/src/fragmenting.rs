@@ -1,12 +1,12 @@
-//! Requests that were given a block of another type: the tracepoint `mm_page_alloc_extfrag`.
+//! Requests served from a block of another type: the tracepoint `mm_page_alloc_extfrag`.
 //!
-//! Those with a fallback order below a pageblock's are the fragmenting events, by the type that asked: what MMTests counts of a
-//! trace. Those as large as a pageblock leave none mixed.
+//! Those with a fallback order below a pageblock's are the fragmenting events, by the requested
+//! type, as MMTests counts them in a trace. Larger fallbacks leave no pageblock mixed.
 
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{Event, MigrateType};
+use kontig_mm::{Counter, Event, MigrateType, Wanted};
 
-/// How many there were: from smaller blocks by type, and from those as large as a pageblock.
+/// Fallbacks to smaller blocks by type, and those to whole pageblocks.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Fragmenting {
     by_type: [u64; MigrateType::COUNT],
@@ -14,7 +14,7 @@ pub(crate) struct Fragmenting {
 }
 
 impl Fragmenting {
-    /// Counts those among these events.
+    /// Counts the fallbacks among these events.
     pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
         for (_, event) in events {
             match event {
@@ -29,18 +29,20 @@ impl Fragmenting {
         }
     }
 
-    /// The fragmenting ones, each number with what it is called.
-    pub(crate) fn named(self) -> [(&'static str, u64); 4] {
+    /// The fragmenting ones, all and by type.
+    pub(crate) fn counted(self) -> [(Counter, u64); 4] {
+        let counter = |name, words| Counter::new(name, "events", Wanted::Fewer, words);
         let of = |t: MigrateType| self.by_type[t as usize];
         [
-            ("extfrag events, order < 9", self.small()),
-            ("extfrag events, unmovable", of(MigrateType::Unmovable)),
-            ("extfrag events, movable", of(MigrateType::Movable)),
-            ("extfrag events, reclaimable", of(MigrateType::Reclaimable)),
+            (counter("extfrag events, order < 9", "Requests that mixed a pageblock"), self.small()),
+            (counter("extfrag events, unmovable", "By unmovable requests"), of(MigrateType::Unmovable)),
+            (counter("extfrag events, movable", "By movable requests"), of(MigrateType::Movable)),
+            (counter("extfrag events, reclaimable", "By reclaimable requests"), of(MigrateType::Reclaimable)),
         ]
     }
 
-    /// All, those from smaller blocks, and those from blocks as large as a pageblock, as a recording of a real kernel calls them.
+    /// All, those to smaller blocks, and those to whole pageblocks, named as in recordings of real
+    /// kernels.
     pub(crate) fn by_size(self) -> [(&'static str, u64); 3] {
         let (small, large) = (self.small(), self.of_pageblocks);
         [("extfrag", small + large), ("extfrag_small", small), ("extfrag_pageblock", large)]
@@ -72,7 +74,7 @@ mod tests {
         let mut counted = Fragmenting::default();
         let (unmovable, reclaimable) = (MigrateType::Unmovable, MigrateType::Reclaimable);
         counted.note(&[event(8, unmovable), event(0, reclaimable), event(3, unmovable), event(9, reclaimable)]);
-        assert_eq!(counted.named().map(|(_, n)| n), [3, 2, 0, 1]);
+        assert_eq!(counted.counted().map(|(_, n)| n), [3, 2, 0, 1]);
         assert_eq!(counted.by_size().map(|(_, n)| n), [4, 3, 1]);
     }
 }

@@ -1,58 +1,59 @@
-//! A pattern played in the laboratory on the machine that a real kernel was recorded on.
+//! Plays a pattern on the machine that a real kernel was recorded on.
 //!
-//! The rule: the machine is the kernel's own. Its zones are as the kernel had them when counting began ([`boot`]), and what its first
-//! programs had is memory of a process that rests. Everything else, disks and swap and costs, is in the machine's file. What is
-//! counted is what the engine counts under the kernel's names: what it does not have is not there.
+//! The machine is the kernel's own: its zones are as the kernel had them when counting began
+//! ([`boot`]), and the memory of the kernel's first programs belongs to a resting process.
+//! Everything else, disks, swap and costs, comes from the machine's file. Counters have the
+//! kernel's names; those that nothing here counts are left out.
 
 pub mod boot;
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::fragmenting::Fragmenting;
+use crate::vmstat::VmCounters;
 use boot::Booted;
 use kontig_mm::event::Listen;
 use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
-use kontig_procfs::{Counters, VmStat};
+use kontig_procfs::Counters;
 use kontig_program::pattern::{Named, Step};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
 use kontig_workload::pattern::{Player, file_name};
 use std::collections::BTreeMap;
 
-/// The file of the machine that a pattern is for.
+/// The machine file for a pattern.
 pub fn machine_of(pattern: &Named) -> &'static str {
     if pattern.memory_pages > SMALL_PAGES { "guest-2g" } else { "guest-512m" }
 }
 
-/// 512 MiB.
+/// 512 MiB in pages.
 const SMALL_PAGES: u32 = 512 << 8;
-/// The files with the pages that were there before the pattern, one as on the disk and one changed: on the disk with the files,
-/// with numbers that no pattern's has.
+/// The files whose pages were in memory before the pattern, one clean and one dirty, with numbers
+/// that no pattern's file has.
 const CLEAN: FileName = FileName::new(0, u64::MAX - 1);
 const DIRTY: FileName = FileName::new(0, u64::MAX);
-/// The machine's first process, which has what was there before the pattern.
+/// The machine's first process, which owns the memory in use before the pattern.
 const RESTING: Process = Process::new(0);
-/// ns until what was there before the pattern rests.
+/// Time until the first process rests, ns.
 const FIRST_NS: u64 = 1_000_000_000;
-/// ns between two looks at the process.
+/// Time between two looks at the process, ns.
 const LOOK_NS: u64 = 1_000_000;
-/// Far longer than any pattern: 10 minutes of the machine's time.
+/// Far longer than any pattern: 10 minutes of virtual time.
 const LONGEST_NS: u64 = 600 * 1_000_000_000;
 
-/// What was counted up to the end of a phase.
+/// The counters at the end of a phase.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// The phase.
     pub phase: &'static str,
-    /// The counters, by the kernel's names.
+    /// Counters under the kernel's names.
     pub counters: Counters,
-    /// ns since the phase before.
+    /// Time since the previous phase ended.
     pub took_ns: u64,
 }
 
-/// Plays the steps on the machine, with the rules of the profile and these sysctls.
+/// Plays the steps on the machine, with the profile's rules and these sysctls.
 ///
 /// # Errors
-/// If the machine cannot be, or the run cannot go on.
+/// If the machine is impossible, or the run cannot go on.
 pub fn play(
     file: &MachineFile,
     booted: &Booted,
@@ -95,13 +96,12 @@ pub fn play(
             return Ok(all);
         }
         if m.now() > LONGEST_NS {
-            return Err(failed("is still on its way after ten minutes of its time".into()));
+            return Err(failed("has not finished after ten minutes of virtual time".into()));
         }
     }
 }
 
-/// Has the oldest pages on the list of inactive ones be active, and the youngest be such as nobody maps: reclaim finds no use of
-/// them.
+/// Activates the oldest inactive pages and clears the accessed bits of the youngest.
 fn lay_in_order(m: &mut Machine, booted: &Booted) {
     let cpu = CpuId::new(0);
     m.memory_mut().lru_add_drain(cpu);
@@ -117,11 +117,12 @@ fn lay_in_order(m: &mut Machine, booted: &Booted) {
     memory.lru_add_drain(cpu);
 }
 
-/// What is counted: by the machine and its engine, of the tracepoint, and of the daemons' time. What the kernel had at first counts as that: slabs,
-/// and of the resting process's memory what was a file system's.
+/// The counters of the machine, of the tracepoint, and of the daemons' CPU time. Slabs that the
+/// kernel had at first are added, and the part of the resting process that belonged to a file
+/// system counts as its pages.
 fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
-    let engine = VmStat::counted(m.memory());
-    let names = VmStat::of(m.memory());
+    let vmstat = VmCounters::of(m);
+    let names = vmstat.text(m);
     let shmem = m.rss(RESTING).unwrap_or(0).min(u64::from(booted.shmem));
     let at_first = |name: &str| match name {
         "nr_slab_reclaimable" => booted.slabs[0] as i64,
@@ -132,7 +133,7 @@ fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
     };
     let count = |name| match name {
         "nr_shmem" => Some(shmem),
-        _ => m.counter(name).or_else(|| engine.get(name))?.checked_add_signed(at_first(name)),
+        _ => vmstat.get(name)?.checked_add_signed(at_first(name)),
     };
     let known = names.0.names().filter_map(|name| Some((name, count(name)?)));
     let daemons = [("kswapd_ns", Daemon::Kswapd as fn(NodeId) -> Daemon), ("kcompactd_ns", Daemon::Kcompactd)];
@@ -140,7 +141,7 @@ fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
     known.chain(extfrag.by_size()).chain(of_daemons).map(|(name, n)| (name.to_string(), n)).collect()
 }
 
-/// The phase at which the process rests, which then may go on, and how long it took.
+/// The phase at whose end the process pauses, and how long it took. The process then goes on.
 fn phase_of(m: &mut Machine, player: TaskId) -> Option<(&'static str, u64)> {
     let program: &mut dyn std::any::Any = m.program_mut(player)?;
     let player: &mut Player = program.downcast_mut()?;
@@ -149,10 +150,11 @@ fn phase_of(m: &mut Machine, player: TaskId) -> Option<(&'static str, u64)> {
     Some((phase, player.took_ns()))
 }
 
-/// A process that has memory and rests. What it has given back first is on its CPU's lists.
+/// A process that takes memory and then sleeps. The pages it frees on the way stay on its CPU's
+/// lists.
 #[derive(Clone)]
 struct Resting {
-    /// What it does, the last first.
+    /// Its steps in reverse order.
     todo: Vec<Doing>,
     at: Option<Region>,
     file: Option<OpenFile>,

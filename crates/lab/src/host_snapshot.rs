@@ -1,10 +1,10 @@
-//! A snapshot of a real host as the start of a run.
+//! A run that starts from the snapshot of a real host.
 //!
-//! Of the host are its zones, CPUs, marks, settings and what every frame is used for; of the machine that is named, what things
-//! take and the disks. The swap area is as large as the host's, on that machine's swap disk; a host without swap has none here. Not
-//! known of a host and so made up: whose a page is (a process at rest's, or of files of 64 pages), in which order pages were used (by
-//! address), and which of them were used lately (none). Folios between a page and a huge page are taken apart, because the simulated
-//! machine has none.
+//! Zones, CPUs, watermarks, settings and the use of every frame come from the host; costs and disks
+//! from the named machine. The swap area has the host's size, on that machine's swap disk; a host
+//! without swap gets none. A host does not show, so it is made up: the owner of a page (a resting
+//! process, or files of 64 pages), the order in which pages were used (by address), and recent use
+//! (none). Folios between a page and a huge page are split, because the simulated machine has none.
 
 use crate::error::{AskedWrongly, LabError};
 use base64::Engine;
@@ -24,7 +24,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a file of `kontig snapshot`.
+/// The default machine for costs and disks of a run that starts from a host: one socket, files and
+/// swap on flash.
+pub const COSTS_OF_HOSTS: &str = "skylake-1s";
+
+/// Opens a file written by `kontig snapshot`.
 ///
 /// # Errors
 /// If it cannot be read or is none, with the line.
@@ -37,7 +41,7 @@ pub fn open(path: &Path) -> Result<Snapshot, LabError> {
     Ok(Snapshot::open(path).map_err(wrong)?)
 }
 
-/// A snapshot, and what it is called. It is stored whole with a result, so that it can be run again anywhere.
+/// A snapshot with its name. Results store it whole, so that it can be rerun anywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Packed", into = "Packed")]
 pub struct HostSnapshot {
@@ -45,7 +49,7 @@ pub struct HostSnapshot {
     snapshot: Arc<Snapshot>,
 }
 
-/// As it is stored: the text, deflated, in base64.
+/// The stored form: the text, deflated, in base64.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packed {
@@ -56,7 +60,7 @@ struct Packed {
 impl From<HostSnapshot> for Packed {
     fn from(of: HostSnapshot) -> Packed {
         let mut deflated = DeflateEncoder::new(Vec::new(), Compression::default());
-        // Nothing fails that is written to memory.
+        // Writing to memory cannot fail.
         let _ = deflated.write_all(of.snapshot.to_text().as_bytes());
         Packed { name: of.name, deflated: STANDARD.encode(deflated.finish().unwrap_or_default()) }
     }
@@ -76,12 +80,12 @@ impl TryFrom<Packed> for HostSnapshot {
 }
 
 impl HostSnapshot {
-    /// A snapshot that was taken just now, under a name.
+    /// Names a snapshot taken just now.
     pub fn new(name: impl Into<String>, snapshot: Snapshot) -> HostSnapshot {
         HostSnapshot { name: name.into(), snapshot: Arc::new(snapshot) }
     }
 
-    /// Reads a file of `kontig snapshot`.
+    /// Reads a file written by `kontig snapshot`.
     ///
     /// # Errors
     /// If it cannot be read or is none, with the line.
@@ -91,20 +95,20 @@ impl HostSnapshot {
         Ok(HostSnapshot::new(name, snapshot))
     }
 
-    /// The host's kernel.
+    /// The host's kernel version.
     pub fn kernel(&self) -> &str {
         &self.snapshot.host.kernel
     }
 
-    /// The profile that stands for the host's kernel; `None` where the snapshot names no kernel.
+    /// The profile for the host's kernel; `None` if the snapshot names no kernel.
     pub fn profile(&self) -> Option<Profile> {
         kontig_profiles::of_kernel(self.kernel())
     }
 
-    /// The host as a machine with the costs and disks of another.
+    /// The host as a machine with the costs and disks of another machine.
     ///
     /// # Errors
-    /// In one line, why the laboratory cannot be this host.
+    /// One line: why the laboratory cannot simulate this host.
     pub fn on(&self, base: &MachineFile) -> Result<MachineFile, String> {
         let host = &self.snapshot.host;
         let kib = |pages: u64| format!("{} KiB", pages * 4);
@@ -145,15 +149,15 @@ impl HostSnapshot {
         Ok(machine)
     }
 
-    /// The memory of the host under a profile; with `ordered`, it keeps users' pages in an order.
+    /// The host's memory under a profile; `ordered` keeps user pages on LRU lists.
     ///
     /// # Errors
-    /// In one line, why the engine cannot be this host.
+    /// One line: why the engine cannot represent this host.
     pub(crate) fn memory(&self, profile: &Profile, ordered: bool) -> Result<Memory, String> {
         self.snapshot.machine_of_pages(profile, ordered)
     }
 
-    /// The users' pages of that memory.
+    /// The user pages of that memory.
     pub(crate) fn pages(&self) -> Vec<FoundPage> {
         let page = |(pfn, pages, state): (u32, usize, State)| FoundPage {
             pfn: Pfn::new(pfn),
@@ -167,16 +171,16 @@ impl HostSnapshot {
         self.snapshot.pages_of_users().map(page).collect()
     }
 
-    /// What has to be said of a run that begins with it.
+    /// Notes for a run that starts from it.
     pub(crate) fn notes(&self, base: &str) -> Vec<String> {
         vec![
             format!(
-                "a simulation: begins as Linux {} was found ({}), with the costs and disks of {base}",
+                "a simulation: starts as Linux {} was found ({}), with the costs and disks of {base}",
                 self.kernel(),
                 self.name
             ),
-            "made up, as no host shows it: whose pages are, in which order they were used, and that none was used lately; \
-             folios between a page and a huge page are single pages"
+            "made up, because no host shows it: who owns a page, the order in which pages were used, and that none was \
+             used lately; folios between a page and a huge page are single pages"
                 .into(),
         ]
     }

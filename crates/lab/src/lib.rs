@@ -1,15 +1,17 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
-//! From what is asked for to what is kept, and no module uses one that uses it:
-//! [`source`] is a file with its lines; [`experiment`], its [`page`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
-//! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
-//! [`host_snapshot`] is a real host as the start of a run; [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
-//! them again.
+//! From the request to the stored result, no module uses one that uses it: [`source`] is a file
+//! with its lines; [`experiment`], its [`page`] and [`target`] are what such files say, with each
+//! row's [`formula`]; [`catalog`] holds the built-in files; [`resolved`] looks up what an
+//! experiment names; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
+//! looking at the machine through `observe`, and [`vmstat`] collecting its counters; [`compare`]
+//! makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
+//! [`host_snapshot`] starts a run from a real host; [`session`] runs plans in parallel, by a
+//! `queue`; [`store`] keeps results and finds them again.
 
 mod ageing;
 pub mod catalog;
 pub mod compare;
-mod counters;
 mod difference;
 pub mod elsewhere;
 pub mod error;
@@ -39,12 +41,14 @@ mod round;
 pub mod run;
 mod sampler;
 pub mod session;
+pub mod simulation;
 pub mod source;
 pub mod store;
 mod sweep;
 pub mod sysctls;
 pub mod target;
 pub mod unit;
+pub mod vmstat;
 pub mod what_if;
 
 pub use error::{AskedWrongly, Failed, LabError};

@@ -1,7 +1,8 @@
-//! Why rows are missed, and which differences are larger than from run to run: sentences under the table.
+//! Why rows are missed, and which differences exceed noise: sentences under the table.
 //!
-//! An experiment's file says what the model lacks, row by row; that is printed of the rows that are missed, and of no others. A target's row may have what a
-//! null test published of it: the same kernel measured twice. A difference that is not larger than that says nothing.
+//! An experiment's file says what the model lacks, row by row; this is printed for missed rows
+//! only. A target's row may have a published null test: the same kernel measured twice. A
+//! difference no larger than that proves nothing.
 
 use crate::names::did_you_mean;
 use crate::target::{TargetRow, is_of_case};
@@ -9,21 +10,20 @@ use kontig_results::Row;
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
-/// What the model lacks, and the rows that are missed for want of it.
+/// A gap of the model, and the rows missed because of it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Lack {
-    /// The case whose rows they are; all cases' if it is left out.
+    /// The case of these rows; all cases if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
-    /// The rows, by name.
     pub rows: Vec<String>,
-    /// The mechanism that is missing, in a sentence.
+    /// The missing mechanism, in a sentence.
     pub why: String,
 }
 
 impl Lack {
-    /// Whether all its rows are published ones.
+    /// Checks that all its rows are published ones.
     pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
         let of_case = |row: &&&TargetRow| self.case.as_deref().is_none_or(|case| is_of_case(&row.case, case));
         let known: Vec<&str> = rows.iter().filter(of_case).map(|row| row.name.as_str()).collect();
@@ -34,7 +34,8 @@ impl Lack {
     }
 }
 
-/// A sentence for each reason why rows of a case are missed, and one that names those of which no cause was shown.
+/// A sentence for each reason why rows of a case are missed, and one for the rows without a known
+/// cause.
 pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
     let mut left: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
     let mut said = Vec::new();
@@ -52,8 +53,8 @@ pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
     said
 }
 
-/// Which published differences are larger than the null test's, and which measured ones than chance; nothing where neither is known. `null_tests` has what
-/// was published of each row.
+/// The published differences larger than the null test's, and the measured ones larger than chance.
+/// `null_tests` has the published null test of each row.
 pub(crate) fn beyond_run_to_run(rows: &[Row], null_tests: &[Option<[f64; 2]>]) -> Vec<String> {
     let size = |[a, b]: [f64; 2]| (a > 0.0 && b > 0.0).then(|| (b / a).ln().abs());
     let published = rows.iter().zip(null_tests).filter_map(|(row, null_test)| {
@@ -90,11 +91,16 @@ mod tests {
     use kontig_results::judge;
 
     fn row(name: &str, published: [f64; 2], measured: [f64; 2]) -> Row {
-        let of = |value: f64| serde_json::json!({ "value": value, "low": value, "high": value, "repetitions": 1, "lacking": 0, "samples": null, "samples_needed": null });
+        let of = |value: f64| {
+            serde_json::json!({
+                "value": value, "low": value, "high": value, "repetitions": 1, "lacking": 0, "samples": null,
+                "samples_needed": null,
+            })
+        };
         let text = serde_json::json!({
             "name": name, "unit": "events", "phase": "measure", "better": "lower", "merge": "median", "headline": false,
-            "published": published, "below": false, "measured": measured.map(of), "pairs": [null, null], "steps": [], "caveat": null,
-            "statistics": [null, null],
+            "published": published, "below": false, "measured": measured.map(of), "pairs": [null, null],
+            "steps": [], "caveat": null, "statistics": [null, null],
         });
         let mut row: Row = serde_json::from_value(text).expect("a row");
         row.steps = judge::steps(&published, &measured.map(Some), judge::Noise::Unknown);

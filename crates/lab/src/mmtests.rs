@@ -1,13 +1,18 @@
-//! Results in the layout of MMTests, so that its own scripts compare simulated kernels as they compare real ones.
+//! Results in the layout of MMTests, so that its own scripts compare simulated kernels as they do
+//! real ones.
 //!
-//! A directory holds, for each experiment or case, a log directory with one entry a variant, and in it one a repetition
-//! or round: an *iteration*. The layout is that of MMTests from May 2019 on (`RUN/iter-N/BENCHMARK`), with each file where
-//! both the last version that has all benchmarks (commit d15fa84b) and its newest look for it. An iteration is written when
-//! its run has ended, whole or not at all, and nothing is ever written over. Then older versions find the same files as well (see `flat`).
+//! A directory has, for each experiment or case, a log directory with one entry a variant, and in
+//! it one a repetition or round: an *iteration*. The layout is that of MMTests since May 2019
+//! (`RUN/iter-N/BENCHMARK`), with each file where both the last version that has all benchmarks
+//! (commit d15fa84b) and the newest look for it. An iteration is written when its run has ended,
+//! whole or not at all, and nothing is overwritten. Older versions find the same files under other
+//! names (see `flat`).
 //!
-//! MMTests has no benchmark for everything that is simulated. `usemem`, `thpscale` and `thpfioscale` stand as themselves. Each distribution of another run stands as the latencies of
-//! `stutter`, whose rows are minimum, quartiles, percentiles, maximum and mean; what a driver of huge pages obtained as
-//! pass 1 of `stress-highalloc`; and the time of the measured phases as `timedalloc`. The monitors are of each of them.
+//! MMTests has no benchmark for everything that is simulated. `usemem`, `thpscale` and
+//! `thpfioscale` appear under their own names. Each distribution of another run appears as the
+//! latencies of `stutter`, whose rows are minimum, quartiles, percentiles, maximum and mean; the
+//! result of a driver of huge pages as pass 1 of `stress-highalloc`; and the time of the measured
+//! phases as `timedalloc`. The monitors belong to each of them.
 
 mod flat;
 mod logs;
@@ -15,44 +20,44 @@ mod monitors;
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::check_directory;
+use crate::vmstat::VmCounters;
 use kontig_results::Round;
 use kontig_sim::Machine;
 pub(crate) use logs::Times;
 pub(crate) use monitors::Monitors;
 use std::path::{Path, PathBuf};
 
-/// Where a run's iterations go.
+/// The place of a run's iterations.
 #[derive(Clone, Debug)]
 pub struct MmtestsRun {
-    /// The directory of the variant.
     pub dir: PathBuf,
-    /// The number of the run's first iteration.
+    /// The number of the first iteration.
     pub first: u32,
 }
 
-/// When benchmarks began and ended, with snapshots of the machine. Newer versions look for the snapshots elsewhere.
+/// Begin and end of the benchmarks, with snapshots of the machine. Newer versions look for the
+/// snapshots elsewhere.
 const TIMESTAMPS: &str = "tests-timestamp";
-/// Which benchmarks there were.
+/// The list of benchmarks.
 const ACTIVITY: &str = "tests-activity";
 
-/// The time that is printed for the machine's start, seconds. MMTests takes 0 for a time that is not there.
+/// The time printed for the machine's boot, seconds. MMTests takes 0 for a missing time.
 const BOOT: u64 = 1_000_000_000;
 
-/// A time of the machine as seconds, in MMTests' own clock.
+/// A time of the machine in seconds on MMTests' clock.
 fn epoch(ns: u64) -> u64 {
     BOOT + ns / 1_000_000_000
 }
 
-/// Makes sure that a variant can be written, before anything runs.
+/// Checks before anything runs that a variant can be written.
 ///
 /// # Errors
-/// If there is something in its place, or the directory cannot be written to.
+/// If something is in its place, or the directory cannot be written to.
 pub fn check(run: &Path) -> Result<(), LabError> {
     flat::check_name(run)?;
     if run.symlink_metadata().is_ok() {
         let reason = format!(
-            "{} is there already, and results are never written over: give --mmtests another directory, or remove this \
-             one first",
+            "{} exists, and results are never overwritten: give --mmtests another directory, or remove this one first",
             run.display()
         );
         return Err(AskedWrongly::Value(reason).into());
@@ -61,7 +66,7 @@ pub fn check(run: &Path) -> Result<(), LabError> {
     check_directory(run.parent().unwrap_or(Path::new(".")))
 }
 
-/// Puts a file under another name as well: as one file, where that is possible.
+/// Puts a file under a second name: as a hard link where possible.
 fn same(from: &Path, to: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let linked = std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop));
     linked.map_err(|e| (to.into(), e))
@@ -74,7 +79,7 @@ pub(crate) struct Iteration {
     start: Snapshot,
 }
 
-/// What MMTests keeps of the machine before and after a benchmark.
+/// The files MMTests keeps from before and after a benchmark.
 #[derive(Clone)]
 struct Snapshot {
     vmstat: String,
@@ -87,27 +92,22 @@ impl Snapshot {
     }
 }
 
-/// `/proc/vmstat`, and behind it the sum of what kernels since 4.8 count zone by zone: MMTests gives all these one name,
-/// under which the last one counts.
+/// `/proc/vmstat`, followed by the sum of the stalls that kernels since 4.8 count by zone: MMTests
+/// gives all of them one name and takes the last line.
 fn vmstat(m: &Machine) -> String {
-    let others = crate::pressure::other_events(m);
-    let of_memory = kontig_procfs::VmStat::of(m.memory());
-    let counted = |name: &str| others.iter().find(|(known, _)| *known == name).map(|(_, n)| *n);
-    let vmstat = of_memory.with(|name| counted(name).or_else(|| m.counter(name)));
-    let stalls: u64 = vmstat.0.iter().filter(|(name, _)| name.starts_with("allocstall")).map(|(_, n)| n).sum();
-    format!("{vmstat}allocstall {stalls}\n")
+    let vmstat = VmCounters::of(m);
+    format!("{}allocstall {}\n", vmstat.text(m), vmstat.get("allocstall").unwrap_or(0))
 }
 
 impl Iteration {
-    /// An iteration that begins now.
     pub(crate) fn begin(m: &Machine) -> Iteration {
         Iteration { began_ns: m.now(), start: Snapshot::of(m) }
     }
 
-    /// Writes it, as the `n`th of the run.
+    /// Writes it as the run's `n`th.
     ///
     /// # Errors
-    /// What could not be written.
+    /// The file that could not be written.
     pub(crate) fn write(
         self,
         run: &Path,
@@ -119,7 +119,7 @@ impl Iteration {
         let (round, times) = of;
         let benchmarks = logs::benchmarks(round, times);
         let whole = run.join(format!("iter-{n}"));
-        // MMTests takes whatever begins with iter- for an iteration.
+        // MMTests takes every name that begins with iter- for an iteration.
         let part = run.join(format!(".iter-{n}.part"));
         let mut write = || -> Result<(), (PathBuf, std::io::Error)> {
             let put = |name: &str, bytes: &[u8]| {
@@ -134,13 +134,13 @@ impl Iteration {
                 benchmark.files.iter().try_for_each(|(name, bytes)| put(name, bytes))?;
             }
             for (monitor, bytes) in monitors.finish() {
-                // All benchmarks are names for one measurement.
+                // All benchmarks are names of one measurement.
                 let names: Vec<String> = benchmarks.iter().map(|b| format!("{monitor}-{}.gz", b.name)).collect();
                 put(&names[0], &bytes)?;
                 names[1..].iter().try_for_each(|name| same(&names[0], name))?;
             }
             put(ACTIVITY, logs::activity(&benchmarks).as_bytes())?;
-            // It is looked for beside the iterations as well, where each puts the same.
+            // Scripts also look for it beside the iterations, where each iteration puts the same.
             same(ACTIVITY, &format!("{ACTIVITY}.run"))?;
             let beside = run.join(ACTIVITY);
             std::fs::rename(part.join(format!("{ACTIVITY}.run")), &beside).map_err(|e| (beside, e))?;
@@ -153,7 +153,7 @@ impl Iteration {
         })
     }
 
-    /// When each benchmark began and ended, with the machine before and after it.
+    /// Begin and end of each benchmark, with the machine before and after it.
     fn stamps(&self, benchmarks: &[logs::Benchmark], times: &Times, now: u64, end: &Snapshot) -> String {
         let (began, ended) = (epoch(self.began_ns), epoch(now));
         let mut text = format!("start :: {began}\n");

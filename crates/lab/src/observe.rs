@@ -1,27 +1,25 @@
-//! What is read off a machine: scores, counts and the state of its pageblocks, at one moment.
+//! Readings of a machine at one moment: scores, counts and the state of its pageblocks.
 
 use kontig_mm::Memory;
 use kontig_mm::state::BlockContent;
 use kontig_results::Cell;
 use kontig_sim::Machine;
 
-/// Pages in GiB.
 pub(crate) fn gib(pages: u64) -> f64 {
     kontig_text::gib(pages * kontig_mm::types::PAGE_SIZE)
 }
 
-/// The highest of the nodes' fragmentation scores.
+/// The highest fragmentation score of a node.
 pub(crate) fn machine_score(m: &Machine) -> f64 {
     let mem = m.memory();
     mem.nodes().iter().map(|n| mem.fragmentation_score_node(n.id)).max().unwrap_or(0) as f64
 }
 
-/// The proactive runs of each node.
 pub(crate) fn node_runs(m: &Machine) -> impl Iterator<Item = u64> + '_ {
     m.memory().nodes().iter().map(|n| n.kcompactd.proactive_runs)
 }
 
-/// A byte for each pageblock of each zone, for a picture.
+/// A picture: a byte for each pageblock of each zone.
 pub(crate) fn cells(mem: &Memory) -> Vec<u8> {
     let mut out = Vec::new();
     for z in mem.zones() {

@@ -1,42 +1,41 @@
-//! What a page about an experiment is to say: questions, each with the rows that answer it.
+//! The text of a page about an experiment: questions, each with the rows that answer it.
 //!
-//! The questions and how we read the answers are written by hand, in the experiment's file; every figure beside them is measured when the page is made.
+//! Questions and readings are written by hand in the experiment's file; every figure beside them is
+//! measured when the page is made.
 
 use serde::{Deserialize, Serialize};
 
-/// The text of an experiment's page.
+/// The hand-written part of an experiment's page.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PageText {
-    /// Its heading.
     pub title: String,
-    /// What is asked and by whom, before anything else.
+    /// The introduction: what is asked, and by whom.
     pub about: String,
-    /// What is asked, in the order it is answered.
+    /// The questions, in the order of their answers.
     pub question: Vec<Question>,
-    /// What the answer depends on, an item each; by hand.
+    /// Conditions of the answer, an item each.
     #[serde(default)]
     pub depends_on: Vec<String>,
-    /// What the model lacks that could change the answer, an item each.
+    /// Gaps of the model that could change the answer, an item each.
     #[serde(default)]
     pub not_modelled: Vec<String>,
 }
 
-/// A question.
+/// A question of a page.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// It.
     pub ask: String,
-    /// The rows that answer it, by name: of the phase that is measured.
+    /// The rows that answer it, by name, of the measured phase.
     pub rows: Vec<String>,
-    /// How we read them; by hand.
+    /// Our interpretation of these rows.
     #[serde(default)]
     pub reading: String,
 }
 
 impl PageText {
-    /// What remains of it where the experiment was changed: no reading is of other figures than those it was made of.
+    /// The page of a changed experiment: readings refer to figures that no longer hold.
     pub(crate) fn without_readings(mut self) -> PageText {
         self.question.iter_mut().for_each(|question| question.reading.clear());
         self.depends_on.clear();

@@ -1,4 +1,4 @@
-//! Plans: everything that decides a run's outcome, checked before anything runs.
+//! Plans: all that decides a run's outcome, checked before anything runs.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
@@ -10,56 +10,51 @@ use kontig_sim::MachineFile;
 use kontig_workload::{Room, Scenario};
 use std::path::PathBuf;
 
-/// What an experiment or a case of it is called.
+/// The name of an experiment, or of a case of it.
 pub(crate) fn key(id: &str, case: &str) -> String {
     if case.is_empty() { id.into() } else { format!("{id}/{case}") }
 }
 
-/// What a machine has for a workload.
+/// The resources of a machine for a workload.
 pub(crate) fn room(machine: &MachineFile) -> Room {
     Room { nodes: machine.node_pages(), swap: machine.swap_pages(), cpus: machine.cpus, disks: machine.file_pages() }
 }
 
-/// Everything that decides a run's outcome.
+/// All that decides a run's outcome.
 #[derive(Clone)]
 pub struct RunPlan {
-    /// The experiment it belongs to.
     pub experiment: String,
-    /// The case of it; empty if it has none.
+    /// Empty if the experiment has no cases.
     pub case: String,
-    /// How often the measured phases follow each other.
+    /// How often the measured phases repeat.
     pub rounds: u32,
-    /// The variant.
     pub variant: Variant,
-    /// Its profile, switches thrown.
+    /// The variant's profile, switches thrown.
     pub profile: Profile,
-    /// The machine.
     pub machine: MachineFile,
-    /// The host that its machine begins as, if it is one that was found.
+    /// The real host the machine starts from, if any.
     pub begins_as: Option<HostSnapshot>,
-    /// What runs on it.
+    /// The workload's phases and tasks.
     pub scenario: Scenario,
-    /// Which repetition.
     pub repetition: u32,
-    /// The seed of its randomness.
     pub seed: u64,
-    /// Where to write the machine's proc files at the beginning and the end of the measurement.
+    /// Directory for the machine's proc files at the start and the end of the measurement.
     pub procfs: Option<PathBuf>,
-    /// Where to write its iterations in the layout of MMTests.
+    /// Directory for its iterations in MMTests' layout.
     pub mmtests: Option<MmtestsRun>,
-    /// Whether it takes pictures of the machine's pageblocks.
+    /// Whether it takes pictures of the pageblocks.
     pub pictures: bool,
 }
 
-/// What is seen of a session's runs besides their figures. None of it changes what they measure.
+/// Output of a session's runs besides their figures. None of it changes what they measure.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
-    /// The directory for the machines' proc files.
+    /// Directory for the machines' proc files.
     pub procfs: Option<PathBuf>,
-    /// The directory for results in the layout of MMTests.
+    /// Directory for results in MMTests' layout.
     pub mmtests: Option<PathBuf>,
-    /// Whether somebody will look at the maps, or at files that hold them. The one that is shown is of a variant's first
-    /// repetition, so no other run has a map.
+    /// Whether maps will be shown or stored. The map shown is of a variant's first repetition, so
+    /// no other run takes one.
     pub maps: bool,
 }
 
@@ -69,9 +64,10 @@ impl RunPlan {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
-    /// Whether another plan of the same workload has the same result, but for names. A plan whose files somebody wants is carried out itself.
+    /// Whether another plan of the same workload has the same result, but for names. A plan that
+    /// writes files of its own always runs.
     pub(crate) fn has_result_of(&self, other: &RunPlan) -> bool {
-        // Without `..`: whatever a plan comes to hold has to be thought of here.
+        // No `..`: a new field of a plan must be considered here.
         let RunPlan {
             experiment: _,
             case: _,
@@ -97,11 +93,11 @@ impl RunPlan {
             && (*repetition, *seed, *pictures) == (other.repetition, other.seed, other.pictures)
     }
 
-    /// Whether the machine could be made, the sysctls be set and the scenario be run; nothing is booted.
+    /// Checks machine, sysctls and scenario without booting.
     ///
     /// # Errors
-    /// If the machine cannot be, a sysctl is unknown, not in the profile or out of range, or the scenario contradicts
-    /// itself or does not fit the machine.
+    /// If the machine is impossible, a sysctl is unknown, not in the profile or out of range, or
+    /// the scenario contradicts itself or does not fit the machine.
     pub fn check(&self) -> Result<(), LabError> {
         let machine = self.machine.check();
         machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {}", self.machine.name, e.reason)))?;
@@ -111,7 +107,8 @@ impl RunPlan {
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
     }
 
-    /// The machine's memory under the variant's profile and sysctls, as after boot or as a host was found with it.
+    /// The machine's memory under the variant's profile and sysctls, as after boot or as found on a
+    /// host.
     ///
     /// # Errors
     /// As [`RunPlan::check`].
@@ -124,7 +121,7 @@ impl RunPlan {
         };
         let mut mem = made.map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         for (name, value) in self.variant.sysctl_texts() {
-            // Nothing is woken by it: no task runs yet.
+            // This wakes nothing: no task runs yet.
             mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;
         }
         Ok(mem)

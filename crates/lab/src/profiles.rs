@@ -1,27 +1,26 @@
-//! Profiles as they are asked for: by name or file, with switches thrown.
+//! Profiles by name or file, with switches thrown.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::names::unknown;
 use kontig_mm::Profile;
 use kontig_profiles::Switch;
 
-/// A profile by name or file.
+/// A profile by name, or read from a file.
 pub fn named(name: &str) -> Result<Profile, LabError> {
     Ok(kontig_profiles::open(name)?)
 }
 
-/// All profiles.
+/// All built-in profiles, oldest kernel first.
 pub fn all() -> Vec<Profile> {
     kontig_profiles::all().collect()
 }
 
-/// A switch by name.
 pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
     let mut known = kontig_profiles::switches();
     known.remove(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))
 }
 
-/// A profile with switches thrown.
+/// A profile with switches thrown, in their order.
 pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, LabError> {
     switched.iter().try_fold(named(name)?, |profile, s| {
         switch(s)?.throw(&profile).ok_or_else(|| {

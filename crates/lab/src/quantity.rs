@@ -1,7 +1,7 @@
-//! Quantities: what a row is of, and how its value is read off one run or one round of it.
+//! Quantities: the subject of a row, and how its value is read from one run or one round.
 //!
-//! A quantity is a figure of the runs, a statistic of one of their distributions, or a formula over counters. A run of
-//! several rounds has a value for each, unless the figure is of the run as a whole.
+//! A quantity is a figure of the runs, a statistic of one of their distributions, or a formula over
+//! counters. A run of several rounds has a value for each, unless the figure is of the whole run.
 
 use crate::formula::{Formula, NoValue, Values};
 use crate::target::{Stat, TargetRow};
@@ -9,27 +9,26 @@ use crate::unit;
 use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult, TOTAL, samples_needed};
 use std::collections::BTreeMap;
 
-/// What a row is of.
+/// The subject of a row.
 pub(crate) struct Quantity {
-    /// As it is shown: its name and unit, and how values become one.
+    /// The name, unit and merging it is shown with.
     pub(crate) figure: Figure,
     from: From,
-    /// From the runs' unit to the row's.
+    /// The factor from the runs' unit to the row's.
     factor: f64,
 }
 
 enum From {
-    /// The figure of this name.
+    /// The figure with this name.
     Figure(String),
-    /// The distribution that the figure's merging names.
+    /// The distribution named by the figure's merging.
     Distribution,
-    /// Counters and figures.
     Formula(Formula),
-    /// What no run has, for this reason.
+    /// No run has it, for this reason.
     Nothing(Option<String>),
 }
 
-/// What was measured from one moment to another: a run, or a round of one.
+/// The measurements of a time span: of a run, or a round of one.
 #[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
     figures: &'a [Reading],
@@ -46,7 +45,6 @@ impl Values for Window<'_> {
     }
 }
 
-/// The rounds of a run.
 fn rounds(run: &RunResult) -> impl Iterator<Item = Window<'_>> {
     run.rounds.iter().map(|round| Window {
         figures: &round.figures,
@@ -60,7 +58,7 @@ fn whole(run: &RunResult) -> Window<'_> {
 }
 
 impl Quantity {
-    /// A figure of the runs, under its own name and unit.
+    /// A figure of the runs under its own name.
     pub(crate) fn of_figure(figure: &Figure) -> Quantity {
         let from = match figure.merge.distribution() {
             Some(_) => From::Distribution,
@@ -69,8 +67,8 @@ impl Quantity {
         Quantity { figure: figure.clone(), from, factor: 1.0 }
     }
 
-    /// What a published row is of: the formula it has, or the figure or distribution it names. Without a statistic of
-    /// its own it may also be called after a percentile of a distribution.
+    /// The quantity of a published row: its formula, or the figure or distribution it names. A row
+    /// without a statistic may also have the name of a distribution's percentile.
     pub(crate) fn of_row(row: &TargetRow, runs: &[RunResult]) -> Quantity {
         let (stat, formula) = (row.stat().ok().flatten(), row.formula().ok().flatten());
         let shown = Figure::new(row.name.clone(), row.unit.clone());
@@ -128,7 +126,7 @@ impl Quantity {
         Quantity { figure: better(Figure { name: shown.name, unit: shown.unit, ..figure }), from, factor }
     }
 
-    /// Its value in one window.
+    /// The value in one window.
     fn read(&self, window: &Window<'_>) -> Result<Option<f64>, NoValue> {
         let value = match &self.from {
             From::Figure(name) => window.figure(name, &self.figure.phase),
@@ -143,7 +141,7 @@ impl Quantity {
         Ok(value.map(|value| value * self.factor))
     }
 
-    /// The statistic of a distribution that it is.
+    /// This statistic of a distribution.
     fn of(&self, h: &Histogram) -> Option<f64> {
         match self.figure.merge {
             Merge::Percentile { p, .. } => h.percentile(p),
@@ -153,17 +151,18 @@ impl Quantity {
         }
     }
 
-    /// Its values in one run: those of its rounds, or the one of the run.
+    /// The values in one run: of its rounds, or the one of the run.
     pub(crate) fn values(&self, run: &RunResult) -> Vec<f64> {
         self.windows(run).iter().filter_map(|window| self.read(window).ok()?).collect()
     }
 
-    /// In how many windows of a run it should have a value and has none.
+    /// The number of windows of a run that lack a value.
     pub(crate) fn lacking(&self, run: &RunResult) -> usize {
         self.windows(run).len() - self.values(run).len()
     }
 
-    /// What of a run it has a value for: each round, or the run as a whole if it has no rounds, or if no round has what the quantity is of.
+    /// The windows of a run: each round, or the whole run if it has no rounds or no round has the
+    /// quantity.
     fn windows<'a>(&self, run: &'a RunResult) -> Vec<Window<'a>> {
         let rounds: Vec<Window<'a>> = rounds(run).collect();
         let of_a_round = |window: &Window<'_>| match &self.from {
@@ -180,7 +179,8 @@ impl Quantity {
         if rounds.iter().any(of_a_round) { rounds } else { vec![whole(run)] }
     }
 
-    /// Whether there are too few samples, in any window of these runs by itself, to tell this percentile there; never of other figures.
+    /// Whether some window of these runs has too few samples for this percentile; never for other
+    /// figures.
     pub(crate) fn is_thin(&self, runs: &[&RunResult]) -> bool {
         let Merge::Percentile { of, p } = &self.figure.merge else { return false };
         let windows = runs.iter().flat_map(|run| self.windows(run));
@@ -190,12 +190,12 @@ impl Quantity {
         windows.filter_map(samples).any(|samples| samples < samples_needed(*p))
     }
 
-    /// Its value in each round of a run.
+    /// The value in each round of a run.
     pub(crate) fn by_round(&self, run: &RunResult) -> Vec<Option<f64>> {
         rounds(run).map(|round| self.read(&round).ok().flatten()).collect()
     }
 
-    /// The samples of all runs' distributions together, of a statistic of one.
+    /// The statistic over all runs' samples together, with their number.
     pub(crate) fn pooled(&self, runs: &[&RunResult]) -> Option<(f64, u64)> {
         let of = self.figure.merge.distribution()?;
         let of_runs =
@@ -204,7 +204,8 @@ impl Quantity {
         Some((self.of(&pooled)? * self.factor, pooled.samples()))
     }
 
-    /// Why none of these runs has a value, or why some of their windows have none, where the row itself knows.
+    /// The reason why these runs, or some of their windows, have no value, if the row itself knows
+    /// it.
     pub(crate) fn missing(&self, runs: &[&RunResult]) -> Option<String> {
         match &self.from {
             From::Nothing(reason) => reason.clone(),
@@ -220,7 +221,7 @@ impl Quantity {
     }
 }
 
-/// How the values of several windows become one.
+/// The merging of several windows' values.
 fn of_values(stat: Stat) -> Merge {
     match stat {
         Stat::Min => Merge::Min,
@@ -231,7 +232,7 @@ fn of_values(stat: Stat) -> Merge {
     }
 }
 
-/// The same of a distribution's samples.
+/// The merging of a distribution's samples.
 fn of_samples(stat: Stat, h: &Histogram) -> Merge {
     let of = h.name.clone().into();
     match stat {

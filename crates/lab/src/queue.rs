@@ -1,8 +1,8 @@
-//! The queue: who runs what next.
+//! The order in which threads run a session's jobs.
 //!
-//! Jobs that prepare the machine alike are a family. One thread prepares it for all of them and then measures one job
-//! after another, each on a copy. Threads that would have nothing else to do help. Every job begins from the same
-//! state, whoever runs it and when.
+//! Jobs that prepare the machine in the same way are a family. One thread prepares it for all of
+//! them and then measures one job after another, each on a copy. Idle threads help. Every job
+//! begins from the same state, on whatever thread and whenever it runs.
 
 use crate::gate::lock;
 use crate::run::Prepared;
@@ -12,59 +12,56 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// The families of a session.
 pub(crate) struct Queue<'a> {
-    state: Mutex<State<'a>>,
+    families: Mutex<Families<'a>>,
     changed: Condvar,
 }
 
-struct State<'a> {
-    /// Those nobody has begun.
-    families: VecDeque<Range<usize>>,
-    /// How many are being prepared.
+struct Families<'a> {
+    waiting: VecDeque<Range<usize>>,
+    /// How many threads prepare one.
     preparing: usize,
-    /// Those that are prepared.
     prepared: Vec<Arc<Family<'a>>>,
 }
 
-/// What a thread is to do next.
+/// A thread's next task.
 pub(crate) enum Next<'q, 'a> {
-    /// Prepare a family.
     Prepare(Preparing<'q, 'a>),
-    /// Help with a family that another thread has prepared.
+    /// Measures jobs of a family that another thread prepared.
     Help(Arc<Family<'a>>),
 }
 
-/// A family that is being prepared. One that is dropped could not be.
+/// A family that is being prepared. Dropping it gives up.
 pub(crate) struct Preparing<'q, 'a> {
-    /// Its jobs, by number.
     pub(crate) jobs: Range<usize>,
     queue: &'q Queue<'a>,
 }
 
-/// A family that is prepared.
+/// A family whose machine is prepared.
 pub(crate) struct Family<'a> {
-    /// One of its jobs: all are of one machine.
+    /// One of its jobs; all have the same machine.
     pub(crate) first: usize,
     left: Mutex<Left<'a>>,
 }
 
-/// What nobody has begun to measure, and the machine that was prepared for it.
+/// The jobs not yet begun, and the machine prepared for them.
 struct Left<'a> {
     jobs: Range<usize>,
     prepared: Option<Prepared<'a>>,
 }
 
 impl<'a> Queue<'a> {
-    /// Families to be begun in this order.
+    /// Families are begun in this order.
     pub(crate) fn new(families: impl IntoIterator<Item = Range<usize>>) -> Queue<'a> {
-        let state = State { families: families.into_iter().collect(), preparing: 0, prepared: Vec::new() };
-        Queue { state: Mutex::new(state), changed: Condvar::new() }
+        let families = Families { waiting: families.into_iter().collect(), preparing: 0, prepared: Vec::new() };
+        Queue { families: Mutex::new(families), changed: Condvar::new() }
     }
 
-    /// What to do next; none if there is nothing left. Waits while families are prepared that may need help.
+    /// The next task; `None` if nothing is left. Waits while a family is being prepared that may
+    /// need help.
     pub(crate) fn next(&self) -> Option<Next<'_, 'a>> {
-        let mut state = lock(&self.state);
+        let mut state = lock(&self.families);
         loop {
-            if let Some(jobs) = state.families.pop_front() {
+            if let Some(jobs) = state.waiting.pop_front() {
                 state.preparing += 1;
                 return Some(Next::Prepare(Preparing { jobs, queue: self }));
             }
@@ -81,12 +78,12 @@ impl<'a> Queue<'a> {
 }
 
 impl<'a> Preparing<'_, 'a> {
-    /// The family with its machine; from now on others may help, if it has several jobs.
+    /// The family with its machine. Others may help from now on, if it has several jobs.
     pub(crate) fn done(self, prepared: Prepared<'a>) -> Arc<Family<'a>> {
         let left = Mutex::new(Left { jobs: self.jobs.clone(), prepared: Some(prepared) });
         let family = Arc::new(Family { first: self.jobs.start, left });
         if self.jobs.len() > 1 {
-            lock(&self.queue.state).prepared.push(Arc::clone(&family));
+            lock(&self.queue.families).prepared.push(Arc::clone(&family));
         }
         family
     }
@@ -94,13 +91,13 @@ impl<'a> Preparing<'_, 'a> {
 
 impl Drop for Preparing<'_, '_> {
     fn drop(&mut self) {
-        lock(&self.queue.state).preparing -= 1;
+        lock(&self.queue.families).preparing -= 1;
         self.queue.changed.notify_all();
     }
 }
 
 impl<'a> Family<'a> {
-    /// The next job with its machine: a copy, or for the last job the one that was prepared.
+    /// The next job with a copy of the machine, or for the last job the machine itself.
     pub(crate) fn next(&self) -> Option<(usize, Prepared<'a>)> {
         let mut left = lock(&self.left);
         let job = left.jobs.next()?;

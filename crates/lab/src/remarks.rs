@@ -1,7 +1,7 @@
-//! What has to be known to read an experiment's table rightly, beyond its figures.
+//! Remarks: facts beyond the figures that are needed to read an experiment's table correctly.
 //!
-//! Each remark is of one variant or of all. [`remarks`] owns their order: the workload, what became of the runs, what
-//! was said about the request, and what the runs show of their settings and events.
+//! Each remark is about one variant or all. [`remarks`] decides their order: the workload, the fate
+//! of the runs, the request, and what the runs show of their settings and events.
 
 use crate::event_log::{FIRST, LAST};
 use crate::experiment::Variant;
@@ -10,8 +10,8 @@ use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::{Ending, MEASURE, Reading, Remark, RunResult};
 
-/// All remarks on the runs of these variants, in the order they are shown. `notes` is about the request, `published` are
-/// the rows of the target.
+/// All remarks on the runs of these variants, in the order they are shown. `notes` are about the
+/// request, `published` are the rows of the target.
 pub(crate) fn remarks(
     variants: &[Variant],
     by_variant: &[Repetitions<'_>],
@@ -37,7 +37,7 @@ pub(crate) fn remarks(
     remarks
 }
 
-/// That the seed has no effect.
+/// The seed has no effect.
 fn not_random(by_variant: &[Repetitions<'_>]) -> Option<String> {
     if by_variant.iter().flatten().any(|run| run.random) {
         return None;
@@ -45,12 +45,13 @@ fn not_random(by_variant: &[Repetitions<'_>]) -> Option<String> {
     Some("nothing in this workload is random: the seed has no effect, and every variant runs once".into())
 }
 
-/// How to have runs end otherwise than by a rule.
+/// How to avoid that a rule ends runs.
 fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
     by_variant.iter().flatten().find_map(|run| run.endings.0.first()).map(|ending| ending.remedy.clone())
 }
 
-/// By which rules the runs' tasks ended, and how far they had come: a remark for each task, phase and rule.
+/// The rules that ended the runs' tasks, and their progress: a remark for each task, phase and
+/// rule.
 fn endings(runs: &Repetitions<'_>) -> Vec<String> {
     let mut alike: Vec<Vec<&Ending>> = Vec::new();
     for ending in runs.iter().flat_map(|run| &run.endings.0) {
@@ -63,7 +64,7 @@ fn endings(runs: &Repetitions<'_>) -> Vec<String> {
     alike.iter().map(|endings| ended(endings, runs.len())).collect()
 }
 
-/// How the same task ended in the same phase by the same rule, in some or all of a variant's repetitions.
+/// How one task ended in one phase by one rule, in some or all repetitions of a variant.
 fn ended(endings: &[&Ending], repetitions: usize) -> String {
     let first = endings[0];
     let named = if first.task.is_empty() { String::new() } else { format!("{}: ", first.task) };
@@ -82,7 +83,7 @@ fn ended(endings: &[&Ending], repetitions: usize) -> String {
     text
 }
 
-/// The figures that a repetition or all of them have no value for: a remark for each reason.
+/// Figures that some or all repetitions lack: a remark for each reason.
 fn missing(runs: &Repetitions<'_>) -> Vec<String> {
     let mut by_reason = ByReason::default();
     let Some(first) = runs.first() else { return Vec::new() };
@@ -95,9 +96,9 @@ fn missing(runs: &Repetitions<'_>) -> Vec<String> {
         let without = runs.iter().flat_map(|run| readings(run)).filter(|r| r.figure == *figure && r.value.is_none());
         let mut why = without.map(|r| r.missing.to_string()).next().unwrap_or_default();
         if has > 0 {
-            why = format!("in {} of {} repetitions, which its value is without, {why}", runs.len() - has, runs.len());
+            why = format!("in {} of {} repetitions, which its value leaves out, {why}", runs.len() - has, runs.len());
         }
-        // If a whole distribution is missing, name it once.
+        // Name a missing distribution once, not by each figure.
         let mut name = figure.merge.distribution().unwrap_or(&figure.name).to_string();
         if figure.phase != MEASURE {
             name += &format!(" of {}", figure.phase);
@@ -107,12 +108,12 @@ fn missing(runs: &Repetitions<'_>) -> Vec<String> {
     by_reason.said()
 }
 
-/// All readings of a run, and of its rounds.
+/// All readings of a run and its rounds.
 pub(crate) fn readings(run: &RunResult) -> impl Iterator<Item = &Reading> {
     run.figures.iter().chain(run.rounds.iter().flat_map(|round| &round.figures))
 }
 
-/// The published rows that no run of a variant has a value for, where the row itself says why.
+/// Published rows that no run of a variant has a value for, if the row itself knows why.
 fn not_there(published: &[&Quantity], runs: &Repetitions<'_>) -> Vec<String> {
     let mut by_reason = ByReason::default();
     for quantity in published {
@@ -123,7 +124,7 @@ fn not_there(published: &[&Quantity], runs: &Repetitions<'_>) -> Vec<String> {
     by_reason.said()
 }
 
-/// Names by the reason why there is no figure of theirs, in order of appearance.
+/// Names of missing figures by reason, in order of appearance.
 #[derive(Default)]
 struct ByReason(Vec<(String, Vec<String>)>);
 
@@ -144,7 +145,7 @@ impl ByReason {
     }
 }
 
-/// That a setting made no difference to any of a variant's runs.
+/// A setting changed no decision of any of a variant's runs.
 fn without_effect(name: &str, value: &str, runs: &Repetitions<'_>) -> Option<String> {
     let sysctl = Sysctl::find(name)?;
     let name = sysctl.name;
@@ -160,14 +161,14 @@ fn without_effect(name: &str, value: &str, runs: &Repetitions<'_>) -> Option<Str
     })
 }
 
-/// How many events of a variant's runs are not stored; of which kinds, the runs' own counts say.
+/// The number of events that a variant's runs did not store; the runs count them by kind.
 fn dropped_events(runs: &Repetitions<'_>) -> Option<String> {
     let counts = runs.iter().flat_map(|r| r.event_counts.values());
     let (happened, dropped) = counts.fold((0, 0), |(h, d), c| (h + c.happened, d + c.dropped));
     (dropped > 0).then(|| {
         format!(
-            "{dropped} of {happened} events are counted by kind, but not kept: each run keeps its first {FIRST} and last \
-             {LAST}"
+            "{dropped} of {happened} events are counted by kind, but not kept: each run keeps its first {FIRST} and \
+             last {LAST}"
         )
     })
 }

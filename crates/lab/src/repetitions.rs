@@ -1,31 +1,33 @@
-//! Repetitions and rounds: how the runs of one variant become one figure, and how two variants stand seed by seed.
+//! Repetitions and rounds: merges the runs of one variant into one figure, and compares two
+//! variants seed by seed.
 //!
-//! How values become one is said by the figure itself; statistics of distributions come from all samples put together.
+//! The figure says how its values are merged. Statistics of distributions come from all samples
+//! together.
 
 use crate::quantity::Quantity;
 use kontig_results::{Better, Measured, Merge, Pairs, RunResult, Statistics, samples_needed, statistics};
 
-/// The runs of a variant's repetitions, by their seeds.
+/// The runs of a variant, one for each seed.
 pub(crate) type Repetitions<'a> = Vec<&'a RunResult>;
 
-/// All values of a quantity, of every repetition and round that has one.
+/// All values of a quantity, over every repetition and round that has one.
 fn values(quantity: &Quantity, runs: &Repetitions<'_>) -> Vec<f64> {
     runs.iter().flat_map(|run| quantity.values(run)).collect()
 }
 
-/// The value of each repetition that has any, with the repetition: the median of its rounds.
+/// Each repetition that has values, with the median of its rounds.
 fn by_repetition(quantity: &Quantity, runs: &Repetitions<'_>) -> Vec<(u32, f64)> {
     runs.iter().filter_map(|run| Some((run.repetition, median(quantity.values(run))?))).collect()
 }
 
-/// The middle of these values, or the mean of the two in the middle.
+/// The middle value, or the mean of the two in the middle.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
     (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
-/// A quantity over all repetitions and rounds of a variant; none where none of them has it.
+/// A quantity over all repetitions and rounds of a variant; `None` if none has it.
 pub(crate) fn merged(quantity: &Quantity, runs: &Repetitions<'_>) -> Option<Measured> {
     let values = values(quantity, runs);
     let low = values.iter().copied().min_by(f64::total_cmp)?;
@@ -52,8 +54,9 @@ pub(crate) fn merged(quantity: &Quantity, runs: &Repetitions<'_>) -> Option<Meas
     Some(Measured { value, low, high, repetitions, lacking, samples, samples_needed: needed })
 }
 
-/// Statistics of a variant, against the baseline unless it is that; none of fewer than two values, which have no spread,
-/// for counts that repetitions add to, and of percentiles that the samples of single values do not tell.
+/// Statistics of a variant, against the baseline unless it is the baseline. `None` for fewer than
+/// two values, which have no spread, for counts that repetitions sum up, and for percentiles with
+/// too few samples a value.
 pub(crate) fn statistics_of(
     quantity: &Quantity,
     runs: &Repetitions<'_>,
@@ -67,8 +70,8 @@ pub(crate) fn statistics_of(
         .flatten()
 }
 
-/// A variant against the baseline; none where fewer than two seeds pair up, which say nothing of a spread, for
-/// counts that repetitions add to, and of percentiles that the samples of single values do not tell.
+/// A variant against the baseline. `None` if fewer than two seeds pair up, for counts that
+/// repetitions sum up, and for percentiles with too few samples a value.
 pub(crate) fn pairs(quantity: &Quantity, baseline: &Repetitions<'_>, variant: &Repetitions<'_>) -> Option<Pairs> {
     if quantity.figure.merge == Merge::Sum || quantity.is_thin(baseline) || quantity.is_thin(variant) {
         return None;
@@ -77,7 +80,7 @@ pub(crate) fn pairs(quantity: &Quantity, baseline: &Repetitions<'_>, variant: &R
     let both: Vec<(f64, f64)> = (a.iter())
         .filter_map(|(repetition, x)| Some((*x, b.iter().find(|(other, _)| other == repetition)?.1)))
         .collect();
-    // The ranges that are shown: over all rounds.
+    // As shown: the ranges over all rounds.
     let range = |runs: &Repetitions<'_>| {
         let of = values(quantity, runs).into_iter();
         of.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))

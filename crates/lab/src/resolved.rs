@@ -1,4 +1,4 @@
-//! Resolved experiments: every name looked up, every file read, and the runs planned.
+//! Resolved experiments: all names looked up, all files read, and the runs planned.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
@@ -17,7 +17,7 @@ use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// How to complain of an experiment: with the place in its file, if it is the user's.
+/// Makes an error about an experiment: with the place in its file, if it is the user's.
 fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
     let id = experiment.id.clone();
     move |wrong: Wrong| match source {
@@ -26,33 +26,32 @@ fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn
     }
 }
 
-/// An experiment, or one case of it, with everything its names stand for: enough to run it again anywhere.
+/// An experiment or one case of it, with everything its names stand for: enough to rerun it
+/// anywhere.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Resolved {
-    /// The experiment; that of one case has no others.
+    /// Reduced to one case, if it has several.
     pub experiment: Experiment,
-    /// The case; empty of an experiment that has none.
+    /// Empty if the experiment has no cases.
     pub case: String,
-    /// Its machine.
     pub machine: MachineFile,
-    /// The host that the machine begins as, if it is one that was found.
+    /// The real host that the machine starts from, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins_as: Option<HostSnapshot>,
-    /// The profile of each variant, switches thrown.
+    /// Each variant's profile, switches thrown.
     pub profiles: Vec<Profile>,
-    /// The published figures.
     pub target: Option<Target>,
-    /// The machine of the pace sweep.
     pub pace_machine: Option<MachineFile>,
-    /// What had to be said about the request, a line each.
+    /// Notes about the request, a line each.
     pub notes: Vec<String>,
 }
 
 impl Resolved {
-    /// Looks up all an experiment names, each of its cases by itself; `source` is the file it was read from, if it was.
+    /// Looks up everything an experiment names, case by case; `source` is the file it was read
+    /// from, if any.
     ///
     /// # Errors
-    /// The first name that is unknown or file that is wrong.
+    /// The first unknown name or wrong file.
     pub fn all(experiment: &Experiment, source: Option<&Source>) -> Result<Vec<Resolved>, LabError> {
         if experiment.case.is_empty() {
             return Ok(vec![Resolved::new(experiment.clone(), source)?]);
@@ -72,7 +71,7 @@ impl Resolved {
         experiment.case.iter().enumerate().map(of_case).collect()
     }
 
-    /// Looks up all that an experiment without cases names.
+    /// Looks up everything an experiment without cases names.
     ///
     /// # Errors
     /// As [`Resolved::all`].
@@ -80,7 +79,7 @@ impl Resolved {
         Resolved::of_case(experiment, "", source, &[])
     }
 
-    /// The same of one case, which begins at this place of the file.
+    /// Looks up one case, which begins at this place of the file.
     fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
         let wrong = complaint(&experiment, source);
         let base = catalog::machine(&experiment.machine)?.0;
@@ -115,12 +114,13 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// What it is called: the experiment, and behind a slash the case.
+    /// The name: the experiment's, and the case's behind a slash.
     pub fn key(&self) -> String {
         key(&self.experiment.id, &self.case)
     }
 
-    /// Whether the target's series are of as many rounds, and the experiment's own caveats, and what it lacks, are of its rows.
+    /// Checks that the target's series have the experiment's number of rounds, and that caveats and
+    /// gaps name existing rows.
     fn check_target(&self) -> Result<(), Wrong> {
         let (e, target) = (&self.experiment, self.target.as_ref());
         if let Some(t) = target
@@ -146,7 +146,7 @@ impl Resolved {
             if target.is_none() {
                 return Err(Wrong::at(&["caveat", &number], "a [[caveat]] is of published rows: name their target"));
             }
-            // Of several cases each has its own target, and this caveat may be of another's rows.
+            // Each case has its own target, and this caveat may name another's rows.
             if self.case.is_empty() || caveat.case.as_ref() == Some(&self.case) {
                 caveat.check(&rows).map_err(|wrong| wrong.below(&["caveat", &number]))?;
             }
@@ -173,7 +173,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether the workload and the settings fit the machine.
+    /// Checks that the workload and the settings fit the machine.
     fn fits(&self) -> Result<(), Wrong> {
         let fits = |machine: &MachineFile| {
             machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
@@ -191,7 +191,7 @@ impl Resolved {
         fits(machine).map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
     }
 
-    /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
+    /// Checks that its parts fit together. They do after a lookup, but may not after storage.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.experiment.validate().map_err(|wrong| wrong.reason)?;
         if self.profiles.len() != self.experiment.variant.len() {
@@ -204,10 +204,11 @@ impl Resolved {
         self.fits().map_err(|wrong| wrong.reason)
     }
 
-    /// The same, begun as a host that is at hand instead of one in a file; `base` is the machine that gives costs and disks.
+    /// The same, starting from a given host instead of one in a file; `base` is the machine with
+    /// costs and disks.
     ///
     /// # Errors
-    /// In one line, why the laboratory cannot be this host, or what does not fit it.
+    /// One line: why the laboratory cannot simulate this host, or what does not fit it.
     pub fn begin_as(mut self, host: HostSnapshot) -> Result<Resolved, LabError> {
         let wrong = |reason: String| LabError::from(AskedWrongly::Value(reason));
         let base = self.machine.name.clone();
@@ -218,7 +219,7 @@ impl Resolved {
         Ok(self)
     }
 
-    /// The kernels of this experiment that nothing but a description stands for, a line.
+    /// A note about the kernels of this experiment that no recording confirms.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let not_recorded = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| !p.recorded);
         let name = |(profile, variant): (&Profile, &Variant)| match variant.switches.as_slice() {
@@ -232,7 +233,7 @@ impl Resolved {
             .then(|| format!("{are} {}: followed from descriptions of the kernel, none was recorded", names.join(", ")))
     }
 
-    /// The variants' names, baseline first.
+    /// Names of the variants, baseline first.
     pub fn variants(&self) -> Vec<String> {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
     }
@@ -255,7 +256,7 @@ impl Resolved {
         }
     }
 
-    /// Where its files are below a directory of several experiments'.
+    /// The place of its files below a directory of several experiments.
     fn directory(&self, of_all: &Path) -> PathBuf {
         match self.case.as_str() {
             "" => of_all.join(&self.experiment.id),
@@ -263,13 +264,13 @@ impl Resolved {
         }
     }
 
-    /// How often each variant runs: once where nothing is random, because a copy of a run is no evidence.
+    /// Runs of each variant: one if nothing is random, because a copy of a run is no evidence.
     fn repetitions(&self) -> u32 {
         if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
     }
 
-    /// All runs: variants × repetitions, then the pace sweep's points for each variant. Those that prepare the machine
-    /// alike are together.
+    /// All runs: variants × repetitions, then the pace sweep's points for each variant. Runs that
+    /// prepare the machine in the same way are grouped.
     pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {

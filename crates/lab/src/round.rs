@@ -1,21 +1,21 @@
-//! Rounds: what the measured phases left behind, from one moment of the machine to another.
+//! Rounds: the results of the measured phases between two moments of a machine.
 
 use crate::figures::{distribution_figures, histogram};
 use crate::observe::machine_score;
-use crate::pressure::other_events;
+use crate::vmstat::VmCounters;
 use kontig_results::{Ending, Histogram, Reading};
 use kontig_sim::Machine;
 use kontig_workload::Measured;
 use std::collections::BTreeMap;
 
-/// What the tasks of a measured phase have measured.
+/// The measurements of a measured phase's tasks.
 #[derive(Clone)]
 pub(crate) struct OfPhase {
     pub(crate) phase: String,
     pub(crate) measured: Vec<Measured>,
 }
 
-/// What all measured phases of a round have.
+/// The measurements of all measured phases of a round.
 #[derive(Default)]
 pub(crate) struct Measurements {
     pub(crate) figures: Vec<Reading>,
@@ -24,7 +24,7 @@ pub(crate) struct Measurements {
 }
 
 impl Measurements {
-    /// Of these phases, in their order.
+    /// The phases' measurements, in order.
     pub(crate) fn of(phases: Vec<OfPhase>) -> Measurements {
         let mut all = Measurements::default();
         for OfPhase { phase, measured } in phases {
@@ -42,35 +42,26 @@ impl Measurements {
     }
 }
 
-/// The machine when the measurement or a round of it began.
+/// The machine's counters when the measurement or a round of it began.
 #[derive(Clone)]
 pub(crate) struct Before {
     pub(crate) free_pages: u64,
     pub(crate) score: f64,
-    vmstat: kontig_mm::Vmstat,
-    /// What the engine's events do not have, of a machine with disks.
-    others: Option<[(&'static str, u64); 9]>,
+    vmstat: VmCounters,
     pub(crate) work: kontig_mm::Work,
 }
 
 impl Before {
-    /// This one.
-    pub(crate) fn of(m: &Machine, has_disks: bool) -> Before {
+    pub(crate) fn of(m: &Machine) -> Before {
         Before {
-            others: has_disks.then(|| other_events(m)),
             free_pages: m.memory().nr_free_pages(),
             score: machine_score(m),
-            vmstat: m.memory().vmstat().clone(),
+            vmstat: VmCounters::of(m),
             work: *m.work(),
         }
     }
 
-    /// The events since.
     pub(crate) fn vmstat_until(&self, m: &Machine) -> BTreeMap<String, u64> {
-        let events = m.memory().vmstat().iter();
-        let of_memory = events.map(|(e, v)| (e.name().to_string(), v - self.vmstat.get(e)));
-        let before = self.others.iter().flatten();
-        let others = before.zip(other_events(m)).map(|((name, before), (_, now))| ((*name).to_owned(), now - before));
-        of_memory.chain(others).collect()
+        VmCounters::of(m).since(&self.vmstat)
     }
 }

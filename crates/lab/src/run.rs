@@ -1,8 +1,9 @@
-//! One run of one variant: a machine is made, and goes through the phases of a scenario.
+//! One run of one variant: builds the machine and takes it through the phases of a scenario.
 //!
-//! A run is prepared and then measured: [`Prepared`] is one that has gone through the phases before the first that is
-//! measured. Runs that differ in nothing until then may be measured from copies of one that is prepared. A run of
-//! several rounds goes through the measured phases as often, on the machine as the round before left it.
+//! A run is prepared and then measured. [`Prepared`] has gone through the phases before the first
+//! measured one. Runs that differ only after that point may be measured on copies of one prepared
+//! machine. A run of several rounds repeats the measured phases, each round on the machine as the
+//! last one left it.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
@@ -13,6 +14,7 @@ use crate::plan::RunPlan;
 use crate::pressure::Pressure;
 use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
+use crate::vmstat::VmCounters;
 use kontig_mm::Listen;
 use kontig_mm::sysctl::Sysctl;
 use kontig_program::Program;
@@ -27,9 +29,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// A run's share of the progress bar, and the user's wish to stop.
 #[derive(Clone, Default)]
 pub struct RunControl {
-    /// Thousandths done.
     pub permille: Arc<AtomicU32>,
-    /// Set when the run shall end as soon as possible.
+    /// Set to end the run as soon as possible.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -41,12 +42,12 @@ pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> 
     Prepared::new(plan, control)?.measure(plan, control)
 }
 
-/// A run that has come to its first measured phase.
+/// A run that has reached its first measured phase.
 #[derive(Clone)]
 pub struct Prepared<'a>(Running<'a>);
 
 impl<'a> Prepared<'a> {
-    /// Makes the machine of a plan and goes through the phases before the first that is measured.
+    /// Builds the machine of a plan and goes through the phases before the first measured one.
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
@@ -61,7 +62,7 @@ impl<'a> Prepared<'a> {
         }
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {
-                return Err(failed(format!("{name} has no room on its disk, or is there already")));
+                return Err(failed(format!("{name} does not fit on its disk, or exists already")));
             }
         }
         let mut run = Running {
@@ -81,7 +82,8 @@ impl<'a> Prepared<'a> {
         Ok(Prepared(run))
     }
 
-    /// Goes through the phases that are left: of the plan it was prepared by, or of one that prepares alike.
+    /// Goes through the remaining phases, of the plan that prepared it or of one that prepares in
+    /// the same way.
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
@@ -94,7 +96,7 @@ impl<'a> Prepared<'a> {
 #[derive(Clone)]
 struct Spawned {
     id: TaskId,
-    /// Its task's name, and whether it is in the background.
+    /// The name of its task, and whether it runs in the background.
     task: (String, bool),
 }
 
@@ -104,14 +106,14 @@ struct Running<'a> {
     plan: &'a RunPlan,
     machine: Machine,
     control: &'a RunControl,
-    /// The workload's programs, whether done or not.
+    /// All programs of the workload so far, finished or not.
     programs: Vec<Spawned>,
     phases: Vec<Stretch>,
-    /// Whether the last of them has not ended.
+    /// The last phase has not ended.
     in_phase: bool,
     phase_began: Counters,
     sampler: Sampler,
-    /// What the round so far has measured.
+    /// Measurements of the current round so far.
     measured: Vec<OfPhase>,
     endings: Vec<Ending>,
 }
@@ -128,21 +130,20 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// How many phases go before the measurement.
+    /// The number of phases before the first measured one.
     fn first_measured(&self) -> usize {
         let phases = &self.plan.scenario.phases;
         phases.iter().position(|phase| phase.measured).unwrap_or(phases.len())
     }
 
-    /// Runs the measurement: it begins with the first phase that is measured, and ends with the last phase of the last
-    /// round.
+    /// Measures from the first measured phase to the last phase of the last round.
     fn measure(mut self) -> Result<RunResult, LabError> {
         self.write_procfs("start")?;
-        let before = Before::of(&self.machine, self.plan.machine.has_disks());
+        let before = Before::of(&self.machine);
         let prepared = self.phases.len();
         let mut rounds = Vec::new();
         for round in 0..self.plan.rounds {
-            let of_round = Before::of(&self.machine, self.plan.machine.has_disks());
+            let of_round = Before::of(&self.machine);
             let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
             let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
             self.go_through(phases, (round, self.plan.rounds))?;
@@ -162,11 +163,11 @@ impl Running<'_> {
         Ok(self.result(&before, prepared, rounds))
     }
 
-    /// Goes through some of the phases, in one round of several.
+    /// Goes through some of the phases; `round` of `rounds` is for the progress bar.
     fn go_through(&mut self, phases: Range<usize>, (round, rounds): (u32, u32)) -> Result<(), LabError> {
         let scenario = &self.plan.scenario;
         let shares = shares(scenario);
-        // The rounds share what the measured phases have of the progress bar.
+        // The rounds share the measured phases' part of the progress bar.
         let part = shares.get(phases.clone()).unwrap_or_default();
         let (from, to) = (part.first().map_or(0, |share| share.0), part.last().map_or(0, |share| share.1));
         let of_round = |at: u32| from + ((to - from) * round + (at - from)) / rounds;
@@ -195,7 +196,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Begins a phase's tasks; the copies of each that it waits for are returned.
+    /// Starts a phase's tasks. Returns the copies of each foreground task.
     fn begin(&mut self, phase: &Phase) -> Result<Vec<Vec<TaskId>>, LabError> {
         let free_pages = self.machine.memory().nr_free_pages();
         let mut foreground = Vec::new();
@@ -228,7 +229,7 @@ impl Running<'_> {
         }
     }
 
-    /// Runs to the end of a phase, looking at the machine at intervals.
+    /// Runs to the end of a phase, sampling the machine at intervals.
     fn advance(&mut self, phase: &Phase, begun: &[Vec<TaskId>], (from, to): (u32, u32)) -> Result<(), LabError> {
         let start = self.machine.now();
         let (end, mut left) = match phase.end {
@@ -257,19 +258,19 @@ impl Running<'_> {
         }
     }
 
-    /// How far the task is that is least far.
+    /// The progress of the slowest task.
     fn progress(&self, copies: impl Iterator<Item = TaskId>) -> f64 {
         let each = copies.filter_map(|id| self.machine.program(id)).map(Program::progress);
         each.fold(f64::INFINITY, f64::min)
     }
 
-    /// What a phase's tasks have measured.
+    /// The measurements of a phase's tasks.
     fn read(&self, phase: &Phase, begun: &[Vec<TaskId>]) -> Vec<Measured> {
         let programs = |copies: &Vec<TaskId>| copies.iter().filter_map(|id| self.machine.program(*id)).collect();
         phase.read(&begun.iter().map(programs).collect::<Vec<_>>())
     }
 
-    /// Ends the current phase and begins another: phases follow each other without a gap.
+    /// Ends the current phase and begins the next at the same moment.
     fn phase(&mut self, phase: &Phase) {
         self.end_phase();
         let now = self.machine.now();
@@ -279,7 +280,7 @@ impl Running<'_> {
         self.sampler.phase_begins(&self.machine, &phase.name, phase.measured);
     }
 
-    /// Settles what belongs to the current phase.
+    /// Records what was counted in the current phase.
     fn end_phase(&mut self) {
         let counters = self.counters();
         let began = std::mem::replace(&mut self.phase_began, counters);
@@ -314,10 +315,8 @@ impl Running<'_> {
     fn write_procfs(&self, when: &str) -> Result<(), LabError> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
         for (name, mut text) in kontig_procfs::from_mm::files(self.machine.memory()) {
-            if name == "vmstat"
-                && let Ok(vmstat) = kontig_procfs::VmStat::parse(&name, &text)
-            {
-                text = vmstat.with(|name| self.machine.counter(name)).to_string();
+            if name == "vmstat" {
+                text = VmCounters::of(&self.machine).text(&self.machine).to_string();
             }
             let path = dir.join(when).join(name);
             write_with_directory(&path, text.as_bytes())?;
@@ -325,7 +324,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The settings that differ from the built-in default, and yet made no difference; with what boot had set.
+    /// Settings that differ from the built-in default but changed no decision, with the value boot
+    /// had set.
     fn without_effect(&self) -> BTreeMap<String, u32> {
         let mem = self.machine.memory();
         let mut found = BTreeMap::new();
@@ -341,7 +341,7 @@ impl Running<'_> {
         found
     }
 
-    /// What the round that has just ended measured; its phases are those from `first` on.
+    /// The result of the round that has just ended; its phases are those from `first` on.
     fn round(&mut self, before: &Before, first: usize) -> Round {
         let Measurements { mut figures, histograms, endings } = Measurements::of(std::mem::take(&mut self.measured));
         self.endings.extend(endings);
@@ -360,7 +360,8 @@ impl Running<'_> {
         Round { figures, histograms, vmstat: before.vmstat_until(&self.machine) }
     }
 
-    /// The time of all the workload's tasks in the phases from `first` on, and of the phases.
+    /// CPU time of all the workload's tasks in the phases from `first` on, and the length of these
+    /// phases.
     fn times(&self, first: usize) -> Times {
         let of = &self.phases[first..];
         let tasks = || of.iter().flat_map(|phase| phase.counted.tasks.values());
@@ -412,18 +413,18 @@ impl Running<'_> {
     }
 }
 
-/// What a task is called among those of a phase, and whether it is in the background.
+/// A task's name in the phase's figures, and whether it runs in the background.
 fn called(task: &Task) -> (String, bool) {
     (task.name.clone().unwrap_or_else(|| WORKLOAD.into()), task.background)
 }
 
-/// The copies of the tasks that a phase without an end of its own waits for.
+/// The copies of the tasks that a phase ending with its tasks waits for.
 fn waited_for(phase: &Phase, begun: &[Vec<TaskId>]) -> impl DoubleEndedIterator<Item = TaskId> {
     let each = phase.foreground().zip(begun).filter(|(task, _)| !task.beside).flat_map(|(_, copies)| copies);
     each.copied().collect::<Vec<_>>().into_iter()
 }
 
-/// Each phase's part of the progress bar, thousandths: one in which nothing is waited for has a small one.
+/// Each phase's part of the progress bar, in thousandths; small for a phase that waits for no task.
 fn shares(scenario: &Scenario) -> Vec<(u32, u32)> {
     let weight = |phase: &Phase| if phase.foreground().next().is_some() { 25 } else { 1 };
     let all: u32 = scenario.phases.iter().map(weight).sum();

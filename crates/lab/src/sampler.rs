@@ -1,9 +1,9 @@
-//! Looks at a running machine: values over time, pictures of its pageblocks, the trace.
+//! Samples a running machine: values over time, pictures of its pageblocks, the trace.
 //!
-//! A phase's length is not known beforehand: when a series grows too long, every other value of the phase is dropped
-//! and the interval doubles, so that any phase ends with a few hundred points. Pictures are taken at even steps of progress,
-//! because each costs a walk over all frames, and only in runs whose pictures somebody will look at. Nothing else a run
-//! leaves behind depends on them.
+//! A phase's length is not known beforehand. When a series grows too long, every other value of the
+//! phase is dropped and the interval doubles, so that any phase ends with a few hundred points.
+//! Pictures are taken at even steps of progress, because each costs a walk over all frames, and
+//! only in runs whose pictures will be looked at. Nothing else in a result depends on them.
 
 use crate::event_log::EventLog;
 use crate::fragmenting::Fragmenting;
@@ -17,11 +17,11 @@ use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Serie
 use kontig_sim::Machine;
 use std::io::Write;
 
-/// Virtual time between two looks at the machine at the start of a phase; doubled as the phase gets longer.
+/// Virtual time between two samples at the start of a phase; it doubles as the phase gets longer.
 const FIRST_INTERVAL_NS: u64 = 10_000_000;
-/// A phase's part of a series is halved when it reaches this many points.
+/// A phase's part of a series is halved at this many points.
 const MAX_POINTS: usize = 600;
-/// Pictures taken of a measured phase.
+/// Pictures of a measured phase.
 const PICTURES: f64 = 20.0;
 
 const SERIES: [(&str, &str); 7] = [
@@ -34,32 +34,31 @@ const SERIES: [(&str, &str); 7] = [
     ("kswapd CPU time", "s"),
 ];
 
-/// The eyes of a run.
+/// The samples of a run so far.
 #[derive(Clone)]
 pub(crate) struct Sampler {
     interval_ns: u64,
     next_ns: u64,
-    /// The values of all phases.
     series: [Vec<(u64, f64)>; SERIES.len()],
-    /// How many of them are of earlier phases.
+    /// The number of values from earlier phases.
     settled: usize,
-    /// The pictures, of a run that takes any.
+    /// `None` in a run without pictures.
     map: Option<MemoryMap>,
     next_picture: f64,
     events: EventLog,
     fragmenting: Fragmenting,
-    /// What MMTests looks at, in a run that is written in its layout.
+    /// MMTests' monitors, in a run that writes its layout.
     monitors: Option<Monitors>,
-    /// Whether the score's extremes and the gaps between proactive runs are those of the measurement already.
+    /// The measurement has begun: `score` and `proactive` cover it.
     measuring: bool,
     score: (f64, f64),
-    /// For each node, when the first and the last proactive run of the measurement were seen to have begun, and how many
-    /// there were: kcompactds of different nodes know nothing of each other.
+    /// For each node, the first and the last proactive run of the measurement. The kcompactds of
+    /// different nodes know nothing of each other.
     proactive: Vec<Option<(Seen, Seen)>>,
     last_runs: Vec<u64>,
 }
 
-/// A number of proactive runs, and when it was first seen.
+/// A number of proactive runs, and when the sampler first saw it.
 #[derive(Clone, Copy)]
 struct Seen {
     at_ns: u64,
@@ -67,7 +66,7 @@ struct Seen {
 }
 
 impl Sampler {
-    /// For a run that takes pictures or one that does not.
+    /// `pictures` says whether the run takes pictures.
     pub(crate) fn new(pictures: bool) -> Sampler {
         Sampler {
             interval_ns: FIRST_INTERVAL_NS,
@@ -86,17 +85,14 @@ impl Sampler {
         }
     }
 
-    /// Virtual time to the next look.
     pub(crate) fn interval_ns(&self) -> u64 {
         self.interval_ns
     }
 
-    /// Whether the measurement has begun.
     pub(crate) fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// The measurement begins now.
     pub(crate) fn measured_from(&mut self, m: &Machine) {
         self.measuring = true;
         self.last_runs = node_runs(m).collect();
@@ -104,7 +100,7 @@ impl Sampler {
         self.score = (machine_score(m), machine_score(m));
     }
 
-    /// A phase begins: short looks again, since it may be short.
+    /// Begins a phase, with a short interval again, since the phase may be short.
     pub(crate) fn phase_begins(&mut self, m: &Machine, phase: &str, measured: bool) {
         self.picture(m, phase);
         self.next_picture = if measured { 1.0 / PICTURES } else { f64::MAX };
@@ -120,7 +116,6 @@ impl Sampler {
         self.events(m, u64::MAX);
     }
 
-    /// A look at the machine.
     pub(crate) fn look(&mut self, m: &mut Machine, phase: &str, progress: f64) {
         let now = m.now();
         self.events(m, now);
@@ -137,24 +132,23 @@ impl Sampler {
         }
     }
 
-    /// The monitors, from now on.
+    /// Turns the monitors on.
     pub(crate) fn monitors(&mut self) -> &mut Monitors {
         self.monitors.get_or_insert_default()
     }
 
-    /// Takes the events that happened until then.
+    /// Takes the events up to that time.
     fn events(&mut self, m: &mut Machine, until: u64) {
         let mut events = m.take_events(until);
         self.fragmenting.note(&events);
         if let Some(monitors) = &mut self.monitors {
             monitors.note(&events);
         }
-        // They are counted, and would crowd out all others.
+        // They are counted already, and would crowd out all others.
         events.retain(|(_, event)| !matches!(event, Event::PageAllocExtfrag { .. }));
         self.events.add(events);
     }
 
-    /// The fragmenting events so far.
     pub(crate) fn fragmenting(&self) -> Fragmenting {
         self.fragmenting
     }
@@ -173,7 +167,7 @@ impl Sampler {
             m.daemon_ns(Daemon::Kswapd) as f64 / 1e9,
         ];
         for (s, v) in self.series.iter_mut().zip(values) {
-            // Two looks at one moment show the same machine.
+            // Two samples at one moment are the same.
             if s.last().is_none_or(|last| last.0 < m.now()) {
                 s.push((m.now(), v));
             }
@@ -201,7 +195,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a picture of all pageblocks, in a run that takes pictures.
+    /// Takes a picture of all pageblocks, if the run takes pictures.
     fn picture(&mut self, m: &Machine, phase: &str) {
         let Some(map) = &mut self.map else { return };
         let mem = m.memory();
@@ -228,7 +222,7 @@ impl Sampler {
         });
     }
 
-    /// Figures that come from watching: the score's extremes, and the time between proactive runs.
+    /// Figures from the samples: the score's extremes, and the time between proactive runs.
     pub(crate) fn figures(&self) -> Vec<Reading> {
         let score = |name: &'static str, merge, value: f64| {
             Figure::new(name, "0-100, highest node").lower().merged(merge).read(value)

@@ -1,8 +1,8 @@
-//! A session: what was asked for, resolved, run in parallel, and compared.
+//! A session: resolves a request, runs it in parallel, and compares the results.
 //!
-//! Every name is looked up and every file read before the first run starts. Runs go side by side as far as the
-//! host's CPUs and memory allow; results do not depend on how many. Runs that differ in names alone, as a baseline that
-//! several experiments have, are done once.
+//! Every name is looked up and every file read before the first run starts. Runs go side by side as
+//! far as the host's CPUs and memory allow; results do not depend on how many. Runs that differ in
+//! names alone, such as the baseline of several experiments, run once.
 
 use crate::compare::{Subject, compare};
 use crate::elsewhere::Elsewhere;
@@ -22,43 +22,41 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Runs are put side by side up to this much host memory, bytes.
+/// Concurrent runs use at most this much host memory, bytes.
 const MEMORY_FOR_RUNS: u64 = 8 << 30;
 
-/// What became of one experiment.
+/// The result of one experiment.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The table.
     pub result: ExperimentResult,
-    /// Its runs, in plan order.
+    /// In the order of the plans.
     pub runs: Vec<RunResult>,
-    /// The pace sweep, if it has one.
+    /// Empty without a pace sweep.
     pub pace: Vec<PacePoint>,
 }
 
 /// A planned run with its progress.
 pub struct Job {
-    /// What is to be run.
     pub plan: RunPlan,
-    /// How far it is.
+    /// Progress, and the request to stop.
     pub control: RunControl,
     experiment: usize,
-    /// The number of its family: the jobs that are measured from one preparation.
+    /// The number of its family: jobs measured from one preparation.
     family: usize,
     bytes: u64,
 }
 
-/// Experiments to be run together.
+/// Experiments that run together.
 pub struct Session {
     resolved: Vec<Resolved>,
     jobs: Vec<Job>,
-    /// How many runs each experiment has in all, if only some of them are to be done.
+    /// Runs of each experiment in full, even if only some of them are wanted.
     planned: Vec<usize>,
     stop: Arc<AtomicBool>,
 }
 
 impl Session {
-    /// Plans the runs of these experiments.
+    /// Plans the runs of the experiments.
     ///
     /// # Errors
     /// If a sysctl is wrong, or a run needs more memory than the host has.
@@ -81,7 +79,8 @@ impl Session {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
                         return Err(Failed::HostMemory { what, needed, available }.into());
                     }
-                    // Only runs of one seed and repetition can have one result: of ten thousand repetitions few are compared.
+                    // Only runs of one seed and repetition can have the same result: this keeps
+                    // comparisons few with ten thousand repetitions.
                     let of_seed: &mut Vec<usize> = by_seed.entry((plan.seed, plan.repetition)).or_default();
                     let of_job = |i: usize| (jobs[i].experiment, &jobs[i].plan);
                     let same = |i: &&usize| same_result(&resolved, of_job(**i), (experiment, &plan));
@@ -90,7 +89,8 @@ impl Session {
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
                     of_seed.push(jobs.len());
-                    // Where there is no room for a copy beside the machine it is of, each job prepares its own.
+                    // Without memory for a copy beside the original, each job prepares its own
+                    // machine.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
                 }
@@ -100,14 +100,15 @@ impl Session {
         Ok(Session { resolved, jobs, planned, stop })
     }
 
-    /// Of the runs only those that `wanted` names: an experiment that is not done in full has no table.
+    /// Keeps the runs that `wanted` selects. An experiment that is incomplete has no table.
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
         self.jobs.retain(|job| wanted(&job.plan));
         self
     }
 
-    /// For each job those that have its result, itself the first of them; none for one that has another's. They have one control.
+    /// For each job the jobs that share its result, itself first; empty if it shares an earlier
+    /// one's. They share a control.
     fn sharing(&self) -> Vec<Vec<usize>> {
         let mut first = BTreeMap::new();
         let mut sharing = vec![Vec::new(); self.jobs.len()];
@@ -117,14 +118,13 @@ impl Session {
         sharing
     }
 
-    /// A result under the name of a job that has it.
+    /// A shared result under the name of one of its jobs.
     fn named(&self, job: usize, result: &RunResult) -> RunResult {
         let RunPlan { experiment, case, variant, .. } = &self.jobs[job].plan;
         let (experiment, case, variant) = (experiment.clone(), case.clone(), variant.name.clone());
         RunResult { experiment, case, variant, ..result.clone() }
     }
 
-    /// The jobs of each family, by number.
     fn families(&self) -> Vec<Range<usize>> {
         let mut first = 0;
         let mut range = |family: &[Job]| {
@@ -134,7 +134,8 @@ impl Session {
         self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
     }
 
-    /// Makes sure that each variant can be written in the layout of MMTests, if it shall be, before anything runs.
+    /// Checks before anything runs that each variant can be written in MMTests' layout, if
+    /// requested.
     ///
     /// # Errors
     /// As [`mmtests::check`].
@@ -145,23 +146,23 @@ impl Session {
         of_variants.into_iter().try_for_each(mmtests::check)
     }
 
-    /// The runs, for a display of their progress.
+    /// The runs with their progress.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// The experiments.
+    /// The experiments in the order asked for.
     pub fn resolved(&self) -> &[Resolved] {
         &self.resolved
     }
 
-    /// Raised when the session shall end early.
+    /// Set it to end the session early.
     pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// Runs everything on up to `threads` CPUs. `finished` is told of every run as it ends, in whatever order.
-    /// Returns the experiments all of whose runs finished, and the first error.
+    /// Runs everything on up to `threads` CPUs and calls `finished` with every run as it ends, in
+    /// any order. Returns the experiments whose runs all finished, and the first error.
     pub fn run(
         &self,
         threads: usize,
@@ -169,16 +170,16 @@ impl Session {
     ) -> (Vec<Outcome>, Option<LabError>) {
         let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
         let sharing = self.sharing();
-        // The largest first, so that small ones fill the gaps.
+        // Largest first, so that small ones fill the gaps.
         let mut families = self.families();
-        // A job that has another's result is a family by itself.
+        // A job that shares another's result is a family by itself.
         families.retain(|family| !sharing[family.start].is_empty());
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
         let error: Mutex<Option<LabError>> = Mutex::new(None);
         let failed = |e: LabError| {
-            // The error first: others that then stop must not be taken for the cause.
+            // Store the error first: jobs that then stop must not be taken for the cause.
             lock(&error).get_or_insert(e);
             self.stop.store(true, Ordering::Relaxed);
         };
@@ -207,7 +208,7 @@ impl Session {
                 match next {
                     Next::Prepare(family) => {
                         let Job { plan, control, bytes, .. } = &self.jobs[family.jobs.start];
-                        // The machine, and a copy of it where there is more than one job.
+                        // The machine, and a copy of it if there is more than one job.
                         let _room = gate.enter(bytes * family.jobs.len().min(2) as u64);
                         match Prepared::new(plan, control) {
                             Ok(prepared) => measure(&family.done(prepared)),
@@ -222,7 +223,7 @@ impl Session {
             }
         };
         std::thread::scope(|scope| {
-            // Where there is no memory for another thread, those that are there do its work.
+            // If no further thread can be created, the existing ones do its work.
             let more = 1..threads.min(self.jobs.len());
             let _ =
                 more.map(|_| std::thread::Builder::new().spawn_scoped(scope, work)).take_while(Result::is_ok).count();
@@ -230,14 +231,13 @@ impl Session {
         });
         let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut error = error.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Stopped between two runs.
+        // It was stopped between two runs.
         if error.is_none() && results.iter().any(Option::is_none) {
-            error = Some(Failed::Interrupted { kept: "not all runs were begun".into() }.into());
+            error = Some(Failed::Interrupted { kept: "some runs had not begun".into() }.into());
         }
         (self.outcomes(results), error)
     }
 
-    /// The experiments whose runs are complete.
     fn outcomes(&self, mut results: Vec<Option<RunResult>>) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for (e, r) in self.resolved.iter().enumerate() {
@@ -271,8 +271,9 @@ impl Session {
     }
 }
 
-/// Whether two plans, each with its experiment's number, have one result. The plans of experiments with a pace sweep have one each: the workload differs
-/// from point to point, and points share a preparation.
+/// Whether two plans, each with its experiment's number, have the same result. Plans of experiments
+/// with a pace sweep never do: the workload differs from point to point, and points share a
+/// preparation.
 fn same_result(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
     let (a, b) = (&resolved[a].experiment, &resolved[b].experiment);
     a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.has_result_of(plan_b)

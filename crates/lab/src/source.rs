@@ -1,7 +1,7 @@
-//! A file that was asked for, and where in it something is wrong.
+//! A requested file, and the place of an error in it.
 //!
-//! What a complaint names is looked for in the text, so that it comes with the file and the line; a name nobody knows
-//! is answered with the nearest that is known there.
+//! An error's subject is searched for in the text, so that the message has the file and the line.
+//! An unknown name is answered with the nearest one known there.
 
 use crate::error::{AskedWrongly, LabError};
 use kontig_workload::Wrong;
@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// A text with where it came from.
+/// A text and its origin.
 #[derive(Debug)]
 pub struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Whether it comes with Kontig.
+    /// Whether it is built in.
     pub(crate) built_in: bool,
 }
 
@@ -24,18 +24,18 @@ impl Source {
         Ok(Source { path: path.into(), text, built_in: false })
     }
 
-    /// Reads it as one TOML document.
+    /// Parses it as one TOML document.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, LabError> {
         toml::from_str(&self.text).map_err(|e| self.unreadable_as_asked(&e))
     }
 
-    /// What keeps it, or what was made of it, from being what was asked for.
+    /// The error that keeps the text, or the value made of it, from being valid.
     pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> LabError {
         let from = e.span().map_or(0, |s| s.start.min(self.text.len()));
         let message = e.message().lines().collect::<Vec<_>>().join("; ");
         match Unknown::of(&message) {
             Some(unknown) => self.malformed(self.named_after(from, unknown.name), unknown.answer()),
-            // A value is complained of where the table begins that it is in.
+            // An error about a value points to the start of its table.
             None => {
                 let named = message.split_once(" = ").map(|(name, _)| self.named_after(from, name));
                 self.malformed(named.unwrap_or(from), message)
@@ -43,21 +43,21 @@ impl Source {
         }
     }
 
-    /// Something wrong in it, with the line.
+    /// An error in the text, with the line.
     pub(crate) fn wrong(&self, wrong: Wrong) -> LabError {
         self.malformed(self.offset(&wrong.way), wrong.reason)
     }
 
-    /// Something wrong with what it names at the end of this way.
+    /// An error in what the text names at the end of this path of keys.
     pub(crate) fn wrong_name(&self, way: &[&str], error: LabError) -> LabError {
         match error {
-            // Another file that is wrong says so itself.
+            // An error of another file names that file itself.
             LabError::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
             error => self.wrong(Wrong::at(way, error.to_string())),
         }
     }
 
-    /// A path written in it, which starts from its own folder.
+    /// A path written in it, relative to its own folder.
     pub(crate) fn beside(&self, path: &str) -> String {
         let folder = Path::new(&self.path).parent().unwrap_or(Path::new(""));
         folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
@@ -68,7 +68,7 @@ impl Source {
         AskedWrongly::Malformed { path: self.path.clone(), line, reason }.into()
     }
 
-    /// Where the way leads, as far as the document has it.
+    /// The place that the keys lead to, as far as the document has them.
     fn offset(&self, way: &[String]) -> usize {
         let Ok(document) = DeTable::parse(&self.text) else { return 0 };
         let (mut at, document) = (0, DeValue::Table(document.into_inner()));
@@ -90,7 +90,8 @@ impl Source {
         at
     }
 
-    /// The first place from `from` on where this word stands outside a comment; `from` itself if there is none.
+    /// The first place from `from` on with this word outside a comment; `from` itself if there is
+    /// none.
     fn named_after(&self, from: usize, word: &str) -> usize {
         let of_a_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let stands = |at: &usize| {
@@ -102,7 +103,7 @@ impl Source {
     }
 }
 
-/// A name the reader of a document does not know, taken from what it says of it.
+/// An unknown name, taken from the parser's message.
 struct Unknown<'a> {
     what: &'static str,
     name: &'a str,

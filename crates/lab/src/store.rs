@@ -1,10 +1,11 @@
-//! Results on disk: everything that is needed to rerun them, and to see that nothing has changed.
+//! Results on disk: all that is needed to rerun them and to see that nothing changed.
 //!
-//! A result is a directory: `result.json` (what was asked for with every input in full, the tables, and a hash of
-//! each input and of each run), `runs/` with a file for each run, written as soon as it ends, and `host.json` with what
-//! differs from host to host. All but the last are the same bytes for the same inputs, anywhere. A directory holds one
-//! result: nothing is written over an earlier one, and nothing is ever deleted. A session that was interrupted leaves the
-//! same, with the runs that were finished and the tables of the experiments all of whose runs were.
+//! A result is a directory: `result.json` (the request with every input in full, the tables, and a
+//! hash of each input and of each run), `runs/` with a file for each run, written as soon as it
+//! ends, and `host.json` with facts that differ from host to host. All but the last are the same
+//! bytes for the same inputs, anywhere. A directory holds one result: nothing is overwritten, and
+//! nothing is ever deleted. An interrupted session leaves the same, with the finished runs and the
+//! tables of complete experiments.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_with_directory};
@@ -18,45 +19,39 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// Schema of `result.json`.
+/// The schema that `result.json` names.
 pub const RESULT_SCHEMA: &str = "kontig.result/5";
 
-/// `result.json`.
+/// The contents of `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct StoredResult {
-    /// [`RESULT_SCHEMA`].
+    /// Always [`RESULT_SCHEMA`] when written.
     pub schema: String,
-    /// The version of Kontig that wrote it.
+    /// The version that wrote it.
     pub version: String,
-    /// The seed.
     pub seed: u64,
-    /// What was run, every input in full.
+    /// The experiments, every input in full.
     pub inputs: Vec<Resolved>,
-    /// SHA-256 of the inputs of each experiment, or each case, as JSON, by its name.
+    /// SHA-256 of the inputs of each experiment or case, as JSON.
     pub input_sha256: BTreeMap<String, String>,
-    /// The tables.
     pub experiments: Vec<ExperimentResult>,
-    /// The pace sweeps, by experiment.
+    /// Pace sweeps by experiment.
     pub pace: BTreeMap<String, Vec<PacePoint>>,
-    /// Each run's file, by its path below the directory.
+    /// Run files, by their paths below the directory.
     pub runs: BTreeMap<String, RunFile>,
 }
 
-/// What a run's file holds.
+/// Size and hash of a run's file.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct RunFile {
-    /// Its length.
     pub bytes: u64,
-    /// Its SHA-256.
     pub sha256: String,
 }
 
-/// `host.json`.
+/// The contents of `host.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct HostFacts {
-    /// Wall-clock time, seconds.
     pub wall_s: f64,
-    /// Largest resident memory, bytes.
     pub peak_rss_bytes: u64,
 }
 
@@ -64,7 +59,7 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// JSON as it is stored: indented, with a final newline.
+/// The stored form of JSON: indented, with a final newline.
 fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, LabError> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
@@ -76,20 +71,20 @@ const RESULT: &str = "result.json";
 const HOST: &str = "host.json";
 const RUNS: &str = "runs";
 
-/// A directory a result is written to.
+/// A directory that a result is written to.
 pub struct Store {
     dir: PathBuf,
 }
 
 impl Store {
-    /// A directory for a new result; it is made, and tried, before anything runs.
+    /// Creates and tests the directory for a new result, before anything runs.
     ///
     /// # Errors
-    /// If it holds a result or a part of one already, or cannot be made or written to.
+    /// If it holds a result or a part of one, or cannot be created or written to.
     pub fn create(dir: &Path) -> Result<Store, LabError> {
         let taken = |there: &str| {
             let reason = format!(
-                "{} holds {there} of an earlier result, which is never written over: give --out another directory, or \
+                "{} holds {there} of an earlier result, which is never overwritten: give --out another directory, or \
                  remove this one first",
                 dir.display()
             );
@@ -99,7 +94,7 @@ impl Store {
             return Err(taken(there));
         }
         check_directory(dir)?;
-        // Of two sessions that were given the same directory at once, one makes it and so has the place.
+        // Of two sessions given the same directory at once, only one can create this.
         let runs = dir.join(RUNS);
         std::fs::create_dir(&runs).map_err(|e| match e.kind() {
             std::io::ErrorKind::AlreadyExists => taken(RUNS),
@@ -108,12 +103,12 @@ impl Store {
         Ok(Store { dir: dir.into() })
     }
 
-    /// Where a run's file is, below the directory.
+    /// The path of a run's file below the directory.
     fn run_path(run: &RunResult) -> String {
         run_path(&run.experiment, &run.case, &run.variant, run.repetition)
     }
 
-    /// Keeps a run that has just ended.
+    /// Stores a run that has just ended.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -122,7 +117,7 @@ impl Store {
         write_with_directory(&path, &run_bytes(run)?)
     }
 
-    /// Completes the result.
+    /// Writes the rest of the result.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -135,7 +130,7 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// A session that kept nothing leaves the directory as it found it.
+    /// A session that stored nothing leaves the directory as it found it.
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(self.dir.join(RUNS));
     }
@@ -154,7 +149,7 @@ fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
 }
 
 impl RunFile {
-    /// What is wrong with the file at `path`, if it is no longer as it was written.
+    /// The damage of the file at `path`, if it is not as it was written.
     fn damage(&self, path: &Path) -> Option<String> {
         let there = match path.metadata() {
             Ok(m) => m,
@@ -164,7 +159,7 @@ impl RunFile {
             Err(e) => return Some(format!("this run's file cannot be read: {e}")),
         };
         if !there.is_file() {
-            return Some("a run's file was written here, and this is none".into());
+            return Some("this is no regular file, but a run's file was written here".into());
         }
         if there.len() < self.bytes {
             return Some(format!("this run's file is cut: {} of {} bytes are left", there.len(), self.bytes));
@@ -181,7 +176,7 @@ impl RunFile {
     }
 }
 
-/// All files below a directory, as paths that begin with `prefix`; links are not followed.
+/// All files below a directory, with paths beginning with `prefix`; links are not followed.
 fn files_below(dir: &Path, prefix: &str, found: &mut Vec<String>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -196,10 +191,10 @@ fn files_below(dir: &Path, prefix: &str, found: &mut Vec<String>) -> std::io::Re
 }
 
 impl StoredResult {
-    /// The result of a session: the same bytes on every host.
+    /// The result of a session, the same bytes on every host.
     ///
     /// # Errors
-    /// If something in it has no JSON form.
+    /// If a part has no JSON form.
     pub fn new(
         seed: u64,
         inputs: &[Resolved],
@@ -226,7 +221,7 @@ impl StoredResult {
         })
     }
 
-    /// A run's place and what its file holds, for [`StoredResult::new`].
+    /// A run's path and file entry, for [`StoredResult::new`].
     ///
     /// # Errors
     /// If it has no JSON form.
@@ -235,12 +230,12 @@ impl StoredResult {
         Ok((Store::run_path(run), RunFile { bytes: bytes.len() as u64, sha256: sha256(&bytes) }))
     }
 
-    /// Whether it has this run. One that was interrupted has only those that were finished.
+    /// Whether it has this run. An interrupted result has only the finished ones.
     pub fn has(&self, plan: &RunPlan) -> bool {
         self.runs.contains_key(&run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition))
     }
 
-    /// Reads a result: its directory, or `result.json` itself.
+    /// Reads a result from its directory or from `result.json` itself.
     ///
     /// # Errors
     /// If it is missing, not a result, or of another schema version.
@@ -257,7 +252,8 @@ impl StoredResult {
             }
             Some(other) => {
                 return Err(bad(format!(
-                    "schema {other}, this version of kontig reads {RESULT_SCHEMA}: rerun it with the version that wrote it"
+                    "schema {other}, this version of kontig reads {RESULT_SCHEMA}: rerun it with the version that \
+                     wrote it"
                 )));
             }
             None => return Err(bad("not a result: it names no schema".into())),
@@ -273,14 +269,14 @@ impl StoredResult {
         Ok(stored)
     }
 
-    /// Reads every run's file of the result at `path` and holds it against what was written. What else lies in
-    /// `runs/`, and is of no run of this result, is returned: paths below the directory, sorted.
+    /// Reads every run's file of the result at `path` and compares it with the stored hash. Returns
+    /// the other files in `runs/`, as sorted paths below the directory.
     ///
     /// # Errors
-    /// The first file that is missing, cut or changed, and how many more are.
+    /// The first file that is missing, truncated or changed, and the number of others.
     pub fn check_runs(&self, path: &Path) -> Result<Vec<String>, LabError> {
         let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
-        // A name in a result of unknown origin leads nowhere else.
+        // A path in a result of unknown origin must not lead outside.
         let below = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
         if let Some(name) = self.runs.keys().find(|n| !Path::new(n).starts_with(RUNS) || !below(n)) {
             let reason = format!("damaged: '{name}' is no place for a run's file");
@@ -314,7 +310,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("kontig-store-{}", std::process::id()));
         let first = Store::create(&dir).expect("nobody has it");
         let second = Store::create(&dir).err().expect("taken").to_string();
-        assert!(second.contains("which is never written over"), "{second}");
+        assert!(second.contains("which is never overwritten"), "{second}");
         drop(first);
         Store::create(&dir).expect("free again");
         std::fs::remove_dir(&dir).expect("empty");

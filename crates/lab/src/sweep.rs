@@ -1,4 +1,5 @@
-//! The pace sweep: the same workload with other pauses between its allocations, on a smaller machine.
+//! The pace sweep: the same workload with different pauses between its allocations, on a smaller
+//! machine.
 
 use crate::experiment::{Pace, Variant};
 use crate::plan::RunPlan;
@@ -8,13 +9,13 @@ use kontig_workload::Workload;
 
 const PERCENTILES: [f64; 6] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
 
-/// The name under which a point of the sweep is kept.
+/// The name of a sweep point's run.
 fn name(variant: &str, pause_us: f64) -> String {
     format!("{variant}, pause {pause_us} us")
 }
 
-/// The plans of a variant's points: each is another plan with another pause, on the sweep's machine. Points that prepare
-/// the machine alike are together, and all do but where the pause is one of the preparation's, too.
+/// The plans of a variant's points, each with its pause, on the sweep's machine. Points that
+/// prepare the machine in the same way are grouped: all, unless a pause is part of the preparation.
 pub(crate) fn plans(of: &RunPlan, workload: &Workload, pace: &Pace, machine: &MachineFile) -> Vec<Vec<RunPlan>> {
     let point = |&pause_us: &f64| {
         let mut workload = workload.clone();
@@ -29,7 +30,7 @@ pub(crate) fn plans(of: &RunPlan, workload: &Workload, pace: &Pace, machine: &Ma
     points.chunk_by(|(_, a), (_, b)| a.prepares_as(b)).map(|alike| alike.iter().map(plan).collect()).collect()
 }
 
-/// The sweep's runs as points.
+/// The sweep's runs as points of curves.
 pub(crate) fn points(variants: &[String], pace: Option<&Pace>, swept: &[RunResult]) -> Vec<PacePoint> {
     let mut points = Vec::new();
     for variant in variants {
@@ -53,7 +54,7 @@ mod tests {
     use crate::plan::Views;
     use crate::resolved::Resolved;
 
-    /// How many runs each preparation of an experiment is for.
+    /// The number of runs that share each preparation of an experiment.
     fn families(change: impl Fn(&mut crate::experiment::Experiment)) -> Vec<usize> {
         let (mut e, _) = catalog::experiment("hugepage-latency").expect("it comes along");
         change(&mut e);

@@ -1,6 +1,6 @@
-//! Sysctls as an experiment asks for them: what is wrong with a setting, and what would help.
+//! Sysctls of an experiment: what is wrong with a setting, and what would help.
 //!
-//! Which there are, what they take and what they do is the engine's to say ([`kontig_mm::sysctl`]); which of the profiles
+//! The engine knows the sysctls, their values and effects ([`kontig_mm::sysctl`]). Which profiles
 //! and switches have one is found by asking each.
 
 use crate::error::{AskedWrongly, LabError};
@@ -10,10 +10,10 @@ use kontig_mm::Profile;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl, SysctlError};
 use kontig_profiles::Switch;
 
-/// The sysctl of this name, with or without `vm.`, that can be set for a run.
+/// The sysctl of this name, with or without `vm.`, if it can be set for a run.
 ///
 /// # Errors
-/// If there is none, or a write only starts something.
+/// If there is none, or if writing it only triggers something.
 pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
     let Some(sysctl) = Sysctl::find(name) else {
         return Err(names::unknown("sysctl", name, SYSCTLS.iter().map(|s| s.name)));
@@ -25,10 +25,10 @@ pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
     Ok(sysctl)
 }
 
-/// Whether a variant can have this setting; `profile` is the variant's, switches thrown.
+/// Checks that a variant can have this setting; `profile` is the variant's, switches thrown.
 ///
 /// # Errors
-/// If there is no such sysctl, the profile does not have it, or does not take the value.
+/// If there is no such sysctl, or the profile lacks it or rejects the value.
 pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> Result<(), LabError> {
     let sysctl = setting(name)?;
     match sysctl.parse(profile, value) {
@@ -40,10 +40,11 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
-/// Sets what belongs to a workload for each variant that does not set it itself and whose kernel takes it; what has to be said about it.
+/// Applies a workload's own settings to each variant that does not set them and whose kernel takes
+/// them. Returns a note.
 ///
 /// # Errors
-/// If a variant or the workload names a sysctl that there is not.
+/// If a variant or the workload names an unknown sysctl.
 pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<String>, LabError> {
     let mut set = Vec::new();
     for (name, value) in own {
@@ -62,13 +63,13 @@ pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<Str
         }
     }
     let all = set.join(", ");
-    Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set sets them otherwise")] })
+    Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set changes that")] })
 }
 
-/// Whether a setting leaves a machine of so many pages any memory to give away.
+/// Checks that a setting leaves a machine of `pages` memory to allocate.
 ///
 /// # Errors
-/// If it keeps all of it free.
+/// If it keeps all memory free.
 pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), String> {
     let keeps_free = Sysctl::find(name).is_some_and(|sysctl| sysctl.name == "vm.min_free_kbytes");
     let has = pages * 4;
@@ -80,7 +81,7 @@ pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), S
     }
 }
 
-/// What gives a variant a sysctl its profile does not have.
+/// Ways to give a variant a sysctl that its profile lacks.
 fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
     let mut ways = Vec::new();
     for name in kontig_profiles::switches().into_keys() {
@@ -98,12 +99,12 @@ fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
     ways.join(", ")
 }
 
-/// The profiles that have a sysctl as they are.
+/// The profiles that have a sysctl without switches.
 fn profiles_with(sysctl: &Sysctl) -> Vec<String> {
     kontig_profiles::all().filter(|p| sysctl.exists(p)).map(|p| p.name).collect()
 }
 
-/// The switches that add a sysctl to some profile.
+/// Switches that add a sysctl to some profile.
 fn switches_with(sysctl: &Sysctl) -> Vec<String> {
     let adds = |switch: &Switch| {
         kontig_profiles::all()
@@ -113,7 +114,7 @@ fn switches_with(sysctl: &Sysctl) -> Vec<String> {
     kontig_profiles::switches().into_iter().filter(|(_, switch)| adds(switch)).map(|(name, _)| name).collect()
 }
 
-/// A sysctl in one line: range, what it does, default, and who has it if not everybody.
+/// A sysctl in one line: range, effect, default, and the profiles that have it if not all do.
 pub fn listing(sysctl: &Sysctl) -> String {
     let profiles = profiles::all();
     let range_of = |p: &Profile| match sysctl.range(p) {
@@ -189,7 +190,7 @@ mod tests {
                 named("6.15-posted", None, "or")
             )
         );
-        // Whatever is missing anywhere: each way named leads there, and some way is named.
+        // For every missing sysctl: each way named works, and some way is named.
         let mut missing = 0;
         for profile in profiles::all() {
             for sysctl in SYSCTLS.iter().filter(|s| s.is_setting() && !s.exists(&profile)) {
@@ -213,7 +214,8 @@ mod tests {
         }
         assert_eq!(
             missing, 21,
-            "defrag_mode in nine profiles, proactiveness and khugepaged's max_ptes_shared in four, the boost in three, the scale factor in one"
+            "defrag_mode in nine profiles, proactiveness and khugepaged's max_ptes_shared in four, the boost in three, \
+             the scale factor in one"
         );
     }
 

@@ -1,7 +1,9 @@
-//! Targets: published figures as data, with what each is made of and what keeps it from being evidence.
+//! Target files: published figures, with the definition of each and the caveats that keep it from
+//! being evidence.
 //!
-//! A row is of a figure or distribution of the runs, or of a formula over counters; a statistic says how the values of
-//! all repetitions and rounds become the one that was published. Caveats are declared here, from the publication alone.
+//! A row names a figure or distribution of the runs, or a formula over counters; a statistic says
+//! how the values of all repetitions and rounds become the published one. Caveats are declared
+//! here, from the publication alone.
 
 use crate::formula::Formula;
 use crate::names::did_you_mean;
@@ -9,75 +11,70 @@ use kontig_results::{Better, CaveatKind};
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
-/// Published figures.
+/// The published figures of a document.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The name it is asked for by.
+    /// The name it is requested by.
     pub id: String,
     /// The columns, baseline first.
     pub variants: Vec<String>,
-    /// How many rounds on one machine the series are of.
+    /// Rounds of the series, on one machine.
     pub rounds: Option<u32>,
-    /// Rows that are scored apart.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
-    /// The rows.
     pub row: Vec<TargetRow>,
-    /// Figures that were published round by round.
+    /// Figures published round by round.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
-    /// What was counted of one column alone.
+    /// Counts published for one column alone.
     #[serde(default)]
     pub shares: Vec<PublishedShares>,
-    /// The watermarks of the machine's zones, where they were published.
+    /// Published watermarks of the machine's zones.
     #[serde(default)]
     pub watermarks: Vec<PublishedWatermarks>,
 }
 
-/// A published row.
+/// A row that was published.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRow {
-    /// The experiment's case it is of; of an experiment without cases, none.
+    /// The experiment's case; `None` for an experiment without cases.
     pub case: Option<String>,
-    /// What was measured.
     pub name: String,
-    /// Its unit.
     pub unit: String,
-    /// Whether it is one of the figures the document is known for.
+    /// Whether it is a figure the document is known for.
     #[serde(default)]
     pub headline: bool,
-    /// The published figures are bounds: what is measured has to be less.
+    /// The published figures are bounds: the measured ones must be less.
     #[serde(default)]
     pub below: bool,
-    /// The figure or distribution of the runs it is of, if that is called otherwise.
+    /// The figure or distribution of the runs, if its name differs.
     pub of: Option<String>,
-    /// The phase that it is of, if it is not the measurement as a whole.
+    /// The phase, if it is not the whole measurement.
     pub phase: Option<String>,
-    /// What of it: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
+    /// The statistic: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
     pub stat: Option<String>,
-    /// What it is made of, instead of a figure (see [`crate::formula`]).
+    /// The formula, instead of a figure (see [`crate::formula`]).
     pub formula: Option<String>,
-    /// Which way is better, where the figure itself does not say.
+    /// The direction, if the figure itself does not say it.
     pub better: Option<Better>,
-    /// What a null test published of it: the same kernel measured twice.
+    /// The published null test: the same kernel measured twice.
     pub null_test: Option<[f64; 2]>,
-    /// One figure a column.
+    /// One value a column.
     pub values: Vec<f64>,
 }
 
-/// Rows that are scored apart, and why.
+/// Rows scored apart, with the reason.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CaveatOf {
-    /// Of what kind.
     pub kind: CaveatKind,
-    /// What in the publication says so.
+    /// The passage of the publication that shows it.
     pub reason: String,
-    /// The experiment's case they are of, if not of all.
+    /// The case of these rows, if not all.
     pub case: Option<String>,
-    /// The rows by name; all if left out.
+    /// Names of rows; all if left out.
     pub rows: Option<Vec<String>>,
 }
 
@@ -85,27 +82,25 @@ pub struct CaveatOf {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSeries {
-    /// The experiment's case it is of; of an experiment without cases, none.
+    /// The experiment's case; `None` for an experiment without cases.
     pub case: Option<String>,
-    /// The row.
     pub row: String,
-    /// The column.
     pub variant: String,
-    /// One figure a round.
+    /// One value a round.
     pub values: Vec<f64>,
 }
 
-/// How often each of some things happened, counted of one column alone and over a time of its own: shown beside ours as shares, and not judged.
+/// Event counts of one column alone, over a time of its own: shown beside ours as shares, and not
+/// judged.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedShares {
-    /// What was counted, and how.
+    /// A description of the count.
     pub what: String,
-    /// The column.
     pub variant: String,
-    /// The figures of the runs that count the same.
+    /// The runs' figures that count the same events.
     pub figures: Vec<String>,
-    /// How often, one a figure.
+    /// One count a figure.
     pub values: Vec<f64>,
 }
 
@@ -113,19 +108,15 @@ pub struct PublishedShares {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedWatermarks {
-    /// The zone, such as `DMA32`.
+    /// As `/proc/zoneinfo` names it.
     pub zone: String,
-    /// Pages it manages.
     pub managed: u64,
-    /// Its marks, pages.
     pub min: u64,
-    /// See [`Self::min`].
     pub low: u64,
-    /// See [`Self::min`].
     pub high: u64,
 }
 
-/// How values become one.
+/// The statistic that merges values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stat {
     Min,
@@ -157,29 +148,30 @@ impl Stat {
 }
 
 impl TargetRow {
-    /// Its statistic, if it names one.
+    /// The statistic, if the row names one.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, String> {
         self.stat.as_deref().map(Stat::parse).transpose()
     }
 
-    /// Its formula, if it is made of one.
+    /// The formula, if the row has one.
     pub(crate) fn formula(&self) -> Result<Option<Formula>, String> {
         self.formula.as_deref().map(Formula::parse).transpose()
     }
 }
 
-/// Whether something of one case, or of all, is of this one; an experiment without cases has an empty one.
+/// Whether something declared for one case, or for all, applies to `case`; an experiment without
+/// cases has an empty one.
 pub(crate) fn is_of_case(of: &Option<String>, case: &str) -> bool {
     of.as_deref().is_none_or(|of| of == case)
 }
 
 impl CaveatOf {
-    /// Whether a row is one of those it names.
+    /// Whether it names this row.
     pub(crate) fn names(&self, case: &str, row: &str) -> bool {
         is_of_case(&self.case, case) && self.rows.as_ref().is_none_or(|rows| rows.iter().any(|name| name == row))
     }
 
-    /// Whether all it names is there among these rows and cases.
+    /// Checks that these rows and cases have all it names.
     pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
         if let Some(case) = &self.case
             && !rows.iter().any(|row| row.case.as_ref() == Some(case))
@@ -200,10 +192,10 @@ impl CaveatOf {
 }
 
 impl Target {
-    /// Whether it makes sense as a whole.
+    /// Checks that it makes sense as a whole.
     ///
     /// # Errors
-    /// What does not, and where.
+    /// The part that does not, and its place.
     pub fn validate(&self) -> Result<(), Wrong> {
         for (i, row) in self.row.iter().enumerate() {
             self.validate_row(i, row).map_err(|wrong| wrong.below(&["row", &i.to_string()]))?;
@@ -299,7 +291,7 @@ mod tests {
         [[row]]\nname = 'y'\nunit = 's'\nvalues = [1, 2]\n\
         [[series]]\nrow = 'x'\nvariant = 'b'\nvalues = [1, 2, 3]\n";
 
-    /// What is said of the text with something in it replaced.
+    /// The error for the text with a part replaced.
     fn said(from: &str, to: &str) -> String {
         let source = Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), built_in: false };
         let checked = source.parse().and_then(|t: Target| t.validate().map_err(|wrong| source.wrong(wrong)));

@@ -1,6 +1,6 @@
-//! Units of rows: which there are, and what one of them is in another.
+//! Units of rows and their conversion.
 //!
-//! What stands in parentheses behind a unit says more of the figure and nothing of its size: `runs (20+)` are runs.
+//! Parentheses behind a unit describe the figure, not its size: `runs (20+)` are runs.
 
 /// Units of time, in seconds.
 const TIMES: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
@@ -11,22 +11,22 @@ const SIZES: [(&str, f64); 4] = [("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.
 /// All other units that published rows are in.
 const COUNTS: [&str; 7] = ["%", "events", "events/s", "hugepages", "pages", "runs", "samples"];
 
-/// The unit without what is said in parentheses.
+/// The unit without its parentheses.
 fn base(unit: &str) -> &str {
     unit.split_once(" (").map_or(unit, |(base, _)| base)
 }
 
-/// Whether a published row may be in this unit.
+/// Whether a published row may have this unit.
 pub fn is_known(unit: &str) -> bool {
     known().any(|known| known == base(unit))
 }
 
-/// The units a published row may be in.
+/// The units that a published row may have.
 pub(crate) fn known() -> impl Iterator<Item = &'static str> {
     TIMES.iter().chain(&SIZES).map(|(name, _)| *name).chain(COUNTS)
 }
 
-/// What a value in one unit has to be multiplied by to be in another; none where they measure different things.
+/// The factor from one unit to another; `None` if they measure different things.
 pub(crate) fn factor(from: &str, to: &str) -> Option<f64> {
     let (from, to) = (base(from), base(to));
     if from == to {

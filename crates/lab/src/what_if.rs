@@ -1,9 +1,9 @@
-//! What if: an experiment under another machine, profile, switches or settings than it was published with.
+//! Changed experiments: one under another machine, profile, switches or settings than published.
 //!
-//! What does not fit the new kernel is left out, with a note, if the experiment brought it along, and refused if it was
-//! asked for. The variants are then called after what they are: their profile, switches and the settings that differ
-//! from what boot sets. Variants that have become the same run once. Of the workload, a driver's `give_up_after` and the
-//! fragmenter's holes can be changed.
+//! Settings of the experiment that do not fit the new kernel are left out with a note; those that
+//! the user asked for are refused. Variants are then named after their profile, switches and the
+//! settings that differ from boot's. Variants that have become equal run once. Of the workload, a
+//! driver's `give_up_after` and the fragmenter's holes can be changed.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
@@ -16,27 +16,27 @@ use kontig_profiles::Fit;
 use kontig_workload::Workload;
 use kontig_workload::fragmenter::Holes;
 
-/// What is to be different.
+/// The changes to an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Another machine, by name or file.
+    /// A machine by name or file.
     pub machine: Option<String>,
-    /// Other kernel generations, by name or file: every variant runs on each of them.
+    /// Kernel generations by name or file: every variant runs on each.
     pub profiles: Vec<String>,
-    /// Patches on top, by name.
+    /// Names of patches on top.
     pub switches: Vec<String>,
-    /// Sysctls with their values: every variant runs with each of them.
+    /// Sysctls with their values: every variant runs with each.
     pub settings: Vec<(String, Vec<String>)>,
     /// Failures in a row after which a driver gives up.
     pub give_up_after: Option<u32>,
-    /// Which pages of a section are freed where memory is fragmented.
+    /// The pages of a section that the fragmenter frees.
     pub holes: Option<Holes>,
-    /// The file of a snapshot that the machine begins with, instead of what fragments memory.
+    /// The file of a snapshot that the machine starts from, in place of the fragmenter.
     pub snapshot: Option<String>,
 }
 
 impl Changes {
-    /// What is different in the workload, a line each: the variants' names do not say it.
+    /// Changes of the workload, a line each; the variants' names do not show them.
     pub fn of_the_workload(&self) -> Vec<String> {
         let holes = self.holes.map(|holes| format!("memory is fragmented with holes = \"{}\"", holes.name()));
         let tries = self.give_up_after.map(|n| format!("the driver gives up after {n} failures in a row"));
@@ -44,10 +44,10 @@ impl Changes {
     }
 }
 
-/// An experiment with changes, and what has to be said about them.
+/// The changed experiment, and notes about it.
 ///
 /// # Errors
-/// If something asked for does not exist, does not fit, or is asked for twice.
+/// If a change does not exist, does not fit, or is requested twice.
 pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<String>), LabError> {
     let settings = settings(&changes.settings)?;
     let mut notes = Vec::new();
@@ -72,7 +72,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         e.case.iter_mut().filter_map(|case| case.workload.as_mut()).for_each(|w| w.begin_with_snapshot(file));
     }
     if workload_changed || kernel_changed || changes.machine.is_some() || changes.snapshot.is_some() {
-        // What was changed is no longer what was published.
+        // A changed experiment is no longer the published one.
         let targets = e.case.iter_mut().filter_map(|case| case.target.take()).count();
         let than = if e.target.take().is_some() || targets > 0 { "published" } else { "its own" };
         e.caveat.clear();
@@ -82,13 +82,13 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
         e.page = e.page.map(PageText::without_readings);
     }
     drop_same_cases(&mut e, &mut notes);
-    // A sweep is many runs more, on a machine of its own: it goes with the published table, not with the question.
+    // A sweep adds many runs on a machine of its own: it belongs to the published table only.
     e.pace = None;
     e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
     Ok((e, notes))
 }
 
-/// The variants on each of the profiles asked for, or on their own, with the switches asked for.
+/// The variants on each requested profile, or on their own, with the requested switches.
 fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Vec<String>) -> Result<Vec<Variant>, LabError> {
     let mut all = Vec::new();
     if changes.profiles.is_empty() {
@@ -112,7 +112,8 @@ fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Vec<String>)
     Ok(all)
 }
 
-/// The variants with a sysctl set to each of these values; those whose profile does not have it stay as they are.
+/// The variants with a sysctl set to each of these values; those whose profile lacks it stay
+/// unchanged.
 fn with_setting(
     variants: &[Variant],
     sysctl: &Sysctl,
@@ -134,7 +135,7 @@ fn with_setting(
         for value in values {
             sysctls::check(v, p, sysctl.name, value)?;
             let mut v = v.clone();
-            // The experiment may have set it under its short name.
+            // The experiment may have set it under the short name.
             v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
             v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
             all.push(v);
@@ -148,7 +149,7 @@ fn with_setting(
     Ok(all)
 }
 
-/// Of cases that have become the same, the first stays.
+/// Of cases that have become equal, keeps the first.
 fn drop_same_cases(e: &mut Experiment, notes: &mut Vec<String>) {
     let mut kept: Vec<Case> = Vec::new();
     for case in std::mem::take(&mut e.case) {
@@ -163,13 +164,13 @@ fn drop_same_cases(e: &mut Experiment, notes: &mut Vec<String>) {
     e.case = kept;
 }
 
-/// Changes what is run; whether anything was.
+/// Changes the workload. Returns whether anything changed.
 fn change_workload(e: &mut Experiment, changes: &Changes) -> Result<bool, LabError> {
     let id = e.id.clone();
     let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{id}' {what}"));
     let mut workloads: Vec<&mut Workload> =
         std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|case| case.workload.as_mut())).collect();
-    // All of them, not only the first that has what is changed.
+    // Change all of them, not only the first that can be changed.
     let mut any = |change: &dyn Fn(&mut Workload) -> bool| {
         workloads.iter_mut().filter_map(|w| change(w).then_some(())).count() > 0
     };
@@ -188,7 +189,7 @@ fn note(notes: &mut Vec<String>, text: String) {
     }
 }
 
-/// The settings by their sysctls, each once, and each value of one once.
+/// The settings by sysctl. Each sysctl and each of its values may appear once.
 fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec<String>)>, LabError> {
     let mut settings: Vec<(&Sysctl, Vec<String>)> = Vec::new();
     for (name, values) in asked {
@@ -199,14 +200,14 @@ fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec
             return Err(AskedWrongly::Value(format!("{name} is set twice, to '{before}' and to '{after}'")).into());
         }
         if let Some((_, twice)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
-            return Err(AskedWrongly::Value(format!("{} is to have the value {twice} twice", sysctl.name)).into());
+            return Err(AskedWrongly::Value(format!("{} is given the value {twice} twice", sysctl.name)).into());
         }
         settings.push((sysctl, values));
     }
     Ok(settings)
 }
 
-/// Leaves out the switches and settings that the experiment gave a variant and its new profile has no place for.
+/// Drops the experiment's switches and settings that the variant's new profile does not take.
 fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<String>) -> Result<(), LabError> {
     let own = profiles::named(&v.profile)?;
     let mut fitting = Vec::new();
@@ -237,7 +238,7 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
     sysctl.default_value().is_some_and(|d| value.trim() == sysctl.text_of(d))
 }
 
-/// Calls the variants after what they are; of those that are the same, the first stays.
+/// Names the variants after their contents. Of equal ones, keeps the first.
 fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
     for v in std::mem::take(&mut e.variant) {
@@ -253,7 +254,7 @@ fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(
     Ok(())
 }
 
-/// A variant's name made of what it is: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
+/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
 fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
     let mut name = p.name.clone();
     for s in &v.switches {
@@ -294,7 +295,8 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: profile 7.2 has its own form of it",
+                "switch proactive-compaction of '5.6.0-rc3+proactiveness=20' is left out: profile 7.2 has its own form \
+                 of it",
                 "'5.6.0-rc3' and '5.6.0-rc3+proactiveness=20' are both 7.2 now, which is run once",
             ]
         );
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
         let settings = vec![("vm.swappiness".into(), vec!["1".into(), "1".into()])];
         let twice = what_if(catalog::experiment("stutter").unwrap().0, &Changes { settings, ..Changes::default() });
-        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is to have the value 1 twice");
+        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is given the value 1 twice");
     }
 
     #[test]

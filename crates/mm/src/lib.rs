@@ -147,5 +147,5 @@ pub use state::{
 };
 pub use step::{Daemon, DaemonStep, Step, Wait};
 pub use types::{CpuId, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};
-pub use vmstat::{VmEvent, Vmstat};
+pub use vmstat::{Counter, VmEvent, Vmstat, Wanted};
 pub use work::Work;

@@ -8,7 +8,7 @@
 use crate::number;
 use crate::terminal::letter;
 use kontig_results::judge::{CHANGE_THAT_COUNTS, WITHIN};
-use kontig_results::{Row, Rule, Step};
+use kontig_results::{JudgedStep, Row, Rule};
 
 /// The verdict on a row, or on one step of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +79,7 @@ impl Verdict {
                 Some(false) => Verdict::NotBelow,
             }];
         }
-        let of = |step: &Step| {
+        let of = |step: &JudgedStep| {
             if there(step.against) && there(step.variant) { of_step(row, step) } else { Verdict::NoFigure }
         };
         row.steps.iter().map(of).collect()
@@ -135,7 +135,8 @@ pub(crate) fn text(row: &Row) -> String {
     let words = match verdicts.as_slice() {
         [only] => only.words(),
         several => {
-            let of_step = |(step, verdict): (&Step, &Verdict)| format!("{} {}", letter(step.variant), verdict.words());
+            let of_step =
+                |(step, verdict): (&JudgedStep, &Verdict)| format!("{} {}", letter(step.variant), verdict.words());
             row.steps.iter().zip(several).map(of_step).collect::<Vec<_>>().join("; ")
         }
     };
@@ -146,7 +147,7 @@ pub(crate) fn text(row: &Row) -> String {
     }
 }
 
-fn of_step(row: &Row, step: &Step) -> Verdict {
+fn of_step(row: &Row, step: &JudgedStep) -> Verdict {
     let moved = || {
         let change = change(value(row, step.against), value(row, step.variant), row.measured.len());
         let still = change.is_some_and(|change| (change - 1.0).abs() < CHANGE_THAT_COUNTS);

@@ -1,31 +1,30 @@
-//! Ageing: a figure round by round on one machine that is not booted in between, beside the series that was published.
+//! Ageing: a figure round by round on one machine that is not rebooted in between, beside the
+//! published series.
 //!
-//! Single rounds scatter; how a machine ages is judged by the mean of the last third of the rounds against that of the
-//! first, by the same rules as any other change.
+//! Single rounds scatter, so a series is judged by the mean of its last third of rounds against the
+//! mean of its first third, by the same rules as any other change.
 
-use crate::judge::{self, Step};
+use crate::judge::{self, JudgedStep};
 use crate::statistics::mean;
 use serde::{Deserialize, Serialize};
 
 /// A figure round by round, for one variant.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Ageing {
-    /// What is measured.
     pub name: String,
-    /// Its unit.
     pub unit: String,
-    /// The variant's column.
+    /// A column of the table.
     pub variant: usize,
-    /// What was published of each round.
+    /// One value a round.
     pub published: Vec<f64>,
-    /// What was measured in each: the median of the repetitions; null where nothing was.
+    /// The median of the repetitions of each round; null without a value.
     pub measured: Vec<Option<f64>>,
-    /// How it ages: the last third of the rounds, as column 1, against the first, as column 0.
-    pub step: Step,
+    /// Column 1 stands for the last third of the rounds, column 0 for the first.
+    pub step: JudgedStep,
 }
 
 impl Ageing {
-    /// A figure with what was published and measured of each round; none if nothing was published.
+    /// `None` if nothing was published.
     pub fn new(
         (name, unit): (String, String),
         variant: usize,
@@ -36,12 +35,12 @@ impl Ageing {
         Some(Ageing { name, unit, variant, published, measured, step })
     }
 
-    /// The published last third over the first; none if that is 0.
+    /// The published last third over the first; `None` if the first is 0.
     pub fn published_change(&self) -> Option<f64> {
         ends(&self.published).and_then(over)
     }
 
-    /// The measured one; none also where a round has no figure.
+    /// The measured last third over the first; `None` also if a round has no value.
     pub fn measured_change(&self) -> Option<f64> {
         ends_of_some(&self.measured).and_then(over)
     }

@@ -1,7 +1,7 @@
-//! Caveats: what keeps a published row from being evidence, declared from the publication alone.
+//! Caveats: reasons why a published row is no evidence, declared from the publication alone.
 //!
-//! A row with a caveat is shown with its verdict like any other, but scored apart: it neither adds to nor takes from
-//! what the experiment agrees in.
+//! A row with a caveat is shown with its verdict like any other, but scored apart: the experiment's
+//! score neither gains nor loses by it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,14 +12,14 @@ use std::fmt;
 pub enum CaveatKind {
     /// The benchmark does not measure what the row is called after.
     Artefact,
-    /// One sample, or counts so small that another run could have come out the other way.
+    /// One sample, or counts so small that another run could reverse the result.
     FewSamples,
-    /// Both columns are the same code: what differs is from run to run.
+    /// Both columns are the same code; they differ by noise alone.
     NullTest,
 }
 
 impl CaveatKind {
-    /// The name in files.
+    /// The name used in files.
     pub const fn name(self) -> &'static str {
         match self {
             CaveatKind::Artefact => "artefact",
@@ -35,11 +35,10 @@ impl fmt::Display for CaveatKind {
     }
 }
 
-/// A row's caveat.
+/// The caveat of a row, with its reason.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Caveat {
-    /// Of what kind.
     pub kind: CaveatKind,
-    /// What in the publication says so.
+    /// The passage of the publication that shows it.
     pub reason: String,
 }

@@ -1,6 +1,6 @@
-//! The endings of a run: which of its tasks stopped by a rule of their own, and not at the end of their work.
+//! Endings of a run: the tasks that a rule of the workload stopped before their work was done.
 //!
-//! In JSON, `null` is none, an object the only one, and a list several.
+//! In JSON `null` stands for none, an object for one, a list for several.
 
 use kontig_program::Ending;
 use serde::{Deserialize, Serialize};

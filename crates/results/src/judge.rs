@@ -1,91 +1,95 @@
-//! Judgement: whether what was measured changes as what was published does, step by step.
+//! Verdicts: whether the measured figures change as the published ones do, step by step.
 //!
-//! A table of two variants has one step, a table of a series of patches one from each column to the next. A step has a
-//! direction if a tenth or more was published and that is more than a null test showed, and a size by its rule.
-//! Where less than a tenth was published, nothing may move here: a row that does is a false alarm.
+//! A table of two variants has one step; a table of a patch series has one from each column to the
+//! next. A step has a direction if the published change is a tenth or more and exceeds a null
+//! test's. Its size is judged by its rule. Where less than a tenth was published, nothing may move:
+//! a row that does is a false alarm.
 
 use serde::{Deserialize, Serialize};
 
-/// A published change counts for direction from this ratio on.
+/// The smallest published change that has a direction.
 pub const CHANGE_THAT_COUNTS: f64 = 0.10;
-/// A change is of the published size if it is off by at most this factor.
+/// A change has the published size if it is off by at most this factor.
 pub const WITHIN: f64 = 2.0;
-/// A published change to less than this falls to nearly nothing.
+/// A published ratio below this falls to nearly nothing.
 pub const NEARLY_NOTHING: f64 = 0.01;
-/// A measured change to less than this then agrees.
+/// A measured ratio below this agrees with that.
 pub const NEARLY_NOTHING_MEASURED: f64 = 0.02;
 
-/// By which rule a step's size is judged.
+/// The rule for the size of a step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// A tenth or more was published: the measured change is within a factor of two of it.
+    /// A tenth or more was published: the measured change must be within a factor of two of it.
     Ratio,
     /// Less than a tenth was published: the measured change must be less than a tenth, too.
     Still,
-    /// The published change is to less than a hundredth: the measured one has to be to less than two hundredths.
+    /// Less than a hundredth of the first value was published: less than two hundredths must be
+    /// measured.
     ToZero,
-    /// 0 was published in both columns: 0 has to be measured in both.
+    /// 0 was published in both columns: 0 must be measured in both.
     StaysZero,
-    /// 0 was published in the first column only: there is no ratio, and no size to judge.
+    /// 0 was published in the first column only: without a ratio there is no size to judge.
     FromZero,
-    /// The published change is no larger than a null test's: the measured one is less than a tenth, or no larger than the
-    /// null test's, or no further than that from the published one. It counts in no score.
+    /// The published change is no larger than a null test's. The measured change must be less than
+    /// a tenth, or no larger than the null test's, or within it of the published one. The step
+    /// counts in no score.
     WithinNoise,
-    /// Both columns are the same code: the measured change must be no larger than the published one.
+    /// Both columns are the same code: the measured change may not exceed the published one.
     NullTest,
 }
 
-/// What was published of how far a row differs between two runs of one kernel.
+/// The published difference between two runs of one kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
-    /// Nothing.
+    /// No null test was published.
     Unknown,
-    /// The row itself: both its columns are the same code.
+    /// The row is itself a null test: both its columns are the same code.
     Itself,
-    /// These two figures of one kernel.
+    /// Two figures of one kernel.
     Published([f64; 2]),
 }
 
-/// A step from one column to another.
+/// The verdict on a step from one column to another.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Step {
-    /// The column that is judged.
+pub struct JudgedStep {
+    /// The column being judged.
     pub variant: usize,
-    /// The column it is held against.
+    /// The column it is compared with.
     pub against: usize,
-    /// By which rule.
     pub rule: Rule,
-    /// Whether it moves the published way; null where the published change is below a tenth or no larger than a null test's,
-    /// and in null tests.
+    /// Whether it moves the published way; null in null tests, and if the published change is below
+    /// a tenth or no larger than a null test's.
     pub direction_agrees: Option<bool>,
-    /// (measured change) / (published change), folded to be at least 1; null where undefined.
+    /// (measured change) / (published change), folded to at least 1; null where undefined.
     pub ratio_off: Option<f64>,
-    /// Whether its size agrees by the rule; null where there is none to judge.
+    /// Whether the size agrees by the rule; null if there is none to judge.
     pub size_agrees: Option<bool>,
-    /// Whether it moves by a tenth or more though less was published; null by all rules but [`Rule::Still`].
+    /// Whether it moves by a tenth or more though less was published; null for all rules but
+    /// [`Rule::Still`].
     pub false_alarm: Option<bool>,
 }
 
-impl Step {
-    /// Whether it counts as missed: it does not move the published way, or it is not of the published size where its size
-    /// counts. That is in headline rows, where what was published falls to nearly nothing, and where it hardly moves, so
-    /// that only its size can be wrong.
+impl JudgedStep {
+    /// Whether it counts as missed: it does not move the published way, or has not the published
+    /// size where the size counts. The size counts in headline rows, where the published figure
+    /// falls to nearly nothing, and where it hardly moves, so that only the size can be wrong.
     pub fn missed(&self, headline: bool) -> bool {
         let size_counts = headline || self.rule == Rule::ToZero || self.direction_agrees.is_none();
         self.direction_agrees == Some(false) || size_counts && self.size_agrees == Some(false)
     }
 
-    /// Whether it moves the published way and is of the published size; null where there is no size to judge. A step without any change is within a factor
-    /// of two of every published change that is no larger, so that the size alone says nothing.
+    /// Whether it moves the published way and has the published size; null if there is no size to
+    /// judge. The size alone proves nothing: no change at all is within a factor of two of every
+    /// published change up to that.
     pub fn agrees_in_full(&self) -> Option<bool> {
         self.size_agrees.map(|size| size && self.direction_agrees != Some(false))
     }
 
-    /// The same step of a model in which nothing ever changes.
-    pub fn if_nothing_changed(&self) -> Step {
+    /// The same step for a model in which nothing ever changes.
+    pub fn if_nothing_changed(&self) -> JudgedStep {
         let still = matches!(self.rule, Rule::Still | Rule::StaysZero | Rule::WithinNoise | Rule::NullTest);
-        Step {
+        JudgedStep {
             direction_agrees: self.direction_agrees.map(|_| false),
             ratio_off: None,
             size_agrees: self.size_agrees.map(|_| still),
@@ -95,8 +99,8 @@ impl Step {
     }
 }
 
-/// The steps of a row: each column against the one before it.
-pub fn steps(published: &[f64], measured: &[Option<f64>], noise: Noise) -> Vec<Step> {
+/// The steps of a row, each column against the one before it.
+pub fn steps(published: &[f64], measured: &[Option<f64>], noise: Noise) -> Vec<JudgedStep> {
     let measured = |i: usize| measured.get(i).copied().flatten().filter(|value| value.is_finite());
     let step = |variant: usize| {
         let against = variant - 1;
@@ -107,8 +111,15 @@ pub fn steps(published: &[f64], measured: &[Option<f64>], noise: Noise) -> Vec<S
     (1..published.len()).map(step).collect()
 }
 
-/// One step, from the first of two figures to the second. What was not measured agrees with nothing.
-pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Option<[f64; 2]>, noise: Noise) -> Step {
+/// The verdict on one step from the first figure to the second. A missing measurement agrees with
+/// nothing.
+pub fn judge(
+    variant: usize,
+    against: usize,
+    published: [f64; 2],
+    measured: Option<[f64; 2]>,
+    noise: Noise,
+) -> JudgedStep {
     let noise_of = |[a, b]: [f64; 2]| if a == b { Some(1.0) } else { ratio([a, b]).map(folded) };
     let null_test = match noise {
         Noise::Published(of) => noise_of(of),
@@ -140,19 +151,19 @@ pub fn judge(variant: usize, against: usize, published: [f64; 2], measured: Opti
         Rule::NullTest => noise_of(published).map(no_larger),
     };
     let counts = !matches!(rule, Rule::NullTest | Rule::WithinNoise) && changes(published);
-    // A measured change that would not count if it were published agrees with nothing.
+    // A measured change too small to count if published agrees with nothing.
     let same_way = || moves && measured.is_some_and(|m| (m[1] > m[0]) == (published[1] > published[0]));
     let direction_agrees = counts.then(same_way);
     let false_alarm = (rule == Rule::Still).then_some(moves);
-    Step { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
+    JudgedStep { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
 }
 
-/// Whether a change is of a tenth or more.
+/// Whether a change is a tenth or more.
 pub fn changes([a, b]: [f64; 2]) -> bool {
     a != b && (b - a).abs() >= CHANGE_THAT_COUNTS * a.abs()
 }
 
-/// The second over the first, where both are something.
+/// The second over the first, if both are above 0.
 fn ratio([a, b]: [f64; 2]) -> Option<f64> {
     (a > 0.0 && b > 0.0).then(|| b / a)
 }
@@ -165,7 +176,7 @@ fn folded(ratio: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn step(published: [f64; 2], measured: [f64; 2]) -> Step {
+    fn step(published: [f64; 2], measured: [f64; 2]) -> JudgedStep {
         judge(1, 0, published, Some(measured), Noise::Unknown)
     }
 
@@ -298,7 +309,7 @@ mod tests {
         let published = [27.5, 25.3, 45.5, 45.9, 46.3];
         let measured = [20.0, 20.0, 41.0, 41.0, 20.0].map(Some);
         let steps = steps(&published, &measured, Noise::Unknown);
-        let of = |f: fn(&Step) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
+        let of = |f: fn(&JudgedStep) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
         assert_eq!(of(|s| s.direction_agrees), [None, Some(true), None, None]);
         assert_eq!(of(|s| s.size_agrees), [Some(true), Some(true), Some(true), Some(false)]);
         assert_eq!(steps.iter().map(|s| (s.against, s.variant)).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3), (3, 4)]);

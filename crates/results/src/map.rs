@@ -1,46 +1,42 @@
-//! Maps: pictures of a machine's pageblocks, a byte for each.
+//! Maps: pictures of a machine's pageblocks, a byte each.
 
 use serde::{Deserialize, Serialize};
 
 /// The machine's pageblocks at several moments.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Default)]
 pub struct MemoryMap {
-    /// The zones, in order; their blocks follow each other in every frame.
+    /// In order; their blocks follow each other in every frame.
     pub zones: Vec<MapZone>,
-    /// The moments.
     pub frames: Vec<MapFrame>,
 }
 
 /// A zone's part of every frame.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct MapZone {
-    /// Such as `node 0 Normal`.
+    /// For example `node 0 Normal`.
     pub name: String,
-    /// Number of pageblocks.
+    /// Pageblocks of the zone.
     pub blocks: u32,
 }
 
 /// One moment: a byte for each pageblock (see [`Cell`]), raw DEFLATE and base64.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct MapFrame {
-    /// When, ns.
     pub at_ns: u64,
-    /// The phase's name.
     pub phase: String,
-    /// Free pages at that moment.
     pub free_pages: u64,
-    /// The highest of the nodes' scores (share of a node's free memory not in huge blocks, 0–100).
+    /// The highest score of a node: the share of its free memory that is not in huge blocks, 0–100.
     pub score: f64,
-    /// The cells, `base64(deflate_raw(bytes))`.
+    /// `base64(deflate_raw(bytes))`, a byte for each [`Cell`].
     pub cells: String,
 }
 
-/// A pageblock's state in a map: migratetype in bits 0–1 (unmovable, movable, reclaimable, highatomic), the class
-/// below in bits 2–5, and bit 6 set if it holds pages that cannot be moved.
+/// The state of a pageblock: its migratetype in bits 0–1 (unmovable, movable, reclaimable,
+/// highatomic), the class below in bits 2–5, and bit 6 if it holds pages that cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cell {
-    /// Free as a whole: a huge page at hand.
+    /// Entirely free: a huge page is available.
     Free = 0,
     /// One huge page of a user.
     HugeUser = 1,
@@ -48,15 +44,15 @@ pub enum Cell {
     HugeKernel = 2,
     /// Up to a quarter of its pages in use.
     Quarter = 3,
-    /// Up to half.
+    /// Up to half of its pages in use.
     Half = 4,
-    /// Up to three quarters.
+    /// Up to three quarters of its pages in use.
     ThreeQuarters = 5,
-    /// More, but not all.
+    /// More than that, but not all.
     Nearly = 6,
-    /// All pages in use, singly.
+    /// All pages in use as small pages.
     Full = 7,
-    /// Reserved for good.
+    /// Never given to the allocator.
     Reserved = 8,
 }
 

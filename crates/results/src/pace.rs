@@ -1,18 +1,17 @@
-//! Pace sweeps: how latency depends on how fast huge pages are taken.
+//! Pace sweeps: latency by the pace at which huge pages are taken.
 
 use serde::{Deserialize, Serialize};
 
 /// One point of a pace sweep: percentiles of the allocation latency at a pause.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct PacePoint {
-    /// The variant.
     pub variant: String,
-    /// Pause after each allocation, µs.
+    /// The pause after each allocation.
     pub pause_us: f64,
-    /// Huge pages obtained per second, pauses and stalls included; null where none was.
+    /// Huge pages obtained per second of elapsed time; null if none was.
     pub per_second: Option<f64>,
-    /// How many were obtained: the samples behind the percentiles.
+    /// Huge pages obtained: the samples of the percentiles.
     pub samples: u64,
-    /// Percentile and latency in µs; empty where nothing was obtained.
+    /// Percentile and latency; empty if nothing was obtained.
     pub latency_us: Vec<(f64, f64)>,
 }

@@ -1,4 +1,5 @@
-//! Runs: everything one run of one variant leaves behind, from which tables, curves and pictures are made.
+//! Runs: everything that one run of one variant leaves behind; tables, curves and pictures are made
+//! of it.
 
 use crate::endings::Endings;
 use crate::event_log::{EventCount, TimedEvent};
@@ -9,89 +10,84 @@ use kontig_program::Reading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything one run of one variant left behind. All times are virtual nanoseconds since the machine started.
+/// The result of one run of one variant. All times are virtual nanoseconds since boot.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct RunResult {
-    /// The experiment.
     pub experiment: String,
-    /// The experiment's case; empty if it has none.
+    /// Empty if the experiment has no cases.
     pub case: String,
-    /// The variant.
     pub variant: String,
-    /// Which repetition, from 0.
     pub repetition: u32,
-    /// The seed of this run's randomness.
+    /// The seed of the run's random numbers.
     pub seed: u64,
-    /// Whether anything in it depended on the seed.
+    /// Whether anything depended on the seed.
     pub random: bool,
-    /// The settings that made no difference to the run, with the value boot had set: every decision came out as with that.
+    /// Settings that changed no decision of the run, each with the value that boot had set.
     pub without_effect: BTreeMap<String, u32>,
-    /// Its figures, in the order they are shown; of a run of several rounds, those that are not of one round.
+    /// In the order they are shown. A run of several rounds has here those that are not of one
+    /// round.
     pub figures: Vec<Reading>,
-    /// What each round measured, if there are several.
+    /// The rounds, if there are several.
     pub rounds: Vec<Round>,
-    /// What ended measured tasks, where that was a rule of the workload's and not the end of its work.
+    /// Rules of the workload that ended measured tasks before their work was done.
     #[serde(rename = "ending")]
     pub endings: Endings,
-    /// `/proc/vmstat` events over the measured phase.
+    /// `/proc/vmstat` over the measured phases: how far each counter rose, and the final value of
+    /// one that is a level.
     pub vmstat: BTreeMap<String, u64>,
-    /// Work done over the measured phase, in the cost model's units.
+    /// Work done in the measured phases, in the cost model's units.
     pub work: BTreeMap<String, u64>,
-    /// Distributions of single operations; of a run of several rounds, each has its own.
+    /// Distributions of single operations. In a run of several rounds each round has its own.
     pub histograms: Vec<Histogram>,
-    /// Values over time, from the machine's start on.
+    /// Values over time, from boot on.
     pub series: Vec<Series>,
-    /// Phases of the run, without a gap.
+    /// The phases of the run, without gaps.
     pub phases: Vec<Phase>,
-    /// The pageblocks over time; empty but in a variant's first repetition, whose map is the one that is shown.
+    /// The pageblocks over time; only in the first repetition of a variant, whose map is shown.
     pub map: MemoryMap,
-    /// Tracepoints of the measured phase, by time: compaction runs, kcompactd, kswapd, direct reclaim. Where there are
-    /// more than twenty thousand, the first and the last ten thousand.
+    /// Tracepoints of the measured phases, by time: compaction runs, kcompactd, kswapd, direct
+    /// reclaim. Of more than twenty thousand, the first and the last ten thousand.
     pub events: Vec<TimedEvent>,
-    /// How many there were, by the tracepoint's name.
+    /// The number of events of each tracepoint.
     pub event_counts: BTreeMap<String, EventCount>,
 }
 
 impl RunResult {
-    /// The value of a figure of a phase, if it was measured.
+    /// `None` if it was not measured.
     pub fn figure(&self, name: &str, phase: &str) -> Option<f64> {
         self.figures.iter().find(|r| r.figure.name == name && r.figure.phase == phase)?.value
     }
 }
 
-/// One of several measurements on the same machine, which was not booted in between.
+/// One of several measurements on the same machine, without a reboot in between.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Round {
     /// Its figures, in the order they are shown.
     pub figures: Vec<Reading>,
-    /// `/proc/vmstat` events over its measured phases.
+    /// As [`RunResult::vmstat`], over the round's measured phases.
     pub vmstat: BTreeMap<String, u64>,
     /// Distributions of single operations.
     pub histograms: Vec<Histogram>,
 }
 
-/// A stretch of a run.
+/// A phase of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Phase {
-    /// Its name, such as `fill`.
     pub name: String,
-    /// When it began, ns.
     pub start_ns: u64,
-    /// When it ended, ns.
     pub end_ns: u64,
-    /// The time each task spent on a CPU in it: kernel threads by the kernel's names, and `workload`.
+    /// CPU time of each task: kernel threads under the kernel's names, and `workload`.
     pub cpu: BTreeMap<String, TaskTime>,
-    /// Time all tasks together waited for zone locks, ns.
+    /// Time that all tasks together waited for zone locks.
     pub lock_wait_ns: u64,
-    /// Proactive compaction runs begun.
+    /// Proactive compaction runs that began in the phase.
     pub proactive_runs: u64,
 }
 
-/// Time on a CPU, ns.
+/// CPU time of a task.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
 pub struct TaskTime {
-    /// In a program's own code.
+    /// In the program's own code.
     pub user_ns: u64,
-    /// In the kernel.
     pub system_ns: u64,
 }

@@ -1,22 +1,21 @@
-//! Scores: how many rows of a table agree with what was published, and how many would if nothing changed.
+//! Scores: the rows of a table that agree with the publication, and those that would if nothing
+//! changed.
 
 use crate::ageing::Ageing;
 use crate::caveat::CaveatKind;
-use crate::judge::{Rule, Step};
-use crate::table::Row;
+use crate::judge::{JudgedStep, Rule};
+use crate::row::Row;
 use serde::{Deserialize, Serialize};
 
-/// How many rows agree, of how many that count. A row of several steps counts once for each.
+/// Rows that agree, of those that count. A row of several steps counts once for each.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Rows that agree.
     pub agree: u32,
-    /// Rows that count.
     pub of: u32,
 }
 
 impl Tally {
-    /// Of those of these that count.
+    /// `None` does not count.
     fn of(these: impl Iterator<Item = Option<bool>>) -> Tally {
         let mut tally = Tally::default();
         for agrees in these.flatten() {
@@ -32,43 +31,43 @@ impl Tally {
     }
 }
 
-/// Rows that should not move: published to change by less than a tenth.
+/// Rows that should not move: the published change is less than a tenth.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
 pub struct FalseAlarms {
-    /// Those that move by a tenth or more here.
+    /// Those that move by a tenth or more when measured.
     pub moved: u32,
-    /// All of them.
     pub of: u32,
 }
 
-/// What a table's rows score.
+/// The score of a table's rows.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Rows whose direction agrees, of those published to change by a tenth or more; without those that fall to nearly
-    /// nothing.
+    /// Rows whose direction agrees, of those published to change by a tenth or more but not to
+    /// nearly nothing.
     pub direction: Tally,
-    /// Rows that fall to nearly nothing as published: what a patch switches off, any model without it gets right.
+    /// Rows that fall to nearly nothing as published. A model gets those right by having the patch
+    /// that switches something off.
     pub to_zero: Tally,
     /// Rows that should not move.
     pub false_alarms: FalseAlarms,
-    /// Of the headline rows, those that move the published way and whose change is of the published size.
+    /// Headline rows that move the published way by the published size.
     pub headline_within_2x: Tally,
     /// Figures that age over the rounds as published, in direction and size.
     pub ageing: Tally,
 }
 
-/// An experiment's score. Rows with a caveat are in `apart` alone; steps that were published no larger than a null test are
-/// nowhere but in `within_noise`.
+/// An experiment's score. Rows with a caveat count in `apart` alone, steps published no larger than
+/// a null test in `within_noise` alone.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq, Default)]
 pub struct Score {
-    /// What was measured.
+    /// The measured figures' score.
     pub measured: Counts,
-    /// What a model in which nothing ever changes would score of the same rows.
+    /// The score of the same rows if nothing ever changed.
     pub nothing_changes: Counts,
-    /// Of the rows whose direction agrees, those that differ by more than from run to run (see
-    /// [`crate::Statistics::significant`]); of those of which that is known.
+    /// Rows whose direction agrees and that differ by more than noise (see
+    /// [`crate::Statistics::significant`]), of those for which that is known.
     pub beyond_chance: Tally,
-    /// Steps published no larger than between two runs of one kernel.
+    /// Steps published no larger than the difference between two runs of one kernel.
     pub within_noise: u32,
     /// Rows with a caveat, by its kind.
     pub apart: Vec<Apart>,
@@ -77,13 +76,12 @@ pub struct Score {
 /// The rows with a caveat of one kind.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Apart {
-    /// The kind.
     pub kind: CaveatKind,
-    /// How many rows there are.
     pub rows: u32,
-    /// Of them, those whose direction agrees.
+    /// Their steps whose direction agrees.
     pub direction: Tally,
-    /// Of them, headline or not, those whose change is of the published size, or within a null test's noise.
+    /// Their steps that have the published size, or are within a null test's noise, headline or
+    /// not.
     pub size: Tally,
 }
 
@@ -95,8 +93,8 @@ impl FalseAlarms {
 }
 
 impl Counts {
-    /// Of steps, each with whether its row is a headline row, and of the steps of series.
-    fn of(steps: &[(bool, Step)], ageing: &[Step]) -> Counts {
+    /// The steps carry whether their row is a headline row; `ageing` are those of series.
+    fn of(steps: &[(bool, JudgedStep)], ageing: &[JudgedStep]) -> Counts {
         let counted = || steps.iter().filter(|(_, step)| step.rule != Rule::WithinNoise);
         let by_rule = |to_zero: bool| counted().filter(move |(_, step)| (step.rule == Rule::ToZero) == to_zero);
         let alarms = || counted().filter_map(|(_, step)| step.false_alarm);
@@ -109,7 +107,7 @@ impl Counts {
                 of: alarms().count() as u32,
             },
             headline_within_2x: Tally::of(headline.map(|(_, step)| step.agrees_in_full())),
-            ageing: Tally::of(ageing.iter().map(Step::agrees_in_full)),
+            ageing: Tally::of(ageing.iter().map(JudgedStep::agrees_in_full)),
         }
     }
 
@@ -123,14 +121,15 @@ impl Counts {
 }
 
 impl Score {
-    /// The score of a table's rows and of its figures round by round.
+    /// The score of a table's rows and series.
     pub fn of(rows: &[Row], ageing: &[Ageing]) -> Score {
         let held: Vec<&Row> = rows.iter().filter(|row| row.caveat.is_none()).collect();
-        let steps: Vec<(bool, Step)> =
+        let steps: Vec<(bool, JudgedStep)> =
             held.iter().flat_map(|row| row.steps.iter().map(|step| (row.headline, *step))).collect();
-        let series: Vec<Step> = ageing.iter().map(|series| series.step).collect();
-        let still: Vec<(bool, Step)> = steps.iter().map(|(head, step)| (*head, step.if_nothing_changed())).collect();
-        let still_series: Vec<Step> = series.iter().map(Step::if_nothing_changed).collect();
+        let series: Vec<JudgedStep> = ageing.iter().map(|series| series.step).collect();
+        let still: Vec<(bool, JudgedStep)> =
+            steps.iter().map(|(head, step)| (*head, step.if_nothing_changed())).collect();
+        let still_series: Vec<JudgedStep> = series.iter().map(JudgedStep::if_nothing_changed).collect();
         let mut kinds: Vec<CaveatKind> = rows.iter().filter_map(|row| Some(row.caveat.as_ref()?.kind)).collect();
         kinds.sort();
         kinds.dedup();
@@ -173,8 +172,8 @@ impl Score {
     }
 }
 
-/// Of each step whose direction agrees, whether it is more than chance; null where that is not known, as of all steps that
-/// are not from the baseline.
+/// For each step whose direction agrees, whether it exceeds chance; `None` if that is not known, as
+/// for all steps not from the baseline.
 fn beyond_chance(row: &Row) -> impl Iterator<Item = Option<bool>> {
     let agree = row.steps.iter().filter(|step| step.direction_agrees == Some(true) && step.rule != Rule::ToZero);
     agree.map(|step| row.statistics.get(step.variant)?.as_ref()?.significant.filter(|_| step.against == 0))

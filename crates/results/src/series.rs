@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A value over time.
+/// One value, sampled over time.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Series {
-    /// What it is, such as `fragmentation score`.
+    /// For example `fragmentation score`.
     pub name: String,
-    /// Unit of the values.
     pub unit: String,
-    /// Time in ns and value.
+    /// Virtual time in ns, and the value.
     pub points: Vec<(u64, f64)>,
 }

@@ -1,43 +1,42 @@
 //! Statistics of a figure over the runs of a variant, as MMTests prints them for its benchmarks.
 //!
-//! The difference of two variants is in percent and positive where the later one is better. A difference of means is
-//! marked where a two-sided t-test (the standard error from both variances, n₁ + n₂ − 2 degrees of freedom) finds less
-//! than a tenth of a chance that it is none.
+//! The difference of two variants is in percent, positive if the later one is better. A difference
+//! of means is marked if a two-sided t-test (the standard error from both variances, n₁ + n₂ − 2
+//! degrees of freedom) gives chance less than a tenth.
 
 use kontig_program::Better;
 use serde::{Deserialize, Serialize};
 
-/// Chance of an error below which a difference is marked.
+/// A difference less likely by chance than this is marked.
 const SIGNIFICANT: f64 = 0.10;
 
-/// The shares of runs whose mean is given, the best ones.
+/// The shares of the best runs whose mean is printed, percent.
 pub const BEST: [u32; 3] = [50, 95, 99];
 
-/// What the runs of one variant say of a figure.
+/// The statistics of one variant's values of a figure.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Statistics {
-    /// How many values there are: repetitions, or the rounds of all repetitions.
+    /// Values: repetitions, or the rounds of all repetitions.
     pub n: u32,
-    /// The lowest.
     pub min: f64,
-    /// The mean: arithmetic, and harmonic where higher is better; null where a harmonic one has a value that is not
+    /// Arithmetic, or harmonic if higher is better; null if a harmonic mean has a value that is not
     /// above 0.
     pub mean: Option<f64>,
-    /// The standard deviation, over n − 1; null of one value.
+    /// Over n − 1; null for one value.
     pub stddev: Option<f64>,
-    /// The standard deviation in percent of the arithmetic mean; null where that is 0.
+    /// The standard deviation in percent of the arithmetic mean; null if that is 0.
     pub coeff_var: Option<f64>,
-    /// The highest.
     pub max: f64,
-    /// The same mean of the best 50, 95 and 99 % of the values (see [`BEST`]): of as many as are whole, and of all where
-    /// none is.
+    /// The same mean of the best 50, 95 and 99 % of the values (see [`BEST`]), rounded down; of all
+    /// values if that leaves none.
     pub best_means: [Option<f64>; BEST.len()],
-    /// Whether the mean differs from the baseline's by more than chance; null for the baseline and of one value.
+    /// Whether the mean differs from the baseline's by more than chance; null for the baseline and
+    /// for one value.
     pub significant: Option<bool>,
 }
 
 impl Statistics {
-    /// Of these values, and against those of the baseline; none of no value.
+    /// `None` for no value.
     pub fn of(values: &[f64], better: Better, baseline: Option<&[f64]>) -> Option<Statistics> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -65,18 +64,18 @@ impl Statistics {
     }
 }
 
-/// The arithmetic mean.
+/// The arithmetic mean; `None` for no value.
 pub fn mean(values: &[f64]) -> Option<f64> {
     mean_of(once_each(values))
 }
 
-/// The harmonic mean; none where a value is not above 0.
+/// `None` if a value is not above 0.
 pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
     let all = !values.is_empty() && values.iter().all(|x| *x > 0.0);
     all.then(|| values.len() as f64 / values.iter().map(|x| 1.0 / x).sum::<f64>())
 }
 
-/// The standard deviation, over one less than there are values.
+/// Over n − 1; `None` for one value.
 pub fn stddev(values: &[f64]) -> Option<f64> {
     stddev_of(once_each(values))
 }
@@ -100,8 +99,8 @@ pub(crate) fn stddev_of(values: impl Iterator<Item = (f64, u64)> + Clone) -> Opt
     (n > 1).then(|| (squares / (n - 1) as f64).sqrt())
 }
 
-/// How much better a figure is than the baseline's, percent: of one that is better higher, how much it grew, and of any
-/// other, how much it shrank. From 0, growth is 100 and of a figure that is better low −99, as MMTests has it.
+/// The improvement on the baseline in percent: growth if higher is better, else shrinkage. From 0,
+/// growth is 100, and a figure that should be low has −99, as in MMTests.
 pub fn difference(better: Better, base: f64, new: f64) -> f64 {
     match better {
         _ if new == base => 0.0,
@@ -112,7 +111,7 @@ pub fn difference(better: Better, base: f64, new: f64) -> f64 {
     }
 }
 
-/// Whether the means of two sets of values differ by more than chance; none where one has fewer than two values.
+/// Whether two means differ by more than chance; `None` if one has fewer than two values.
 fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
     let (mean_a, mean_b) = (mean(a)?, mean(b)?);
     let error = (stddev(a)?.powi(2) / a.len() as f64 + stddev(b)?.powi(2) / b.len() as f64).sqrt();
@@ -123,14 +122,15 @@ fn differ(a: &[f64], b: &[f64]) -> Option<bool> {
     Some(two_sided((mean_a - mean_b) / error, freedom) < SIGNIFICANT)
 }
 
-/// The chance that Student's t of so many degrees of freedom is at least as far from 0.
+/// The chance that Student's t of this many degrees of freedom is at least as far from 0.
 ///
-/// Of a whole number of degrees the integral is a finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+/// For a whole number of degrees the integral is a finite sum (Abramowitz and Stegun, 26.7.3 and
+/// 26.7.4).
 fn two_sided(t: f64, freedom: usize) -> f64 {
     let angle = (t.abs() / (freedom as f64).sqrt()).atan();
     let (sin, square) = (angle.sin(), angle.cos().powi(2));
     let odd = freedom % 2 == 1;
-    // The terms: each is the one before, times cos² and a fraction.
+    // Each term is the one before, times cos² and a fraction.
     let (mut term, mut sum) = (if odd { angle.cos() } else { 1.0 }, 0.0);
     let mut k = if odd { 1 } else { 0 };
     while k + 2 <= freedom {

@@ -2,11 +2,12 @@
 
 use super::host::HostArgs;
 use super::not_read;
-use super::simulate::{Simulation, simulate};
 use super::snapshot::page_size;
 use crate::Ending;
+use crate::reproduce::run_session;
 use crate::wrap::wrap;
 use clap::Args;
+use kontig_lab::simulation::{RunSession, Simulation, simulate};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::explain::facts::HostFacts;
 use kontig_live::explain::rule::{self, Severity};
@@ -88,7 +89,11 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let simulation = match a.simulate {
         false => None,
         true => match Snapshot::take(&roots, page_size()) {
-            Ok(snapshot) => Some(simulate(&e.findings, snapshot, host.limits.memory.as_ref(), status.lru_gen_on)?),
+            Ok(snapshot) => {
+                let run: RunSession<'_> = &|session| run_session(session, None, &|_| Ok(()));
+                let limit = host.limits.memory.as_ref();
+                Some(simulate(&e.findings, snapshot, limit, status.lru_gen_on, run)?)
+            }
             Err(e) => return not_read("explain", &e),
         },
     };

@@ -7,7 +7,6 @@ pub mod explain;
 pub mod grid;
 pub mod host;
 pub mod prepare;
-pub mod simulate;
 pub mod snapshot;
 pub mod status;
 pub mod touch;

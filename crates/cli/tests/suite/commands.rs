@@ -52,6 +52,9 @@ fn list_shows_all_that_has_a_name() {
     let listed = done(d.path(), &["list"]);
     let doc = json(d.path(), &["list", "--json"]);
     assert_eq!(doc["schema"], "kontig.list/1");
+    let counters = doc["counters"].as_array().unwrap();
+    let swapped = counters.iter().find(|counter| counter["name"] == "pswpin").unwrap();
+    assert_eq!((&swapped["unit"], &swapped["better"]), (&"pages".into(), &"lower".into()));
     // A summary continues in lines that are indented further than a name.
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     let joined = listed.lines().fold(String::new(), |text, line| match line.strip_prefix("     ") {

@@ -69,7 +69,7 @@ fn a_run_begins_as_the_host_was_found_and_is_run_again_from_what_is_stored() {
     assert!((measured(table, "free memory before")[0] - free).abs() < 0.001, "{table}");
     assert!(measured(table, "pgmigrate_success")[0] > 1000.0, "what can be moved is moved: {table}");
     let remarks = table["remarks"].to_string();
-    assert!(remarks.contains("begins as Linux 6.12.9 was found") && remarks.contains("made up"), "{remarks}");
+    assert!(remarks.contains("starts as Linux 6.12.9 was found") && remarks.contains("made up"), "{remarks}");
     // The host is not needed from here on.
     fs::remove_file(tree.path().join("host.snap")).unwrap();
     kontig(tree.path(), &["rerun", "result"]).assert().code(0);

@@ -234,12 +234,12 @@ fn a_directory_may_hold_other_things_and_they_stay_but_no_variant_is_written_ove
         assert_eq!((output.status.code(), stderr.lines().count()), (Some(code), 1), "{stderr}");
         assert!(stderr.contains(says), "'{stderr}' instead of '{says}'");
     };
-    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "log/small/vanilla is there already");
+    refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "log/small/vanilla exists");
     assert_eq!(files(&d.path().join("log")), before);
     for variant in ["vanilla", "patched__60"] {
         std::fs::remove_dir_all(d.path().join("log/small").join(variant)).unwrap();
     }
-    let flat = "log/small/flat/1/tests-timestamp-vanilla is there already";
+    let flat = "log/small/flat/1/tests-timestamp-vanilla exists";
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, flat);
     refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml/small");
     refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/small");

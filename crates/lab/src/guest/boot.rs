@@ -1,67 +1,63 @@
 //! A machine as a kernel had it when counting began.
 //!
-//! The rule: each zone has as many pageblocks of a type as `/proc/pagetypeinfo` says, and in those that are not movable as many
-//! free blocks of each order. What else is neither free nor on a list that reclaim works on is the kernel's, too, and lies in
-//! movable pageblocks, in one piece. Where the pageblocks lie is not known: they are a zone's first ones. What is on the lists of
-//! reclaim is memory of a process that rests, which counts as what it was.
+//! Each zone has the pageblocks of each type that `/proc/pagetypeinfo` says, and in those that are
+//! not movable the same free blocks of each order. Other memory that is neither free nor on a
+//! reclaim list is the kernel's, and lies in movable pageblocks in one piece. Where the pageblocks
+//! lie is not known: they are put first in their zone. Memory on the reclaim lists belongs to a
+//! resting process and counts as what it was.
 
 use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{InUse, MigrateType, ZoneSpec};
 use std::ops::Range;
 
-/// The machine.
+/// The memory of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Booted {
-    /// Its zones.
     pub zones: Vec<BootedZone>,
-    /// Pages on the lists of memory without a file: of the kernel's first programs, and of the file system in memory that they
-    /// are in.
+    /// Pages on the anonymous lists: of the kernel's first programs and of the initramfs they came
+    /// in.
     pub anon: u32,
-    /// Of these, those on the list of active ones.
+    /// Those on the active list.
     pub active_anon: u32,
-    /// Of these, those that page tables map.
+    /// Those that page tables map.
     pub mapped: u32,
-    /// Of these, those of the file system in memory.
+    /// Those of the in-memory root file system.
     pub shmem: u32,
-    /// Pages of files that are as on the disk: what a file system has of its own.
+    /// Clean file pages: metadata of a file system.
     pub clean: u32,
-    /// Pages of files that were changed: what the making of the file system has left.
+    /// Dirty file pages: left from making the file system.
     pub dirty: u32,
-    /// Pages of slabs, those that can be reclaimed and those that cannot.
+    /// Slab pages, reclaimable and unreclaimable.
     pub slabs: [u64; 2],
-    /// Free pages on the lists of CPUs.
+    /// Free pages on per-CPU lists.
     pub on_cpus: u32,
 }
 
-/// A zone.
+/// The memory of a zone.
 #[derive(Clone, Debug)]
 pub struct BootedZone {
-    /// Its extent.
     pub spec: ZoneSpec,
-    /// Pages that the kernel had for itself.
+    /// Pages that the kernel used itself.
     pub taken: u64,
-    /// What is not movable.
+    /// The pageblocks that are not movable.
     pub types: Vec<OfType>,
 }
 
-/// The pageblocks of a type.
+/// The pageblocks of one type.
 #[derive(Clone, Debug)]
 pub struct OfType {
-    /// The type.
     pub migratetype: MigrateType,
-    /// How many there are.
     pub blocks: u32,
-    /// Free blocks in them, by order.
+    /// Free blocks in them by order.
     pub free: [u32; NR_ORDERS],
 }
 
 impl Booted {
-    /// The extents of the zones.
     pub(super) fn specs(&self) -> Vec<ZoneSpec> {
         self.zones.iter().map(|zone| zone.spec.clone()).collect()
     }
 
-    /// What of its memory is in use.
+    /// The memory in use.
     pub(super) fn in_use(&self) -> InUse {
         let mut all = InUse::default();
         self.zones.iter().for_each(|zone| zone.lay(&mut all));
@@ -72,7 +68,7 @@ impl Booted {
 impl BootedZone {
     fn lay(&self, all: &mut InUse) {
         let ZoneSpec { start, end, managed, .. } = self.spec;
-        // What is reserved is a zone's begin.
+        // Reserved memory is at the start of a zone.
         let first = end - managed as u32;
         let mut block = start.max(first - first % PAGEBLOCK_PAGES);
         let mut left = self.taken as u32;
@@ -81,7 +77,7 @@ impl BootedZone {
             block += of.blocks * PAGEBLOCK_PAGES;
             all.blocks.extend(blocks.iter().map(|b| (*b, of.migratetype)));
             let mut used = used_of(&blocks, first, of.free);
-            // No more than the kernel had in all.
+            // At most what the kernel used in all.
             used.retain_mut(|pages| {
                 pages.end = pages.end.min(pages.start + left);
                 left -= pages.len() as u32;
@@ -94,11 +90,12 @@ impl BootedZone {
     }
 }
 
-/// The pages of these pageblocks, from `first` on, that are in use if so many blocks of each order are free.
+/// The pages in use of these pageblocks, from `first` on, if `free` blocks of each order are free.
 fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<u32>> {
     let whole = usize::from(PAGEBLOCK_ORDER.get());
     let mut left: Vec<u32> = blocks.to_vec();
-    // Whole ones are free at the end: first two in one piece, then such as have no free one to be joined with.
+    // Whole pageblocks are free at the end: first pairs, then those without a free buddy to merge
+    // with.
     let is_pair = |low: &u32| low.is_multiple_of(2 * PAGEBLOCK_PAGES) && *low >= first;
     while free[whole + 1] > 0
         && let Some(at) = left.windows(2).rposition(|pair| is_pair(&pair[0]) && pair[1] == pair[0] + PAGEBLOCK_PAGES)
@@ -120,7 +117,8 @@ fn used_of(blocks: &[u32], first: u32, mut free: [u32; NR_ORDERS]) -> Vec<Range<
     used
 }
 
-/// The pages in use of a block of this order that is not all free: its first half is free if such a block is wanted.
+/// The pages in use of a block that is not entirely free. Its first half is free if a free block of
+/// that order is needed.
 fn fill(at: u32, order: usize, first: u32, free: &mut [u32; NR_ORDERS], used: &mut Vec<Range<u32>>) {
     if at + (1 << order) <= first {
         return;

@@ -1,26 +1,27 @@
-//! The layout of MMTests before May 2019: all runs side by side in one directory, their names in those of the files.
+//! The layout of MMTests before May 2019: all runs in one directory, with their names in those of
+//! the files.
 //!
-//! `flat/1` beside the runs is such a directory, of the first iteration of each; `flat/2` is of the second, and so on, as `compare-mmtests-R.sh --iterations`
-//! wants them. Its files are those of the iterations under other names. The snapshots come last: who finds them finds the rest.
+//! `flat/1` beside the runs is such a directory for the first iteration of each, `flat/2` for the
+//! second, and so on, as `compare-mmtests-R.sh --iterations` wants them. The files are those of the
+//! iterations under other names. The snapshots come last: a script that finds them finds the rest.
 
 use super::{TIMESTAMPS, logs, monitors, same};
 use crate::error::{AskedWrongly, LabError};
 use std::io::Error;
 use std::path::{Path, PathBuf};
 
-/// The directory beside the runs.
 const FLAT: &str = "flat";
 
-/// The directory of an iteration, and the run's name.
+/// The directory of an iteration, and the name of the run.
 fn place(run: &Path, n: u32) -> (PathBuf, String) {
     let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
     (run.with_file_name(FLAT).join((n + 1).to_string()), name)
 }
 
-/// Makes sure that a run is not called as this directory.
+/// Checks that a run does not have this directory's name.
 ///
 /// # Errors
-/// If it is.
+/// If it has.
 pub(super) fn check_name(run: &Path) -> Result<(), LabError> {
     if run.file_name().is_some_and(|name| name == FLAT) {
         let reason =
@@ -30,10 +31,10 @@ pub(super) fn check_name(run: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Makes sure that a run can be added.
+/// Checks that a run can be added.
 ///
 /// # Errors
-/// If it would be written over.
+/// If it would overwrite an earlier one.
 pub(super) fn check(run: &Path) -> Result<(), LabError> {
     let (dir, name) = place(run, 0);
     let stamps = dir.join(format!("{TIMESTAMPS}-{name}"));
@@ -41,14 +42,14 @@ pub(super) fn check(run: &Path) -> Result<(), LabError> {
         return Ok(());
     }
     let reason = format!(
-        "{} is there already, and results are never written over: give --mmtests another directory, or remove {} first",
+        "{} exists, and results are never overwritten: give --mmtests another directory, or remove {} first",
         stamps.display(),
         run.with_file_name(FLAT).display()
     );
     Err(AskedWrongly::Value(reason).into())
 }
 
-/// Adds the `n`th iteration of a run, which is whole.
+/// Adds the `n`th iteration of a run, once it is complete.
 pub(super) fn add(run: &Path, n: u32, benchmarks: &[logs::Benchmark]) -> Result<(), (PathBuf, Error)> {
     let (dir, name) = place(run, n);
     let iteration = run.join(format!("iter-{n}"));

@@ -1,55 +1,53 @@
-//! Benchmark logs: what a run measured, in the files that MMTests' benchmarks leave.
+//! Benchmark logs: a run's measurements in the files that MMTests' benchmarks leave.
 
 use super::BOOT;
 use super::monitors::gzip;
 use crate::unit;
 use kontig_results::{Histogram, Round};
 
-/// The time of a round's measured phases, seconds.
+/// CPU and elapsed time of a round's measured phases.
 pub(crate) struct Times {
     pub(crate) user_s: f64,
     pub(crate) system_s: f64,
     pub(crate) elapsed_s: f64,
 }
 
-/// A benchmark that MMTests knows.
 pub(super) struct Benchmark {
     pub(super) name: &'static str,
-    /// Its files, by their paths in an iteration.
+    /// Files by their paths in an iteration.
     pub(super) files: Vec<(String, Vec<u8>)>,
 }
 
 impl Benchmark {
-    /// A benchmark of one file.
     fn new(name: &'static str, file: &str, log: String) -> Benchmark {
         Benchmark { name, files: vec![(format!("{name}/noprofile/{file}"), log.into_bytes())] }
     }
 }
 
-/// What a round stands as. Every round stands at least as one.
+/// The benchmarks a round appears as: at least one.
 pub(super) fn benchmarks(round: &Round, times: &Times) -> Vec<Benchmark> {
     let own = [usemem(round), faults("thpscale", round), faults("thpfioscale", round)];
     let of_their_own = own.iter().any(Option::is_some);
-    // Whose distributions have a benchmark of their own are no latencies of mmap.
+    // Distributions with a benchmark of their own are no latencies of mmap.
     let stutter = if of_their_own { None } else { stutter(round) };
     let others = [stutter, stress_highalloc(round), Some(timedalloc(times))];
     own.into_iter().chain(others).flatten().collect()
 }
 
-/// A distribution's name without the number of threads behind it, and this number.
+/// A distribution's name without the thread count at its end, and the count.
 fn with_threads(h: &Histogram) -> Option<(&str, u32)> {
     let (name, threads) = h.name.rsplit_once('-')?;
     Some((name, threads.parse().ok()?))
 }
 
-/// All values of a distribution in the unit, ascending.
+/// All values of a distribution in this unit, ascending.
 fn values(h: &Histogram, unit: &str) -> Vec<f64> {
     let factor = unit::factor(&h.unit, unit).unwrap_or(1.0);
     h.buckets.iter().flat_map(|(bound, n)| std::iter::repeat_n(bound * factor, *n as usize)).collect()
 }
 
-/// The system's and the clock's time of each try, a file each: as `time` prints them, but for the user's time, which is not kept.
-/// Which of them were of one try is not kept either: MMTests compares each by itself.
+/// System and elapsed time of each try, a file each, as `time` prints them; user time is not
+/// stored. Nor is which of the two belong to one try: MMTests compares each by itself.
 fn usemem(round: &Round) -> Option<Benchmark> {
     let of = |name: &'static str| {
         let named = move |h: &&Histogram| with_threads(h).is_some_and(|(own, _)| own == name);
@@ -66,7 +64,8 @@ fn usemem(round: &Round) -> Option<Benchmark> {
     (!files.is_empty()).then_some(Benchmark { name: "usemem", files })
 }
 
-/// Huge and base faults, a file for each number of threads (`thpscale`), or one for all programs together (`thpfioscale`): a line a fault, with what it took in whole µs.
+/// Huge and base faults, a file for each number of threads (`thpscale`), or one for all programs
+/// together (`thpfioscale`): a line a fault, with its time in whole µs.
 fn faults(name: &'static str, round: &Round) -> Option<Benchmark> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for h in &round.histograms {
@@ -94,8 +93,8 @@ fn faults(name: &'static str, round: &Round) -> Option<Benchmark> {
     (!files.is_empty()).then_some(Benchmark { name, files })
 }
 
-/// The first distribution: lines of a number of operations, and the ns that each took. The benchmark's successor, which
-/// newer versions have instead, tells logs apart by a number, and has all.
+/// The first distribution: lines with a number of operations and the ns each took. The benchmark's
+/// successor in newer versions tells logs apart by a number and has all.
 fn stutter(round: &Round) -> Option<Benchmark> {
     let mut benchmark = Benchmark::new("stutter", "mmap-latency.log", latencies(round.histograms.first()?));
     for (i, h) in round.histograms.iter().enumerate() {
@@ -106,12 +105,12 @@ fn stutter(round: &Round) -> Option<Benchmark> {
 }
 
 fn latencies(h: &Histogram) -> String {
-    // What is no time stands as it is.
+    // A value that is no time stays as it is.
     let ns = unit::factor(&h.unit, "ns").unwrap_or(1.0);
     h.buckets.iter().filter(|(_, n)| *n > 0).map(|(bound, n)| format!("{n} {:.0}\n", bound * ns)).collect()
 }
 
-/// What a driver of huge pages obtained. The share is a whole number, as the benchmark prints it.
+/// The success of a driver of huge pages. The share is a whole number, as the benchmark prints it.
 fn stress_highalloc(round: &Round) -> Option<Benchmark> {
     let figure = |name: &str| round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value);
     let (allocated, failed) = (figure("2M hugepages allocated")? as u64, figure("failed allocations")? as u64);
@@ -127,7 +126,7 @@ fn stress_highalloc(round: &Round) -> Option<Benchmark> {
     Some(Benchmark::new("stress-highalloc", "log.txt", log))
 }
 
-/// How long it took, as `time` prints it.
+/// The elapsed time, as `time` prints it.
 fn timedalloc(times: &Times) -> Benchmark {
     let Times { user_s, system_s, elapsed_s } = times;
     let busy = if *elapsed_s > 0.0 { 100.0 * (user_s + system_s) / elapsed_s } else { 0.0 };
@@ -135,7 +134,6 @@ fn timedalloc(times: &Times) -> Benchmark {
     Benchmark::new("timedalloc", "time", log)
 }
 
-/// Seconds as `time` prints the clock's.
 fn clock(elapsed_s: f64) -> String {
     let (hours, minutes) = ((elapsed_s / 3600.0) as u64, (elapsed_s / 60.0) as u64 % 60);
     let seconds = elapsed_s % 60.0;
@@ -145,8 +143,8 @@ fn clock(elapsed_s: f64) -> String {
     }
 }
 
-/// What was done when, for the script that compares all benchmarks of a directory. Every iteration begins at the
-/// machine's start here: the snapshots have the times.
+/// The activity log, for the script that compares all benchmarks of a directory. Every iteration
+/// begins at boot here; the snapshots have the times.
 pub(super) fn activity(benchmarks: &[Benchmark]) -> String {
     let begun = |b: &Benchmark| format!("{BOOT} run-mmtests: begin {}\n", b.name);
     let begun: String = benchmarks.iter().map(begun).collect();

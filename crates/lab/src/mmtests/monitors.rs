@@ -1,7 +1,7 @@
-//! Monitors: what MMTests looks at every ten seconds while a benchmark runs, and the trace of it.
+//! Monitors: files that MMTests reads every ten seconds while a benchmark runs, and its trace.
 //!
-//! The trace is of the simulated machine as a whole: an event does not say in which task it happened, so that what pairs
-//! the events of one process cannot be made of it.
+//! The trace covers the whole simulated machine and does not say in which task an event happened,
+//! so scripts that pair the events of a process find nothing.
 
 use super::epoch;
 use flate2::Compression;
@@ -11,16 +11,14 @@ use kontig_sim::Machine;
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// Time between two looks.
 const INTERVAL_NS: u64 = 10_000_000_000;
 
-/// Text is compressed when so much of it has come together, bytes.
+/// Text is compressed in blocks of this size, bytes.
 const BLOCK: usize = 1 << 20;
 
-/// What the monitors are called.
+/// The monitors' file names.
 pub(super) const NAMES: [&str; 3] = ["proc-vmstat", "proc-buddyinfo", "ftrace"];
 
-/// The monitors of an iteration.
 #[derive(Clone, Default)]
 pub(crate) struct Monitors {
     next_ns: u64,
@@ -30,7 +28,7 @@ pub(crate) struct Monitors {
 }
 
 impl Monitors {
-    /// Looks at the machine if it is time to.
+    /// Reads the files if ten seconds have passed.
     pub(crate) fn look(&mut self, m: &Machine) {
         if m.now() < self.next_ns {
             return;
@@ -41,20 +39,19 @@ impl Monitors {
         self.buddyinfo.add(format_args!("time: {time}\n{}", kontig_procfs::BuddyInfo::of(m.memory())));
     }
 
-    /// Notes events.
     pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
         for (at, event) in events {
             let (s, us) = (epoch(*at), at / 1000 % 1_000_000);
             let mut text = event.to_string();
             if let Event::PageAllocExtfrag { pfn, .. } = event {
-                // This event's pages and numbers are as old kernels print them: MMTests reads no others.
+                // Printed in the format of old kernels: MMTests reads no other.
                 text = text.replacen(&format!("pfn={pfn}"), &format!("page=0 pfn={}", pfn.get()), 1);
             }
             self.trace.add(format_args!(" kontig-0 [000] .... {s}.{us:06}: {text}\n"));
         }
     }
 
-    /// The monitors' files of an iteration that has ended, by their names; the next begins.
+    /// The files of an iteration that has ended, by name. The next one begins.
     pub(super) fn finish(&mut self) -> [(&'static str, Vec<u8>); 3] {
         let Monitors { vmstat, buddyinfo, trace, .. } = std::mem::take(self);
         let mut files = [vmstat, buddyinfo, trace].map(Packed::finish).into_iter();
@@ -62,7 +59,7 @@ impl Monitors {
     }
 }
 
-/// Text that is compressed as it comes, block by block: files of several such blocks one behind the other are whole ones.
+/// Text compressed as it comes, block by block: concatenated gzip members are one valid file.
 #[derive(Clone, Default)]
 struct Packed {
     packed: Vec<u8>,
@@ -89,7 +86,7 @@ impl Packed {
     }
 }
 
-/// Bytes as `gzip` would pack them, without a time or a name.
+/// Packs bytes as `gzip` would, without a time or a name.
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing into memory cannot fail.

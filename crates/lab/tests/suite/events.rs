@@ -1,4 +1,4 @@
-//! The events a run leaves behind: when they happened, and that none is lost without a word.
+//! The events of a run: their times, and that none is lost silently.
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
@@ -8,7 +8,7 @@ use kontig_lab::session::Session;
 use kontig_results::RunResult;
 use std::collections::BTreeMap;
 
-/// Huge pages taken on 64 MiB, again and again, until one fails.
+/// Takes huge pages on 64 MiB again and again, until one fails.
 const EXPERIMENT: &str = r#"id = "small"
 summary = "Huge pages on 64 MiB"
 assumptions = "None."
@@ -48,7 +48,7 @@ fn events_are_stamped_when_they_happen_and_not_when_the_host_looks() {
     let measure = run.phases.last().unwrap();
     assert!(run.events[0].at_ns >= measure.start_ns);
 
-    // The one zone is compacted by requests and by kcompactd, in modes of their own.
+    // Requests and kcompactd compact the one zone, each in its own mode.
     let mut open: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let mut lengths = Vec::new();
     let mut ended: BTreeMap<String, u64> = BTreeMap::new();
@@ -58,7 +58,8 @@ fn events_are_stamped_when_they_happen_and_not_when_the_host_looks() {
             open.entry(mode()).or_default().push(e.at_ns);
         } else if e.event.starts_with("mm_compaction_end: ") {
             lengths.push(e.at_ns - open.get_mut(&mode()).unwrap().pop().expect("it began"));
-            // Runs of one mode follow each other here; a host that dated them when it looked would see several end at once.
+            // Runs of one mode follow each other here. Dating them by when the host looks would end
+            // several at once.
             assert!(ended.insert(mode(), e.at_ns) < Some(e.at_ns), "two runs end at {}", e.at_ns);
         }
     }

@@ -1,4 +1,5 @@
-//! From runs to rows: what a table says is what the runs measured, over the phase and the repetitions it names.
+//! From runs to rows: a table has the figures that the runs measured, over the phase and the
+//! repetitions it names.
 
 use kontig_lab::compare::{Subject, compare};
 use kontig_lab::experiment::{Experiment, Variant};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 const LATENCY: &str = "hugepage alloc latency";
 
-/// A run that measured nothing yet.
+/// A run without measurements.
 fn run(variant: &str, repetition: u32) -> RunResult {
     RunResult {
         experiment: "e".into(),
@@ -38,7 +39,7 @@ fn run(variant: &str, repetition: u32) -> RunResult {
     }
 }
 
-/// A run with these latencies, as a run of the laboratory tells of them.
+/// A run with these latencies, in the form a real run has them.
 fn timed(variant: &str, repetition: u32, buckets: &[(f64, u64)]) -> RunResult {
     let h = Histogram { name: LATENCY.into(), phase: MEASURE.into(), unit: "us".into(), buckets: buckets.to_vec() };
     let p99 = Figure::percentile(LATENCY, "us", 99.0);
@@ -52,7 +53,7 @@ fn timed(variant: &str, repetition: u32, buckets: &[(f64, u64)]) -> RunResult {
     RunResult { figures, histograms: vec![h], ..run(variant, repetition) }
 }
 
-/// A run with one figure.
+/// A run that measured one figure.
 fn with(variant: &str, repetition: u32, reading: Reading) -> RunResult {
     RunResult { figures: vec![reading], ..run(variant, repetition) }
 }
@@ -81,8 +82,8 @@ fn values(row: &Row) -> Vec<Option<f64>> {
 
 #[test]
 fn percentiles_are_those_of_all_repetitions_together_and_extremes_are_real() {
-    // 99 of a hundred take 1 µs in the first repetition and 10 µs in the second: the mean of the p99s, (1 + 10) / 2, is
-    // a time that no operation took.
+    // 99 of 100 operations take 1 µs in the first repetition and 10 µs in the second: no operation
+    // took the mean of the p99s, (1 + 10) / 2.
     let runs = [timed("a", 0, &[(1.0, 990), (5009.0, 10)]), timed("a", 1, &[(10.0, 999), (765.0, 1)])];
     let e = table(&["a"], &runs);
     let p99 = row(&e, "hugepage alloc latency p99", MEASURE).measured[0].unwrap();
@@ -125,7 +126,8 @@ fn a_percentile_from_few_samples_says_of_how_many_and_how_many_it_takes() {
 #[test]
 fn scalar_figures_are_medians_with_their_range_and_variants_are_paired_by_seed() {
     let time = |v, i, x| with(v, i, Figure::new("time", "s").lower().read(x));
-    // b is faster on three seeds of five, and once much slower: its mean would be worse than a's.
+    // b is faster on three of five seeds, and once much slower: by the mean it would be worse than
+    // a.
     let a = [5.0, 6.0, 7.0, 8.0, 9.0].iter().enumerate().map(|(i, x)| time("a", i as u32, *x));
     let b = [4.0, 5.0, 6.0, 8.5, 60.0].iter().enumerate().map(|(i, x)| time("b", i as u32, *x));
     let e = table(&["a", "b"], &a.chain(b).collect::<Vec<_>>());
@@ -223,18 +225,18 @@ fn repetitions_that_ended_otherwise_or_have_no_value_are_counted() {
             "ended at rule 1 in 2 of 3 repetitions",
             "ended in later at rule 1 in 2 of 3 repetitions",
             "ended at rule 2 in 1 of 3 repetitions",
-            "in 1 of 3 repetitions, which its value is without, nothing was obtained: no hugepage alloc latency",
+            "in 1 of 3 repetitions, which its value leaves out, nothing was obtained: no hugepage alloc latency",
             "try again",
         ]
     );
 }
 
-/// Both variants of a small experiment: 6.1 with a moderate and with an eager proactiveness.
+/// Both variants of a small experiment: 6.1 with moderate and with eager proactiveness.
 fn small(holes: &str, repetitions: u32, resting_s: u32) -> Outcome {
     small_with(holes, repetitions, resting_s, 1)
 }
 
-/// The same with another seed.
+/// The same experiment with another seed.
 fn small_with(holes: &str, repetitions: u32, resting_s: u32, seed: u64) -> Outcome {
     let text = format!(
         r#"id = "small"
@@ -276,7 +278,7 @@ fn work_done_before_the_measurement_is_seen_beside_it() {
         let sum = [&prepare, &settle, &measure].iter().map(|p| p[i].unwrap()).sum::<f64>();
         assert!((sum - total[i].unwrap()).abs() < 1e-9, "{sum} is not {:?}", total[i]);
     }
-    // The eager one has done its work when the measurement begins: that alone would say that it costs nothing.
+    // The eager variant has done its work before the measurement, which alone would show no cost.
     assert!(measure[1] < measure[0], "{measure:?}");
     assert!(settle[1] > settle[0] && settle[1] > measure[1], "{settle:?}");
     for name in ["elapsed", "user", "system", "kcompactd CPU share", "kswapd CPU time", "zone lock wait"] {
@@ -345,7 +347,8 @@ fn a_workload_that_is_called_deterministic_is_and_runs_once() {
     assert_ne!(runs[0].vmstat, runs[1].vmstat, "other holes with another seed");
 }
 
-/// A machine of several nodes of 64 MiB each, filled with unmovable pages: how far apart a kcompactd's runs begin.
+/// The time between the runs of a kcompactd, on several nodes of 64 MiB each that are filled with
+/// unmovable pages.
 fn time_between_proactive_runs(nodes: u32) -> f64 {
     let text = r#"id = "gaps"
 summary = "x"
@@ -378,8 +381,8 @@ sysctls = { "vm.compaction_proactiveness" = 40 }
 #[test]
 fn the_time_between_proactive_runs_is_that_of_each_nodes_kcompactd() {
     let [one, three] = [1, 3].map(time_between_proactive_runs);
-    // A run that gains nothing puts the next off by 64 checks half a second apart (kernel-behaviour §5.10), and takes
-    // a moment itself.
+    // A run that gains nothing defers the next by 64 checks half a second apart (kernel-behaviour
+    // §5.10), and takes a moment itself.
     assert!((32.0..34.0).contains(&one), "one node: {one} s");
     assert!((three - one).abs() < 1.0, "one node: {one} s, three: {three} s");
 }
@@ -408,7 +411,7 @@ profile = "6.1"
     assert_eq!(values(row(&e, "elapsed", MEASURE)), [Some(2.0)], "the phase lasts as long as the other task");
     let rounds = values(row(&e, "beside: mmap latency samples", MEASURE))[0].unwrap();
     let longest = values(row(&e, "beside: mmap latency max", MEASURE))[0].unwrap();
-    // A round is a pause of 5 ms and what is measured.
+    // A round is a pause of 5 ms and the measured operation.
     assert!(longest > 0.0 && longest < 5000.0, "{longest} µs");
     assert!((200.0..=400.0).contains(&rounds) && rounds <= 2.0 / 0.005, "{rounds}");
 }
@@ -454,7 +457,25 @@ fn pressure_is_counted_phase_by_phase_as_vmstat_counts_it() {
 
 #[test]
 fn machines_without_disks_have_no_pressure_to_show() {
-    assert_eq!(of_phases(&small("random", 1, 30).result, "pgscan_kswapd"), [""; 0]);
+    let small = small("random", 1, 30);
+    assert_eq!(of_phases(&small.result, "pgscan_kswapd"), [""; 0]);
+    let vmstat = &small.runs[0].vmstat;
+    for name in ["pswpin", "workingset_refault_file", "nr_slab_reclaimable"] {
+        assert_eq!(vmstat.get(name), None, "{name}");
+    }
+    assert!(vmstat["numa_hit"] > 0);
+}
+
+#[test]
+fn a_formula_can_name_every_counter_that_procfs_prints() {
+    let run = &run_text(UNDER_PRESSURE, 1).runs[0];
+    for counter in kontig_lab::vmstat::declared() {
+        assert!(run.vmstat.contains_key(counter.name), "{}", counter.name);
+    }
+    for name in ["nr_dirtied", "nr_written", "nr_free_pages", "nr_file_pages", "numa_hit"] {
+        assert!(run.vmstat[name] > 0, "{name}");
+    }
+    assert!(run.vmstat["nr_free_pages"] < 512 << 8, "a level is what it is at the end");
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Whatever a file holds, reading it gives a value or one line that says what is wrong: never a panic.
+//! Reading any file gives a value or one line that says what is wrong, and never panics.
 //!
-//! Valid files are damaged in the ways files are: lines lost or doubled, numbers out of any range, words of the
-//! format in the wrong place, bytes that are no text. What is still accepted must also be fit to be planned.
+//! Valid files are damaged in typical ways: lines lost or doubled, numbers out of range, words of
+//! the format in the wrong place, bytes that are no text. Anything still accepted must also survive
+//! planning.
 
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
@@ -24,7 +25,7 @@ const EXPERIMENTS: [&str; 3] = [
     include_str!("../../../../experiments/backoff.toml"),
 ];
 
-/// Text that is likely to be taken for something.
+/// Texts that a reader may mistake for something valid.
 const WORDS: &[&str] = &[
     "-1",
     "0",
@@ -68,7 +69,7 @@ const WORDS: &[&str] = &[
     "\0",
 ];
 
-/// One damage; positions are shares of the text's length.
+/// One damage; positions are fractions of the text's length.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(u16),
@@ -87,12 +88,12 @@ enum Damage {
     DropLine(u16),
     DoubleLine(u16),
     MoveLine(u16, u16),
-    /// What stands right of a `=` or `:`.
+    /// The text right of a `=` or `:`.
     Value {
         at: u16,
         word: &'static str,
     },
-    /// A number, wherever it is.
+    /// A number anywhere in the text.
     Number {
         at: u16,
         word: &'static str,
@@ -123,7 +124,7 @@ fn place(at: u16, len: usize) -> usize {
     usize::from(at) * len / 65_536
 }
 
-/// The first stretch from `at` on (or from the start) that `is` holds for.
+/// The first run of characters from `at` on (or from the start) that satisfy `is`.
 fn stretch(text: &[u8], at: u16, is: impl Fn(u8) -> bool) -> Option<std::ops::Range<usize>> {
     let from = place(at, text.len());
     let start = (from..text.len()).chain(0..from).find(|&i| is(text[i]))?;
@@ -176,7 +177,7 @@ fn damaged(text: &str, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// A file of this test alone.
+/// A file that only this test uses.
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let thread = std::thread::current();
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", thread.name().unwrap_or("main")));
@@ -184,7 +185,7 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// The value, or nothing where an error of one line said why not.
+/// The value, or `None` after checking that the error is one line.
 fn one_line<T>(result: Result<T, LabError>) -> Result<Option<T>, TestCaseError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -197,12 +198,12 @@ fn one_line<T>(result: Result<T, LabError>) -> Result<Option<T>, TestCaseError> 
     }
 }
 
-/// Plans what was accepted, if the host can be asked to.
+/// Plans an accepted experiment, if the host is large enough.
 fn plan(inputs: Vec<Resolved>) -> Result<(), TestCaseError> {
     const SMALL: u64 = 160 << 20;
     for r in &inputs {
         for m in [Some(&r.machine), r.pace_machine.as_ref()].into_iter().flatten() {
-            // A zone may be small but lie behind terabytes of nothing.
+            // A small zone may lie behind terabytes of nothing.
             let end = m.spec().unwrap().zones.iter().map(|z| z.end).max().unwrap_or(0);
             if m.host_bytes().unwrap() > SMALL || end > 1 << 20 || m.cpus > 64 || r.experiment.repetitions > 50 {
                 return Ok(());
@@ -217,12 +218,12 @@ fn experiment(text: &str) -> Result<Resolved, LabError> {
     catalog::experiment(path.to_str().unwrap()).and_then(|(e, source)| Resolved::new(e, Some(&source)))
 }
 
-/// The same under a name of its own, without which it would be refused for its name alone.
+/// The same under another name: built-in names are refused.
 fn mine(text: &str) -> String {
     text.replacen("id = \"", "id = \"my-", 1).replacen("name = \"tiny-64m\"", "name = \"mine\"", 1)
 }
 
-/// A small experiment with every part an experiment can have.
+/// A small experiment with every part that one can have.
 fn small() -> String {
     mine(EXPERIMENTS[0]).replace("xeon-1t", "tiny-64m").replace("xeon-64g", "tiny-64m")
 }
@@ -292,7 +293,7 @@ proptest! {
         }
     }
 
-    /// A result whose hashes are right, but whose inputs nobody looked up: still none that panics.
+    /// Even a result with correct hashes but impossible inputs causes no panic.
     #[test]
     fn a_forged_result(d in damages()) {
         let inputs = serde_json::to_string_pretty(&[small_resolved()]).unwrap();
@@ -304,7 +305,6 @@ proptest! {
         }
     }
 
-    /// Bytes of any kind at all.
     #[test]
     fn noise(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let path = file("noise.toml", &bytes);
@@ -316,7 +316,6 @@ proptest! {
         one_line(StoredResult::read(&path))?;
     }
 
-    /// Names of any kind at all.
     #[test]
     fn names(name in "\\PC{0,12}|[a-z0-9.\n\t-]{0,12}") {
         one_line(catalog::machine(&name))?;

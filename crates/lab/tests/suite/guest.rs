@@ -1,4 +1,4 @@
-//! Patterns that real kernels are recorded with, played on the guest's machine.
+//! Plays the patterns that real kernels are recorded with on the guest's machine.
 
 use kontig_lab::guest::boot::{Booted, BootedZone};
 use kontig_lab::guest::{Counted, machine_of, play};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
     let (machine, _) = catalog::machine(machine_of(&NAMED[pattern])).expect("it comes along");
-    // About what a kernel has for itself after boot.
+    // About the memory a kernel uses itself after boot.
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
@@ -23,7 +23,7 @@ fn counter(counted: &Counted, name: &str) -> u64 {
 
 #[test]
 fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
-    // Those for a larger machine take minutes here.
+    // Patterns for the larger machine take minutes here.
     let small = |pattern: &Named| machine_of(pattern) == "guest-512m";
     for (i, pattern) in NAMED.iter().enumerate().filter(|(_, pattern)| small(pattern)) {
         for profile in ["6.1", "7.2"] {
@@ -75,7 +75,7 @@ fn a_disk_without_files_rests_while_another_has_too_many_dirty_pages() {
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, ..Booted::default() };
     let profile = profiles::named("7.2").expect("it comes along");
-    // Reclaim meets dirty pages and wakes every disk's flusher, that of the one with swap, too.
+    // Reclaim meets dirty pages and wakes every disk's flusher, even the swap disk's.
     let (heap, file) = (90_000, 60_000);
     let steps = vec![
         Step::Phase("start"),
@@ -99,7 +99,8 @@ fn what_was_swapped_out_and_is_touched_again_is_swapped_in() {
     let counted = played(1, "6.1", 2);
     let end = counted.last().expect("phases");
     let (out, back) = (counter(end, "pswpout"), counter(end, "pswpin"));
-    // Of the 157,286 pages of the process as many have no room at any time, and each of them is touched again.
+    // The process has 157,286 pages. The same number does not fit at any time, and each of those is
+    // touched again.
     let managed: u64 = 480 << 8;
     let no_room = 157_286 - managed;
     assert!(out > no_room && back > no_room, "{out} out, {back} in, {no_room} have no room");
@@ -110,7 +111,7 @@ fn every_range_that_is_to_be_a_huge_page_is_one_or_falls_back() {
     for profile in ["6.1", "7.2"] {
         let counted = played(3, profile, 1);
         let end = counted.last().expect("phases");
-        // Also where its page table had to be waited for.
+        // Also if it had to wait for its page table.
         let ranges = counter(end, "thp_fault_alloc") + counter(end, "thp_fault_fallback");
         assert_eq!(ranges, 32, "{profile}");
     }
@@ -126,7 +127,7 @@ fn what_comes_back_in_order_is_read_by_eight_pages_and_7_2_keeps_its_place_in_sw
         (majors, again.get("nr_file_pages").expect("counted"))
     };
     let ((majors, kept), (majors_of_72, kept_by_72)) = (at("6.1"), at("7.2"));
-    // 157,284 pages are brought back; recorded were 19,663 and 19,679 faults that wait.
+    // 157,284 pages come back. The recordings have 19,663 and 19,679 faults that wait.
     assert!(majors < 25_000 && majors_of_72 < 25_000, "{majors} {majors_of_72}");
     assert!(kept < 1000 && kept_by_72 > 10_000, "{kept} {kept_by_72}");
 }

@@ -1,5 +1,6 @@
-//! Runs that prepare the machine alike are measured from copies of one: what each leaves behind is the same, to the
-//! byte, as if it had prepared its own. And pictures are taken where they are shown, without a trace in anything else.
+//! Runs that prepare the machine in the same way are measured on copies of one, with the same
+//! result to the byte as if each had prepared its own. Pictures are taken where they are shown,
+//! without a trace in anything else.
 
 use kontig_lab::experiment::Experiment;
 use kontig_lab::plan::Views;
@@ -10,7 +11,8 @@ use kontig_results::{MemoryMap, RunResult};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// A process replaces its memory from the preparation to the end; a driver is measured, at four paces.
+/// A process replaces its memory from the preparation to the end; a driver is measured at four
+/// paces.
 const EXPERIMENT: &str = r#"id = "paced"
 summary = "x"
 assumptions = "x"
@@ -51,7 +53,7 @@ machine = "tiny-64m"
 pause_us = [0, 20, 300, 50000]
 "#;
 
-/// A pause in the preparation, too: it ends with all memory taken, so nothing else maps any.
+/// The preparation pauses too: it ends with all memory taken, so nothing else maps any.
 const PACED_PREPARATION: [(&str, &str); 2] = [
     (
         r#"{ kind = "fragment", holes = "random" }"#,
@@ -66,7 +68,7 @@ fn session(text: &str, maps: bool) -> Session {
     Session::new(vec![resolved], 1, &Views { maps, ..Views::default() }).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Every run as it is stored, by variant and repetition, and what became of all.
+/// Every run in its stored form, by variant and repetition, and all outcomes.
 fn runs(session: &Session, threads: usize) -> (BTreeMap<(String, u32), RunResult>, Outcome) {
     let finished = Mutex::new(BTreeMap::new());
     let (mut outcomes, error) = session.run(threads, &|run| {
@@ -133,7 +135,7 @@ fn a_session_that_is_stopped_or_fails_ends_though_threads_wait_for_a_preparation
     session.stop_flag().store(true, std::sync::atomic::Ordering::Relaxed);
     let (outcomes, error) = session.run(3, &|_| Ok(()));
     assert!(outcomes.is_empty() && error.is_some());
-    // And one that fails does not leave those waiting who would have helped.
+    // A preparation that fails does not leave helpers waiting.
     let session = self::session(EXPERIMENT, false);
     let wrong = || kontig_lab::LabError::Asked(kontig_lab::AskedWrongly::Value("no".into()));
     let (outcomes, error) = session.run(16, &|run| if run.variant.contains("pause") { Err(wrong()) } else { Ok(()) });

@@ -1,4 +1,5 @@
-//! What several experiments have in common, such as their baseline, runs once: each of them has its result.
+//! Runs that several experiments share, such as their baseline, run once: each experiment has the
+//! result.
 
 use kontig_lab::experiment::Experiment;
 use kontig_lab::plan::Views;
@@ -29,7 +30,7 @@ name = "NAME"
 profile = "7.2"
 "#;
 
-/// An experiment with that baseline, called so in it, and with a variant that has this sysctl, too.
+/// An experiment with that baseline under this name, and a variant that has this sysctl as well.
 fn experiment(id: &str, baseline: &str, sysctl: &str) -> String {
     let other = format!("[[variant]]\nname = \"other\"\nprofile = \"7.2\"\nsysctls = {{ {sysctl} }}\n");
     format!("id = \"{id}\"\n{}\n{other}", BASELINE.replace("NAME", baseline))
@@ -44,7 +45,7 @@ fn session(experiments: &[String], views: &Views) -> Session {
     Session::new(resolved, 1, views).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Jobs that are one run have one progress.
+/// Jobs that share a run share its progress.
 fn are_one_run(a: &Job, b: &Job) -> bool {
     Arc::ptr_eq(&a.control.permille, &b.control.permille)
 }
@@ -59,7 +60,7 @@ fn a_baseline_of_two_experiments_runs_once_and_each_has_its_result_under_its_own
     let jobs = session.jobs();
     let one_run = |i: usize| (0..jobs.len()).filter(|&j| are_one_run(&jobs[i], &jobs[j])).collect::<Vec<_>>();
     let all: Vec<Vec<usize>> = (0..jobs.len()).map(one_run).collect();
-    // Two repetitions of each variant: of the baseline, each is one with that of the other experiment.
+    // Two repetitions of each variant. Those of the baseline are shared with the other experiment.
     assert_eq!(all, [vec![0, 4], vec![1, 5], vec![2], vec![3], vec![0, 4], vec![1, 5], vec![6], vec![7]]);
 
     for threads in [1, 3] {
@@ -80,12 +81,12 @@ fn a_baseline_of_two_experiments_runs_once_and_each_has_its_result_under_its_own
     }
 }
 
-/// Whether an experiment's baseline is one run with that of another, which this makes of it.
+/// Whether an experiment's baseline shares a run with that of the changed experiment.
 fn shares(of: &str, by: &str, views: &Views) -> bool {
     let first = experiment("first", "vanilla", "\"vm.compaction_proactiveness\" = 0");
     let second = first.replace("\"first\"", "\"second\"").replace(of, by);
     let session = session(&[first, second], views);
-    // Two variants, two repetitions each.
+    // Two variants with two repetitions each.
     are_one_run(&session.jobs()[0], &session.jobs()[4])
 }
 

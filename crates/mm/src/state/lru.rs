@@ -13,6 +13,7 @@ use super::list::{List, ListPos};
 use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
 use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
+use crate::vmstat::counters;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
@@ -97,72 +98,39 @@ impl Known {
     }
 }
 
-/// A per-node counter that is kept in per-CPU parts. The first are the sizes of the LRU lists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum NodeStat {
-    /// Pages isolated from the anonymous lists.
-    IsolatedAnon = LruList::COUNT as u8,
-    /// Pages isolated from the file lists.
-    IsolatedFile,
-    /// Evicted anonymous pages that were faulted back in.
-    WorkingsetRefaultAnon,
-    /// Evicted file pages that were read again.
-    WorkingsetRefaultFile,
-    /// Of the anonymous refaults, those soon enough to activate the page.
-    WorkingsetActivateAnon,
-    /// Of the file refaults, those soon enough to activate the page.
-    WorkingsetActivateFile,
-    /// Of the anonymous refaults, those of pages that had been active.
-    WorkingsetRestoreAnon,
-    /// Of the file refaults, those of pages that had been active.
-    WorkingsetRestoreFile,
-    /// Pages that reclaim wrote out.
-    VmscanWrite,
-    /// Dirty pages that reclaim met and marked for reclaim.
-    VmscanImmediate,
-    /// Anonymous pages that were scanned and stayed; from 7.3 on.
-    RotateAnon,
-    /// File pages that were scanned and stayed; from 7.3 on.
-    RotateFile,
+counters! {
+    /// A counter of a node that CPUs keep parts of; the sizes of the LRU lists come before these.
+    pub enum NodeStat {
+        /// Anonymous pages isolated from their lists.
+        IsolatedAnon(LruList::COUNT as u8) = "nr_isolated_anon", "pages", Either, level;
+        /// File pages isolated from their lists.
+        IsolatedFile = "nr_isolated_file", "pages", Either, level;
+        /// Evicted anonymous pages that came back.
+        WorkingsetRefaultAnon = "workingset_refault_anon", "pages", Fewer;
+        /// Evicted file pages that came back.
+        WorkingsetRefaultFile = "workingset_refault_file", "pages", Fewer;
+        /// Anonymous pages that came back soon enough to be active.
+        WorkingsetActivateAnon = "workingset_activate_anon", "pages", Fewer;
+        /// File pages that came back soon enough to be active.
+        WorkingsetActivateFile = "workingset_activate_file", "pages", Fewer;
+        /// Anonymous pages that came back and had been active before.
+        WorkingsetRestoreAnon = "workingset_restore_anon", "pages", Fewer;
+        /// File pages that came back and had been active before.
+        WorkingsetRestoreFile = "workingset_restore_file", "pages", Fewer;
+        /// Pages that reclaim wrote out.
+        VmscanWrite = "nr_vmscan_write", "pages", Fewer;
+        /// Dirty pages that reclaim met and marked for reclaim after writeback.
+        VmscanImmediate = "nr_vmscan_immediate_reclaim", "pages", Fewer;
+        /// Anonymous pages that were scanned and stayed; from 7.3 on.
+        RotateAnon = "pgrotate_anon", "pages", Either;
+        /// File pages that were scanned and stayed; from 7.3 on.
+        RotateFile = "pgrotate_file", "pages", Either;
+    }
 }
 
 impl NodeStat {
-    /// Number of counters, with the sizes of the lists.
-    pub const COUNT: usize = NodeStat::RotateFile as usize + 1;
-    /// The counters other than the sizes of the lists.
-    pub const ALL: [NodeStat; NodeStat::COUNT - LruList::COUNT] = [
-        NodeStat::IsolatedAnon,
-        NodeStat::IsolatedFile,
-        NodeStat::WorkingsetRefaultAnon,
-        NodeStat::WorkingsetRefaultFile,
-        NodeStat::WorkingsetActivateAnon,
-        NodeStat::WorkingsetActivateFile,
-        NodeStat::WorkingsetRestoreAnon,
-        NodeStat::WorkingsetRestoreFile,
-        NodeStat::VmscanWrite,
-        NodeStat::VmscanImmediate,
-        NodeStat::RotateAnon,
-        NodeStat::RotateFile,
-    ];
-
-    /// The name `/proc/vmstat` prints.
-    pub const fn name(self) -> &'static str {
-        match self {
-            NodeStat::IsolatedAnon => "nr_isolated_anon",
-            NodeStat::IsolatedFile => "nr_isolated_file",
-            NodeStat::WorkingsetRefaultAnon => "workingset_refault_anon",
-            NodeStat::WorkingsetRefaultFile => "workingset_refault_file",
-            NodeStat::WorkingsetActivateAnon => "workingset_activate_anon",
-            NodeStat::WorkingsetActivateFile => "workingset_activate_file",
-            NodeStat::WorkingsetRestoreAnon => "workingset_restore_anon",
-            NodeStat::WorkingsetRestoreFile => "workingset_restore_file",
-            NodeStat::VmscanWrite => "nr_vmscan_write",
-            NodeStat::VmscanImmediate => "nr_vmscan_immediate_reclaim",
-            NodeStat::RotateAnon => "pgrotate_anon",
-            NodeStat::RotateFile => "pgrotate_file",
-        }
-    }
+    /// The lists' sizes included.
+    pub const COUNT: usize = LruList::COUNT + NodeStat::ALL.len();
 
     pub(crate) const fn isolated(of: Backing) -> NodeStat {
         match of {

@@ -8,11 +8,59 @@
 
 use kontig_mm::state::{BatchKind, FrameKind, Lruvec};
 use kontig_mm::types::PAGEBLOCK_PAGES;
-use kontig_mm::{Backing, CpuId, LruList, Memory, Node, NodeStat, Pfn, Zone};
+use kontig_mm::{Backing, Counter, CpuId, LruList, Memory, Node, NodeStat, Pfn, Wanted, Zone};
 use std::collections::BTreeSet;
 
-/// The counters of the blocks a zone has given.
-const NUMA: [&str; 6] = ["numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other"];
+/// A counter, and how it is read from a sum.
+pub(super) type Item<Sum> = (Counter, fn(&Sum) -> u64);
+
+const fn numa(name: &'static str, words: &'static str) -> Counter {
+    Counter::new(name, "blocks", Wanted::Either, words)
+}
+
+/// The counters of zones, by every kernel's name.
+pub(super) const OF_ZONES: &[Item<ZoneItems>] = &[
+    // Without the CPUs' unfolded parts, which can make the rest negative: the kernel shows 0 then.
+    (Counter::level("nr_free_pages", "Free pages"), |z| z.free.max(0) as u64),
+    (Counter::level("nr_free_pages_blocks", "Free pages in whole pageblocks"), |z| z.free_in_blocks.max(0) as u64),
+    (Counter::level("nr_pages_scanned", "Pages scanned since a page was last freed; up to 4.7"), |z| z.scanned),
+    (Counter::level("nr_alloc_batch", "Pages the zone may still give before the next one's turn"), |z| z.alloc_batch),
+    (Counter::level("nr_zone_inactive_anon", "Inactive anonymous pages"), |z| z.on(LruList::InactiveAnon)),
+    (Counter::level("nr_zone_active_anon", "Active anonymous pages"), |z| z.on(LruList::ActiveAnon)),
+    (Counter::level("nr_zone_inactive_file", "Inactive file pages"), |z| z.on(LruList::InactiveFile)),
+    (Counter::level("nr_zone_active_file", "Active file pages"), |z| z.on(LruList::ActiveFile)),
+    (Counter::level("nr_zone_unevictable", "Unevictable pages"), |z| z.on(LruList::Unevictable)),
+    (numa("numa_hit", "Blocks allocated on the node that was preferred"), |z| z.numa[0]),
+    (numa("numa_miss", "Blocks allocated here though another node was preferred"), |z| z.numa[1]),
+    (numa("numa_foreign", "Blocks preferred here and allocated on another node"), |z| z.numa[2]),
+    (numa("numa_interleave", "Interleaved blocks allocated on the node whose turn it was"), |z| z.numa[3]),
+    (numa("numa_local", "Blocks allocated on the CPU's own node"), |z| z.numa[4]),
+    (numa("numa_other", "Blocks allocated on another node than the CPU's"), |z| z.numa[5]),
+];
+
+/// Beside these a node has each [`NodeStat`].
+pub(super) const OF_NODES: &[Item<NodeItems>] = &[
+    (Counter::level("nr_anon_pages", "Anonymous pages"), |n| n.used(Backing::Anon)),
+    (Counter::level("nr_file_pages", "File pages"), |n| n.used(Backing::File)),
+    (huge("nr_anon_transparent_hugepages", "Anonymous huge pages"), |n| n.huge[Backing::Anon.index()]),
+    (huge("nr_file_hugepages", "Huge pages of files"), |n| n.huge[Backing::File.index()]),
+    (Counter::level("nr_inactive_anon", "Inactive anonymous pages"), |n| n.on(LruList::InactiveAnon)),
+    (Counter::level("nr_active_anon", "Active anonymous pages"), |n| n.on(LruList::ActiveAnon)),
+    (Counter::level("nr_inactive_file", "Inactive file pages"), |n| n.on(LruList::InactiveFile)),
+    (Counter::level("nr_active_file", "Active file pages"), |n| n.on(LruList::ActiveFile)),
+    (Counter::level("nr_unevictable", "Unevictable pages"), |n| n.on(LruList::Unevictable)),
+    // Up to 5.8 only file pages leave shadows, so only they refault.
+    (before_5_9("workingset_refault", NodeStat::WorkingsetRefaultFile), |n| n.stat(NodeStat::WorkingsetRefaultFile)),
+    (before_5_9("workingset_activate", NodeStat::WorkingsetActivateFile), |n| n.stat(NodeStat::WorkingsetActivateFile)),
+];
+
+const fn huge(name: &'static str, words: &'static str) -> Counter {
+    Counter { unit: "huge pages", ..Counter::level(name, words) }
+}
+
+const fn before_5_9(name: &'static str, since: NodeStat) -> Counter {
+    Counter { name, ..since.counter() }
+}
 
 /// Counters of one zone, or of several together.
 #[derive(Default)]
@@ -23,8 +71,8 @@ pub(super) struct ZoneItems {
     isolated: u64,
     scanned: u64,
     alloc_batch: u64,
-    /// Blocks given, in the order of [`NUMA`].
-    numa: [u64; NUMA.len()],
+    /// Blocks given, in the order of the `numa_*` counters.
+    numa: [u64; 6],
     /// Huge pages in use by processes and files.
     huge: [u64; Backing::ALL.len()],
 }
@@ -48,19 +96,13 @@ impl ZoneItems {
         sum
     }
 
-    /// The counter of this name; `None` if the engine does not have it.
+    fn on(&self, list: LruList) -> u64 {
+        self.listed[list.index()]
+    }
+
+    /// `None` if the engine does not count it.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
-        Some(match name {
-            // Without the CPUs' unfolded parts this can be negative; the kernel prints 0 then.
-            "nr_free_pages" => self.free.max(0) as u64,
-            "nr_pages_scanned" => self.scanned,
-            "nr_alloc_batch" => self.alloc_batch,
-            "nr_free_pages_blocks" => self.free_in_blocks.max(0) as u64,
-            _ => match NUMA.iter().position(|numa| *numa == name) {
-                Some(at) => self.numa[at],
-                None => self.listed[list(name.strip_prefix("nr_zone_")?)?.index()],
-            },
-        })
+        OF_ZONES.iter().find(|(counter, _)| counter.name == name).map(|(_, value)| value(self))
     }
 }
 
@@ -110,7 +152,15 @@ impl NodeItems {
         }
     }
 
-    fn stat(&self, item: NodeStat) -> u64 {
+    fn on(&self, list: LruList) -> u64 {
+        self.listed[list.index()]
+    }
+
+    fn used(&self, backing: Backing) -> u64 {
+        self.used[backing.index()].max(0) as u64
+    }
+
+    pub(super) fn stat(&self, item: NodeStat) -> u64 {
         NodeStat::ALL.iter().position(|stat| *stat == item).map_or(0, |at| self.stats[at])
     }
 
@@ -121,28 +171,12 @@ impl NodeItems {
         add(&mut self.stats, NodeStat::ALL.map(|stat| if stat == NodeStat::IsolatedAnon { zones.isolated } else { 0 }));
     }
 
-    /// The counter of this name; `None` if the engine does not have it.
+    /// `None` if the engine does not count it.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
-        let used = |backing: Backing| self.used[backing.index()].max(0) as u64;
-        Some(match name {
-            "nr_anon_pages" => used(Backing::Anon),
-            "nr_file_pages" => used(Backing::File),
-            "nr_anon_transparent_hugepages" => self.huge[Backing::Anon.index()],
-            "nr_file_hugepages" => self.huge[Backing::File.index()],
-            // Up to 5.8 only file pages leave shadows, so only they refault.
-            "workingset_refault" => self.stat(NodeStat::WorkingsetRefaultFile),
-            "workingset_activate" => self.stat(NodeStat::WorkingsetActivateFile),
-            _ => match NodeStat::ALL.iter().position(|stat| stat.name() == name) {
-                Some(at) => self.stats[at],
-                None => self.listed[list(name.strip_prefix("nr_")?)?.index()],
-            },
-        })
+        let stat = || NodeStat::ALL.into_iter().find(|stat| stat.name() == name);
+        let item = OF_NODES.iter().find(|(counter, _)| counter.name == name);
+        item.map(|(_, value)| value(self)).or_else(|| stat().map(|stat| self.stat(stat)))
     }
-}
-
-/// The list with this name.
-fn list(name: &str) -> Option<LruList> {
-    LruList::ALL.into_iter().find(|list| list.name() == name)
 }
 
 /// The pages that wait in some batch, each once.

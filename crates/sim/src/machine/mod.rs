@@ -14,7 +14,7 @@ use crate::base::translate;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
-use crate::state::file::{Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
+use crate::state::file::{self, Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
 use crate::state::khugepaged::KhugepagedCounts;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::family::OomKill;
@@ -29,7 +29,7 @@ use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
 use kontig_mm::event::Event;
-use kontig_mm::{CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
+use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 
 /// The reason that [`Machine::run`] returned.
@@ -193,18 +193,15 @@ impl Machine {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
-    /// A counter of `/proc/vmstat` outside the engine: of files, swap and slabs. `None` without
-    /// disks.
-    pub fn counter(&self, name: &str) -> Option<u64> {
-        let files = self.kernel.pages.files.as_ref()?;
-        let slabs = |reclaimable| {
-            files.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum()
-        };
-        match name {
-            "nr_slab_reclaimable" => Some(slabs(true)),
-            "nr_slab_unreclaimable" => Some(slabs(false)),
-            _ => files.counts.get(name),
-        }
+    /// The counters of `/proc/vmstat` that are not the engine's: of files, swap and slabs. A machine
+    /// without disks has none.
+    pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
+        self.kernel.pages.files.iter().flat_map(Files::counters)
+    }
+
+    /// The declarations of these counters.
+    pub fn declared_counters() -> impl Iterator<Item = Counter> {
+        file::declared()
     }
 
     /// The slab caches of its files; empty without disks.

@@ -26,13 +26,12 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 )];
 
 /// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 4] = [
+const TIED: [(&str, &[&str]); 3] = [
     ("program", &["batch", "op", "outcome", "program"]),
     (
         "recorder",
         &["(root)", "experiment", "folder", "guest", "initramfs", "kernel", "module", "qemu", "reclaim", "sysctls"],
     ),
-    ("results", &["score", "table"]),
     ("workload", &["found", "kind", "workload"]),
 ];
 

@@ -36,7 +36,7 @@ use crate::base::queue::QueueId;
 use crate::base::sequence::Sequence;
 use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
-use kontig_mm::{CpuId, Memory, NodeId};
+use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
 use kontig_program::FileName;
 use space::Space;
 use std::collections::BTreeMap;
@@ -93,43 +93,54 @@ pub(crate) struct Writing {
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// Counters of files and swap in `/proc/vmstat`, in pages.
+/// What `/proc` counts of files and swap, in pages; `Counts::DECLARED` describes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// In the page cache and in the swap cache.
     pub file_pages: u64,
     pub dirty: u64,
     pub writeback: u64,
     pub dirtied: u64,
     pub written: u64,
-    /// `pgpgin`, in pages; the kernel counts KiB.
     pub read_in: u64,
-    /// `pgpgout`, in pages; the kernel counts KiB.
     pub written_out: u64,
     pub swapped_in: u64,
     pub swapped_out: u64,
     pub major_faults: u64,
 }
 
+const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
+    Counter::new(name, unit, Wanted::Fewer, words)
+}
+
 impl Counts {
-    /// The counter of this name in `/proc/vmstat`.
-    pub fn get(&self, name: &str) -> Option<u64> {
-        const KIB: u64 = 4;
-        Some(match name {
-            "nr_file_pages" => self.file_pages,
-            "nr_dirty" => self.dirty,
-            "nr_writeback" => self.writeback,
-            "nr_dirtied" => self.dirtied,
-            "nr_written" => self.written,
-            "pgpgin" => self.read_in * KIB,
-            "pgpgout" => self.written_out * KIB,
-            "pswpin" => self.swapped_in,
-            "pswpout" => self.swapped_out,
-            "pgmajfault" => self.major_faults,
-            _ => return None,
-        })
-    }
+    /// The counters of `/proc/vmstat`, each with how its value is read.
+    pub(crate) const DECLARED: &[(Counter, fn(&Counts) -> u64)] = &[
+        (Counter::level("nr_file_pages", "Pages in the page cache and the swap cache"), |c| c.file_pages),
+        (Counter::level("nr_dirty", "Dirty pages"), |c| c.dirty),
+        (Counter::level("nr_writeback", "Pages under writeback"), |c| c.writeback),
+        (Counter::new("nr_dirtied", "pages", Wanted::Either, "Pages dirtied"), |c| c.dirtied),
+        (Counter::new("nr_written", "pages", Wanted::Either, "Pages written back"), |c| c.written),
+        (fewer("pgpgin", "KiB", "Read from disks, swap included"), |c| c.read_in * KIB),
+        (fewer("pgpgout", "KiB", "Written to disks, swap included"), |c| c.written_out * KIB),
+        (fewer("pswpin", "pages", "Pages read from swap"), |c| c.swapped_in),
+        (fewer("pswpout", "pages", "Pages written to swap"), |c| c.swapped_out),
+        (fewer("pgmajfault", "faults", "Page faults that waited for a disk"), |c| c.major_faults),
+    ];
+}
+
+/// KiB of a page.
+const KIB: u64 = 4;
+
+/// The slab counters of `/proc/vmstat`, by whether they are of reclaimable caches.
+const SLABS: [(Counter, bool); 2] = [
+    (Counter::level("nr_slab_reclaimable", "Pages of slab caches with a shrinker"), true),
+    (Counter::level("nr_slab_unreclaimable", "Pages of slab caches without a shrinker"), false),
+];
+
+/// The counters of `/proc/vmstat` that files, swap and slabs have.
+pub(crate) fn declared() -> impl Iterator<Item = Counter> {
+    Counts::DECLARED.iter().map(|(counter, _)| *counter).chain(SLABS.into_iter().map(|(counter, _)| counter))
 }
 
 impl Files {

@@ -1,17 +1,16 @@
-//! `kontig explain --simulate`: recommended settings tried in the laboratory, on the host's own snapshot.
+//! Settings recommended for a host, tried on a snapshot of it (`kontig explain --simulate`).
 //!
-//! The host as it is runs beside a copy with each setting. What it has to do is the same in each: for half a minute a process
-//! replaces its memory and the kernel's own threads do what they do; then another touches memory in huge pages. Together they take as
-//! much as is free and half of the files' clean pages, so that it comes to reclaim and compaction. That is not this host's load,
-//! which no file tells.
+//! The host as it is runs beside a copy with each setting, all under the same load: for half a
+//! minute a process replaces its memory while kernel threads work; then another touches memory in
+//! huge pages. Together they take the free memory and half of the clean file pages, which causes
+//! reclaim and compaction. No file shows the host's own load.
 
-use crate::reproduce::{COSTS_OF_HOSTS, run_session};
-use kontig_lab::experiment::{Experiment, Variant};
-use kontig_lab::host_snapshot::HostSnapshot;
-use kontig_lab::plan::Views;
-use kontig_lab::resolved::Resolved;
-use kontig_lab::session::Session;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use crate::error::{AskedWrongly, Failed, LabError};
+use crate::experiment::{Experiment, Variant};
+use crate::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
+use crate::plan::Views;
+use crate::resolved::Resolved;
+use crate::session::{Outcome, Session};
 use kontig_live::Snapshot;
 use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
@@ -25,42 +24,45 @@ use kontig_workload::Workload;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What came of it.
+/// The recommended settings, tried on a snapshot.
 #[derive(Serialize)]
 pub struct Simulation {
-    /// What it is, in a sentence.
+    /// Describes kernel, rules and load, in a few sentences.
     pub said: String,
-    /// The profile whose rules stand for the host's kernel.
+    /// The profile for the host's kernel.
     pub profile: String,
-    /// Settings that were tried, in the order of the table's columns after the first, which is the host as it is.
+    /// In the order of the table's columns after the first, which is the host as it is.
     pub tried: Vec<Setting>,
-    /// Recommended settings that could not be, and why.
+    /// Recommended settings that could not be tried, with reasons.
     pub not_tried: Vec<NotTried>,
-    /// The table, as in `kontig.reproduce`; null where nothing was tried.
+    /// As in `kontig.reproduce`; null if nothing was tried.
     pub table: Option<ExperimentResult>,
 }
 
 /// A recommended setting that was not tried.
 #[derive(Serialize)]
 pub struct NotTried {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub why: String,
 }
 
-/// The host as it is.
+/// The name of the baseline.
 const AS_IT_IS: &str = "as it is";
 
-/// Tries what the findings recommend, on this snapshot of a host with or without the multi-generational LRU.
+/// Runs a session, as [`Session::run`] does.
+pub type RunSession<'a> = &'a dyn Fn(&Session) -> (Vec<Outcome>, Option<LabError>);
+
+/// Tries the settings that the findings recommend, on a snapshot of the host; `lru_gen_on` says
+/// whether it uses the multi-generational LRU.
 ///
 /// # Errors
-/// If the laboratory cannot be this host, or a run cannot go on.
+/// If the laboratory cannot simulate this host, or a run cannot go on.
 pub fn simulate(
     findings: &[Finding],
     snapshot: Snapshot,
     limit: Option<&Limit>,
     lru_gen_on: Option<bool>,
+    run_session: RunSession<'_>,
 ) -> Result<Simulation, LabError> {
     let host = HostSnapshot::new("host", snapshot.clone());
     let none = || {
@@ -87,8 +89,8 @@ pub fn simulate(
     let load = Load::on(&snapshot, limit);
     let kernel = host.kernel().to_string();
     let mut said = format!(
-        "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
-         touches {} in huge pages. Which load this host has is not known.",
+        "A simulation, not this host: Linux {kernel} as found just now, by the rules of {}. For 30 s a process \
+         replaces {}, then another touches {} in huge pages. The load of this host is not known.",
         profile.name,
         size(load.replaced),
         size(load.touched)
@@ -106,12 +108,12 @@ pub fn simulate(
     let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
     if !simulation.tried.is_empty() {
         let experiment = experiment(&simulation, load)?;
-        simulation.table = Some(run(experiment, host)?);
+        simulation.table = Some(run(experiment, host, run_session)?);
     }
     Ok(simulation)
 }
 
-/// What the two processes have, in bytes.
+/// Memory of the two processes, in bytes.
 #[derive(Clone, Copy)]
 struct Load {
     replaced: u64,
@@ -119,7 +121,7 @@ struct Load {
 }
 
 impl Load {
-    /// What fits into this machine, and into what control groups let a process have.
+    /// A load that fits into this machine and the control group's limit.
     fn on(snapshot: &Snapshot, limit: Option<&Limit>) -> Load {
         const HUGE: u64 = 2 << 20;
         let pages = |zone: &FoundZone| {
@@ -137,11 +139,12 @@ impl Load {
     }
 }
 
-/// The experiment.
+/// The experiment with a variant for each setting.
 fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabError> {
     let text = format!(
         "[[phase]]\nname = \"before\"\nseconds = 30\n[[phase.task]]\nname = \"churn\"\nbackground = true\ncopies = 1\n\
-         run = {{ kind = \"churn\", size = \"{} KiB\" }}\n[[phase]]\nname = \"measure\"\nmeasured = true\n[[phase.task]]\ncopies = 1\n\
+         run = {{ kind = \"churn\", size = \"{} KiB\" }}\n\
+         [[phase]]\nname = \"measure\"\nmeasured = true\n[[phase.task]]\ncopies = 1\n\
          run = {{ kind = \"huge-faults\", size = \"{} KiB\", advised = true }}\n",
         load.replaced / 1024,
         load.touched / 1024
@@ -177,12 +180,12 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
     })
 }
 
-fn run(experiment: Experiment, host: HostSnapshot) -> Result<ExperimentResult, LabError> {
+fn run(experiment: Experiment, host: HostSnapshot, run_session: RunSession<'_>) -> Result<ExperimentResult, LabError> {
     experiment.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     let resolved = Resolved::new(experiment, None)?.begin_as(host)?;
     let session = Session::new(vec![resolved], 1, &Views::default())?;
-    let (outcomes, error) = run_session(&session, None, &|_| Ok(()));
-    let none = || LabError::from(Failed::Run { run: "explain".into(), reason: "nothing came of it".into() });
+    let (outcomes, error) = run_session(&session);
+    let none = || LabError::from(Failed::Run { run: "explain".into(), reason: "the session has no result".into() });
     match error {
         Some(e) => Err(e),
         None => Ok(outcomes.into_iter().next().ok_or_else(none)?.result),
@@ -195,7 +198,12 @@ mod tests {
 
     #[test]
     fn the_two_processes_have_no_more_than_control_groups_let_them_have() {
-        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":65536,"present":65536,"managed":32768,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":32768,"free":[0,0,0,0,0,0,0,0,0,0,32],"blocks":null}]}"#;
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"#,
+            r#""pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":65536,"present":65536,"#,
+            r#""managed":32768,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":32768,"#,
+            r#""free":[0,0,0,0,0,0,0,0,0,0,32],"blocks":null}]}"#
+        );
         let text = format!("{header}\n0 M F512 *64\n8000 M i512 *64\n");
         let snapshot = Snapshot::parse(&text).expect("a snapshot");
         let bytes = |limit| {
@@ -204,7 +212,7 @@ mod tests {
         };
         let limit =
             Limit { group: "/a".into(), file: "f".into(), limit_bytes: 80 << 20, used_bytes: 16 << 20, cache_bytes: 0 };
-        assert!((252 << 20..=256 << 20).contains(&bytes(None)), "what is initialised when it is wanted is room");
+        assert!((252 << 20..=256 << 20).contains(&bytes(None)), "deferred pages count as free");
         assert!((60 << 20..=64 << 20).contains(&bytes(Some(&limit))));
     }
 }
