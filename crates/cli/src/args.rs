@@ -106,6 +106,11 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the file of an experiment, workload or machine, to be copied and changed
+    Show {
+        /// Its name, as 'kontig list' has it
+        name: String,
+    },
     /// Show the rules of a kernel generation, and where two differ
     #[command(subcommand)]
     Profile(crate::profile::ProfileCommand),

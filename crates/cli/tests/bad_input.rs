@@ -236,7 +236,7 @@ fn what_is_wrong_in_a_machine_that_takes_anothers_costs_has_its_line() {
     let d = tmp();
     let dir = d.path();
     let machine = include_str!("../../../machines/box-2g.toml").replace("name = \"box-2g\"", "name = \"mine\"");
-    let named = machine.find("like = ").expect("its costs are another's");
+    let named = machine.find("base = ").expect("its costs are another's");
     assert!(machine[..named].contains("[costs]"));
     for (right, wrong, place, says) in [
         ("read_mb_s = 2000\n", "", "[[disk]]", "missing field `read_mb_s`"),

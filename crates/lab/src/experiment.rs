@@ -99,12 +99,17 @@ pub struct Pace {
 impl Variant {
     /// The sysctls as texts.
     pub fn sysctl_texts(&self) -> Vec<(String, String)> {
-        let text = |v: &toml::Value| match v {
-            toml::Value::String(s) => s.clone(),
-            other => other.to_string(),
-        };
-        self.sysctls.iter().map(|(k, v)| (k.clone(), text(v))).collect()
+        texts(&self.sysctls)
     }
+}
+
+/// Sysctls with their values as they are written to a file of `/proc/sys`.
+pub(crate) fn texts(sysctls: &BTreeMap<String, toml::Value>) -> Vec<(String, String)> {
+    let text = |v: &toml::Value| match v {
+        toml::Value::String(s) => s.clone(),
+        other => other.to_string(),
+    };
+    sysctls.iter().map(|(k, v)| (k.clone(), text(v))).collect()
 }
 
 impl Experiment {

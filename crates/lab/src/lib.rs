@@ -1,16 +1,18 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
 //! From what is asked for to what is kept, and no module uses one that uses it:
-//! [`source`] is a file with its lines; [`experiment`], its [`page`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
+//! [`source`] is a file with its lines and what it takes over from its base; [`experiment`], its [`page`] and [`target`] are what such files say, with each row's [`formula`]; [`catalog`] holds the data that comes along; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
 //! looking at what `observe` reads off the machine; [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`host_snapshot`] is a real host as the start of a run; [`resolved`] looks up what an experiment names; [`session`] does it all in parallel, by a `queue`; [`store`] keeps results and finds
 //! them again.
 
 mod ageing;
+mod built_in;
 pub mod catalog;
 pub mod compare;
 mod counters;
 mod difference;
+mod document;
 pub mod elsewhere;
 pub mod error;
 mod event_log;

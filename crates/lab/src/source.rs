@@ -3,30 +3,19 @@
 //! What a complaint names is looked for in the text, so that it comes with the file and the line; a name nobody knows
 //! is answered with the nearest that is known there.
 
-use crate::error::{AskedWrongly, LabError};
+use crate::built_in::Form;
+use crate::error::LabError;
 use kontig_workload::Wrong;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Deserializer};
 
-/// A text with where it came from.
-#[derive(Debug)]
-pub struct Source {
-    pub(crate) path: String,
-    pub(crate) text: String,
-    /// Whether it comes with Kontig.
-    pub(crate) built_in: bool,
-}
+pub use crate::document::Source;
 
 impl Source {
-    pub(crate) fn read(path: &str) -> Result<Source, LabError> {
-        let text = kontig_profiles::read_text(path)?;
-        Ok(Source { path: path.into(), text, built_in: false })
-    }
-
     /// Reads it as one TOML document.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, LabError> {
-        toml::from_str(&self.text).map_err(|e| self.unreadable_as_asked(&e))
+        let read = self.with_document(|document| T::deserialize(Deserializer::from(document)))?;
+        read.map_err(|e| self.unreadable_as_asked(&e))
     }
 
     /// What keeps it, or what was made of it, from being what was asked for.
@@ -50,44 +39,16 @@ impl Source {
 
     /// Something wrong with what it names at the end of this way.
     pub(crate) fn wrong_name(&self, way: &[&str], error: LabError) -> LabError {
-        match error {
-            // Another file that is wrong says so itself.
-            LabError::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
-            error => self.wrong(Wrong::at(way, error.to_string())),
-        }
+        self.wrong_name_at(self.offset(&way.iter().map(|step| step.to_string()).collect::<Vec<_>>()), error)
     }
 
-    /// A path written in it, which starts from its own folder.
-    pub(crate) fn beside(&self, path: &str) -> String {
-        let folder = Path::new(&self.path).parent().unwrap_or(Path::new(""));
-        folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
-    }
-
-    fn malformed(&self, at: usize, reason: String) -> LabError {
-        let line = self.text[..at].matches('\n').count() + 1;
-        AskedWrongly::Malformed { path: self.path.clone(), line, reason }.into()
-    }
-
-    /// Where the way leads, as far as the document has it.
+    /// Where the way leads, as far as the document has it. The workload of a workload's own file is the file.
     fn offset(&self, way: &[String]) -> usize {
-        let Ok(document) = DeTable::parse(&self.text) else { return 0 };
-        let (mut at, document) = (0, DeValue::Table(document.into_inner()));
-        let mut here = &document;
-        for step in way {
-            let next = match here {
-                DeValue::Table(table) => table
-                    .iter()
-                    .find(|(key, _)| key.get_ref() == step.as_str())
-                    .map(|(key, value)| (key.span().start, value)),
-                DeValue::Array(array) => {
-                    step.parse().ok().and_then(|i: usize| array.get(i)).map(|value| (value.span().start, value))
-                }
-                _ => None,
-            };
-            let Some((start, value)) = next else { break };
-            (at, here) = (start, value.get_ref());
-        }
-        at
+        let way = match way {
+            [first, rest @ ..] if first == "workload" && self.form == Form::Workload => rest,
+            way => way,
+        };
+        self.with_document(|document| offset(document.into_inner(), way)).unwrap_or(0)
     }
 
     /// The first place from `from` on where this word stands outside a comment; `from` itself if there is none.
@@ -100,6 +61,23 @@ impl Source {
         };
         self.text[from..].match_indices(word).map(|(at, _)| from + at).find(stands).unwrap_or(from)
     }
+}
+
+fn offset(document: DeTable<'_>, way: &[String]) -> usize {
+    let (mut at, document) = (0, DeValue::Table(document));
+    let mut here = &document;
+    for step in way {
+        let next = match here {
+            DeValue::Table(table) => table.get_key_value(step.as_str()).map(|(key, value)| (key.span().start, value)),
+            DeValue::Array(array) => {
+                step.parse().ok().and_then(|i: usize| array.get(i)).map(|value| (value.span().start, value))
+            }
+            _ => None,
+        };
+        let Some((start, value)) = next else { break };
+        (at, here) = (start, value.get_ref());
+    }
+    at
 }
 
 /// A name the reader of a document does not know, taken from what it says of it.
@@ -134,7 +112,7 @@ mod tests {
     use kontig_workload::Workload;
 
     fn source(text: &str) -> Source {
-        Source { path: "x.toml".into(), text: text.into(), built_in: false }
+        Source { path: "x.toml".into(), text: text.into(), form: Form::Workload, built_in: false }
     }
 
     #[test]

@@ -291,6 +291,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::built_in::Form;
     use crate::source::Source;
 
     const TEXT: &str = "id = 't'\nvariants = ['a', 'b']\nrounds = 3\n\
@@ -301,7 +302,8 @@ mod tests {
 
     /// What is said of the text with something in it replaced.
     fn said(from: &str, to: &str) -> String {
-        let source = Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), built_in: false };
+        let source =
+            Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), form: Form::Target, built_in: false };
         let checked = source.parse().and_then(|t: Target| t.validate().map_err(|wrong| source.wrong(wrong)));
         checked.map_or_else(|e| e.to_string(), |()| "nothing".into())
     }

@@ -39,6 +39,7 @@ use crate::scenario::{End, Phase, Scenario};
 use crate::wrong::Wrong;
 use kontig_program::{MEASURE, MemPolicy, Nodes};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A workload.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -46,6 +47,20 @@ use serde::{Deserialize, Serialize};
 pub struct Workload {
     /// Its phases, in order.
     pub phases: Vec<PhaseEntry>,
+}
+
+/// A workload with a file of its own.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "WrittenFile")]
+pub struct WorkloadFile {
+    /// In a line, what it does.
+    pub summary: String,
+    /// The machine it runs on unless another is asked for, by name.
+    pub machine: String,
+    /// Set where nobody sets them otherwise.
+    pub sysctls: BTreeMap<String, toml::Value>,
+    /// The work itself.
+    pub workload: Workload,
 }
 
 /// A phase.
@@ -130,6 +145,31 @@ struct Written {
     measure: Option<Kind>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     phase: Vec<PhaseEntry>,
+}
+
+/// A workload's file as written, in either form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    summary: String,
+    machine: String,
+    #[serde(default)]
+    sysctls: BTreeMap<String, toml::Value>,
+    prepare: Option<Kind>,
+    settle_s: Option<f64>,
+    measure: Option<Kind>,
+    #[serde(default)]
+    phase: Vec<PhaseEntry>,
+}
+
+impl TryFrom<WrittenFile> for WorkloadFile {
+    type Error = String;
+
+    fn try_from(file: WrittenFile) -> Result<WorkloadFile, String> {
+        let WrittenFile { summary, machine, sysctls, prepare, settle_s, measure, phase } = file;
+        let workload = Written { prepare, settle_s, measure, phase }.try_into()?;
+        Ok(WorkloadFile { summary, machine, sysctls, workload })
+    }
 }
 
 pub(crate) const PREPARE: &str = "prepare";
