@@ -26,7 +26,7 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 )];
 
 /// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 8] = [
+const TIED: [(&str, &[&str]); 7] = [
     ("bench", &["measure", "options", "streams", "table"]),
     ("cli", &["(root)", "args", "bench", "interrupt", "list", "live", "oracle", "profile", "reproduce"]),
     ("profiles", &["(root)", "error", "file", "kernel"]),
@@ -37,7 +37,6 @@ const TIED: [(&str, &[&str]); 8] = [
     ),
     ("report", &["ageing", "data", "html", "pace", "table", "verdict"]),
     ("results", &["score", "table"]),
-    ("workload", &["found", "kind", "workload"]),
 ];
 
 /// The crate's root, where it has something of its own.

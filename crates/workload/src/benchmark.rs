@@ -92,45 +92,39 @@ pub struct Written {
     pub pages: u64,
 }
 
-/// A benchmark whose type of program is not known. Its programs find back to it here and nowhere else.
-pub(crate) trait AnyBenchmark: Send + Sync {
-    fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
-    fn measured(&self, copies: &[&dyn Program]) -> Measured;
+/// Makes [`AnyBenchmark`] of [`Benchmark`], whose methods listed here are called as they are.
+macro_rules! any_benchmark {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
+        /// A benchmark whose type of program is not known. Its programs find back to it here and nowhere else.
+        pub(crate) trait AnyBenchmark: Send + Sync {
+            fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
+            fn measured(&self, copies: &[&dyn Program]) -> Measured;
+            $(fn $name(&self $(, $argument: $type)*) -> $result;)*
+        }
+
+        impl<B: Benchmark> AnyBenchmark for B {
+            fn program(&self, start: &Start) -> Result<Box<dyn Program>, String> {
+                Ok(Box::new(Benchmark::program(self, start)?))
+            }
+            fn measured(&self, copies: &[&dyn Program]) -> Measured {
+                let own = copies.iter().map(|program| {
+                    let any: &dyn Any = *program;
+                    any.downcast_ref::<B::Program>().expect("a task reads the programs it started")
+                });
+                Benchmark::measured(self, &own.collect::<Vec<_>>())
+            }
+            $(fn $name(&self $(, $argument: $type)*) -> $result {
+                Benchmark::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+any_benchmark! {
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
     fn files(&self) -> Vec<(FileName, u32)>;
     fn written(&self) -> Vec<Written>;
     fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
-}
-
-impl<B: Benchmark> AnyBenchmark for B {
-    fn program(&self, start: &Start) -> Result<Box<dyn Program>, String> {
-        Ok(Box::new(Benchmark::program(self, start)?))
-    }
-    fn measured(&self, copies: &[&dyn Program]) -> Measured {
-        let own = copies.iter().map(|program| {
-            let any: &dyn Any = *program;
-            any.downcast_ref::<B::Program>().expect("a task reads the programs it started")
-        });
-        Benchmark::measured(self, &own.collect::<Vec<_>>())
-    }
-    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        Benchmark::fits(self, pages, copies)
-    }
-    fn files(&self) -> Vec<(FileName, u32)> {
-        Benchmark::files(self)
-    }
-    fn written(&self) -> Vec<Written> {
-        Benchmark::written(self)
-    }
-    fn last_disk(&self) -> Option<u8> {
-        Benchmark::last_disk(self)
-    }
-    fn is_random(&self) -> bool {
-        Benchmark::is_random(self)
-    }
-    fn is_endless(&self) -> bool {
-        Benchmark::is_endless(self)
-    }
 }

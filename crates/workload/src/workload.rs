@@ -31,6 +31,8 @@
 //!
 //! What has a short form is written in it.
 
+mod snapshot;
+
 use crate::fragmenter::Holes;
 use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
@@ -172,7 +174,7 @@ impl TryFrom<WrittenFile> for WorkloadFile {
     }
 }
 
-pub(crate) const PREPARE: &str = "prepare";
+const PREPARE: &str = "prepare";
 const SETTLE: &str = "settle";
 
 impl TryFrom<Written> for Workload {
