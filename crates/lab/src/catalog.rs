@@ -1,7 +1,8 @@
-//! The data that comes with Kontig, by name: machines, workloads, experiments and the published targets, beside the
-//! kernel generations of [`kontig_profiles`].
+//! The data that comes with Kontig, by name: machines, workloads, experiments and the published
+//! targets, beside the kernel generations of [`kontig_profiles`].
 //!
-//! A path to a file works wherever a name does. An unknown name is answered with the nearest known one.
+//! A path to a file works wherever a name does. An unknown name is answered with the nearest known
+//! one.
 
 use crate::built_in::{Form, stem};
 use crate::error::LabError;
@@ -22,7 +23,8 @@ fn builtin(form: Form) -> impl Iterator<Item = Source> {
     form.names().filter_map(move |name| Source::built_in(form, name))
 }
 
-/// Refuses a file that goes by the name of another one that comes along: its results would be taken for that one's.
+/// Refuses a file that goes by the name of another one that comes along: its results would be taken
+/// for that one's.
 fn own_name(name: &str, source: &Source) -> Result<(), LabError> {
     let what = source.form.name();
     match Source::built_in(source.form, name) {
@@ -69,12 +71,13 @@ pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     Ok((m, source.text))
 }
 
-/// All machines.
+/// Every machine that comes along.
 pub fn machines() -> Result<Vec<MachineFile>, LabError> {
     builtin(Form::Machine).map(|s| s.parse()).collect()
 }
 
-/// An experiment by name or file, with the file. What it names is there; a path it names starts from its own folder.
+/// An experiment by name or file, with the file. What it names is there; a path it names starts
+/// from its own folder.
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
@@ -121,8 +124,8 @@ pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, LabError> {
     Form::Workload.names().map(|name| Ok((name, workload(name)?.0))).collect()
 }
 
-/// An experiment, or a workload as an experiment of one variant, with the file and the sysctls that belong to the
-/// workload.
+/// An experiment, or a workload as an experiment of one variant, with the file and the sysctls that
+/// belong to the workload.
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
@@ -155,7 +158,8 @@ pub fn to_run(name: &str) -> Result<(Experiment, Source, Vec<(String, String)>),
     Ok((experiment, source, sysctls))
 }
 
-/// Whether a file is a workload's: it has phases, or a base, and nothing that an experiment alone has.
+/// Whether a file is a workload's: it has phases, or a base, and nothing that an experiment alone
+/// has.
 fn is_workload(path: &str) -> Result<bool, LabError> {
     let source = Source::read(path, Form::Experiment)?;
     let Ok(table) = source.text.parse::<toml::Table>() else { return Ok(false) };
@@ -175,7 +179,7 @@ pub fn text(name: &str) -> Result<String, LabError> {
     }
 }
 
-/// Whether all that an experiment names is there and fits.
+/// Checks that everything an experiment names exists and fits.
 fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     machine(&e.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
     if let Some(t) = &e.target {
@@ -209,7 +213,7 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     Ok(())
 }
 
-/// All experiments.
+/// Every experiment that comes along.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
     builtin(Form::Experiment).map(|s| s.parse()).collect()
 }

@@ -1,10 +1,11 @@
 //! A TOML file together with what it takes over from its base.
 //!
-//! `base = "NAME"` starts a machine, workload, experiment or target from another of its kind: what the file does not say
-//! is its base's. `costs` of a machine and `workload` of an experiment or a case may have a base of their own, or be
-//! nothing but its name. Tables are merged key by key. Zones, disks, phases, tasks and published rows are merged with
-//! the base's that have the same name (a zone: the same node and kind). Other lists are replaced as a whole. A file that
-//! says what its base says already is refused, so that a figure stands once.
+//! `base = "NAME"` starts a machine, workload, experiment or target from another of its kind: what
+//! the file does not say is its base's. `costs` of a machine and `workload` of an experiment or a
+//! case may have a base of their own, or be nothing but its name. Tables are merged key by key.
+//! Zones, disks, phases, tasks and published rows are merged with the base's that have the same
+//! name (a zone: the same node and kind). Other lists are replaced as a whole. A file that says
+//! what its base says already is refused, so that a figure stands once.
 //!
 //! Two short forms are expanded here: `each` of a task, and the figures of a target's `columns`.
 //!
@@ -41,7 +42,7 @@ enum Part {
     Case(usize),
 }
 
-/// What a part takes over, as TOML.
+/// The keys that a part inherits, as TOML.
 struct Base {
     part: Part,
     name: String,
@@ -142,7 +143,7 @@ impl Source {
         parts.into_iter().filter_map(|(part, name)| Some((part, name?))).collect()
     }
 
-    /// What a part takes over from this base, as TOML.
+    /// The keys that a part inherits from this base, as TOML.
     fn base(&self, part: Part, name: &str, above: &mut Vec<String>) -> Result<String, LabError> {
         let form = match part {
             Part::Whole => self.form,
@@ -351,7 +352,8 @@ fn same(a: &DeValue<'_>, b: &DeValue<'_>) -> bool {
     }
 }
 
-/// Adds what the base says and the file does not. `names` are the keys by which the file says which entry it means.
+/// Adds what the base says and the file does not. `names` are the keys by which the file says which
+/// entry it means.
 fn fill<'a>(own: &mut DeTable<'a>, of_base: DeTable<'a>, base: &Base, names: &[&str]) -> Result<(), Wrong> {
     for (key, theirs) in of_base {
         let name = key.get_ref().clone();
@@ -385,7 +387,8 @@ fn fill<'a>(own: &mut DeTable<'a>, of_base: DeTable<'a>, base: &Base, names: &[&
     Ok(())
 }
 
-/// Merges the entries of a list that are the same in a file and its base; those of the file alone follow.
+/// Merges the entries of a list that are the same in a file and its base; those of the file alone
+/// follow.
 fn fill_list<'a>(ours: &mut DeArray<'a>, theirs: DeArray<'a>, base: &Base, list: &str) -> Result<(), Wrong> {
     let names = identity(list).unwrap_or_default();
     let of = |entry: &DeValue<'_>| match entry {
@@ -415,7 +418,7 @@ fn fill_list<'a>(ours: &mut DeArray<'a>, theirs: DeArray<'a>, base: &Base, list:
     Ok(())
 }
 
-/// Whoever changes a figure that has a source says where the new one comes from.
+/// A changed figure needs a source of its own, since the base's describes the old one.
 fn check_source(own: &DeTable<'_>, theirs: &DeTable<'_>, at: usize, name: &str, base: &Base) -> Result<(), Wrong> {
     match theirs.contains_key("source") && !own.contains_key("source") {
         true => Err((at, format!("'{name}' differs from that of base {}: say from where, source = \"…\"", base.name))),
@@ -509,9 +512,9 @@ fn copies(task: Spanned<DeValue<'_>>) -> Result<Vec<Spanned<DeValue<'_>>>, Wrong
     (0..n).map(with).collect()
 }
 
-/// Of figures of all `columns` of a publication, keeps those of a target's variants, in their order, and those of its null
-/// test. A row without any of them is another target's, as is a series of another column. A figure that was not published
-/// is nan.
+/// Of figures of all `columns` of a publication, keeps those of a target's variants, in their
+/// order, and those of its null test. A row without any of them is another target's, as is a series
+/// of another column. A figure that was not published is nan.
 fn choose_columns(target: &mut DeTable<'_>, has_base: bool) -> Result<(), Wrong> {
     let Some(columns) = column_names(target, "columns")? else {
         return match target.get_key_value("null_test") {

@@ -1,15 +1,15 @@
-//! What is said of a name that nobody knows: the nearest known one.
+//! Answers to unknown names: the nearest known one.
 
 use crate::error::{AskedWrongly, LabError};
 
-/// The error for a name nobody knows, with the nearest known one.
+/// The error for an unknown name, with the nearest known one.
 pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
     let known: Vec<&str> = known.into_iter().collect();
     let nearest = kontig_profiles::nearest(name, &known);
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
 }
 
-/// What to say of a name that is none of the known ones: the nearest, or all if none is near.
+/// The answer to an unknown name: the nearest, or all if none is near.
 pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
     nearest(what, name, known).unwrap_or_else(|| {
         let mut all = known.to_vec();
@@ -18,7 +18,7 @@ pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
     })
 }
 
-/// What to say of it if one is near.
+/// The answer to an unknown name if one is near.
 pub(crate) fn nearest(what: &str, name: &str, known: &[&str]) -> Option<String> {
     let nearest = kontig_profiles::nearest(name, known)?;
     Some(format!("unknown {what} '{name}': did you mean '{nearest}'?"))

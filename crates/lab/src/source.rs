@@ -1,7 +1,7 @@
 //! A file that was asked for, and where in it something is wrong.
 //!
-//! What a complaint names is looked for in the text, so that it comes with the file and the line; a name nobody knows
-//! is answered with the nearest that is known there.
+//! What a complaint names is looked for in the text, so that it comes with the file and the line; a
+//! name nobody knows is answered with the nearest that is known there.
 
 use crate::built_in::Form;
 use crate::error::LabError;
@@ -18,7 +18,7 @@ impl Source {
         read.map_err(|e| self.unreadable_as_asked(&e))
     }
 
-    /// What keeps it, or what was made of it, from being what was asked for.
+    /// Turns a reader's error into one line with the place in the file.
     pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> LabError {
         let from = e.span().map_or(0, |s| s.start.min(self.text.len()));
         let message = e.message().lines().collect::<Vec<_>>().join("; ");
@@ -42,7 +42,8 @@ impl Source {
         self.wrong_name_at(self.offset(&way.iter().map(|step| step.to_string()).collect::<Vec<_>>()), error)
     }
 
-    /// Where the way leads, as far as the document has it. The workload of a workload's own file is the file.
+    /// Where the way leads, as far as the document has it. The workload of a workload's own file is
+    /// the file.
     fn offset(&self, way: &[String]) -> usize {
         let way = match way {
             [first, rest @ ..] if first == "workload" && self.form == Form::Workload => rest,
@@ -51,7 +52,8 @@ impl Source {
         self.with_document(|document| offset(document.into_inner(), way)).unwrap_or(0)
     }
 
-    /// The first place from `from` on where this word stands outside a comment; `from` itself if there is none.
+    /// The first place from `from` on where this word stands outside a comment; `from` itself if
+    /// there is none.
     fn named_after(&self, from: usize, word: &str) -> usize {
         let of_a_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let stands = |at: &usize| {

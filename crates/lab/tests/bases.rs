@@ -1,4 +1,4 @@
-//! What files take over from their base, and what is said of those that do so wrongly.
+//! Files that start from a base: the keys they inherit, and the errors in bad ones.
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
@@ -158,7 +158,8 @@ fn work_of_another_kind_takes_over_no_parameters() {
 fn a_task_with_each_is_one_for_each_value() {
     let task = |line: &str| {
         format!(
-            "summary = 's'\nmachine = 'tiny-64m'\n[[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\n{line}\n"
+            "summary = 's'\nmachine = 'tiny-64m'\n\
+             [[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\n{line}\n"
         )
     };
     let mine = Mine::new(workload);
@@ -225,7 +226,8 @@ fn an_experiment_uses_a_workload_by_name_or_with_changes() {
     let mine = Mine::new(experiment);
     let text = |workload: &str| {
         format!(
-            "id = 'mine'\nsummary = 's'\nassumptions = ''\nmachine = 'tiny-64m'\n{workload}\n[[variant]]\nname = 'a'\nprofile = '6.1'\n"
+            "id = 'mine'\nsummary = 's'\nassumptions = ''\nmachine = 'tiny-64m'\n{workload}\n\
+             [[variant]]\nname = 'a'\nprofile = '6.1'\n"
         )
     };
     let of = |workload: &str| -> Experiment {
@@ -252,7 +254,8 @@ fn an_experiment_assumes_what_its_base_does_and_takes_no_judgement_over() {
     let mine = Mine::new(experiment);
     let file = mine.write(
         "mine.toml",
-        "id = 'mine'\nsummary = 's'\nbase = 'hugealloc-kbuild'\nassumptions = 'First this.'\nrounds = 15\nrepetitions = 2\n",
+        "id = 'mine'\nsummary = 's'\nbase = 'hugealloc-kbuild'\nassumptions = 'First this.'\n\
+         rounds = 15\nrepetitions = 2\n",
     );
     let said = mine.said_of(&file);
     assert_eq!(said, "mine.toml:5: 'rounds' says what base hugealloc-kbuild says already: leave it out");
@@ -274,7 +277,8 @@ fn a_target_keeps_the_columns_of_its_variants() {
     let base = |lines: &str| {
         format!(
             "id = 'base'\ncolumns = ['a', 'b', 'c']\nvariants = ['a', 'b']\nnull_test = ['a', 'c']\n{lines}\
-             [[row]]\nname = 'x'\nunit = 's'\nvalues = [1, 2, 3]\n[[row]]\nname = 'y'\nunit = 's'\nvalues = [4, 5, nan]\n"
+             [[row]]\nname = 'x'\nunit = 's'\nvalues = [1, 2, 3]\n\
+             [[row]]\nname = 'y'\nunit = 's'\nvalues = [4, 5, nan]\n"
         )
     };
     let series = "rounds = 2\n[[series]]\nrow = 'x'\nvariant = 'a'\nvalues = [1, 2]\n";

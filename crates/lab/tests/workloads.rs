@@ -1,4 +1,5 @@
-//! The workloads that come along: each can be read, run on its machine, and starts from no base in vain.
+//! The workloads that come along: each can be read, run on its machine, and starts from no base in
+//! vain.
 
 use kontig_lab::catalog;
 use kontig_mm::Memory;
@@ -42,7 +43,7 @@ fn smaller(kind: &mut Kind) {
         Kind::Guests(guests) => (guests.guests, guests.lives_s) = (5, 0.1),
         Kind::Steps(steps) => {
             steps.repeat = 1;
-            steps.there.iter_mut().for_each(|file| file.size = "8 MiB".into());
+            steps.files.iter_mut().for_each(|file| file.size = "8 MiB".into());
             steps.steps.iter_mut().filter_map(|step| step.size.as_mut()).for_each(|size| *size = "4 MiB".into());
         }
         _ => {}

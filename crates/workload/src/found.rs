@@ -1,7 +1,8 @@
-//! A machine that begins as a real host was found: `prepare = { kind = "snapshot", file = "host.snap" }`.
+//! A machine that begins as a real host was found: `prepare = { kind = "snapshot", file =
+//! "host.snap" }`.
 //!
-//! It is no work, so it has no task. The laboratory makes the machine of it, with the host's zones, CPUs and settings; the
-//! machine that is named gives costs and disks.
+//! It is no work, so it has no task. The laboratory builds the machine from it, with the host's
+//! zones, CPUs and settings; the named machine gives costs and disks.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,6 @@ macro_rules! kinds {
         #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
         pub enum Kind {
-            /// Nothing at all.
             Nothing {},
             /// Nothing, on a machine that begins as a real host was found.
             Snapshot(FoundState),
@@ -40,11 +39,11 @@ kinds! {
     Heap(heap::Heap),
     /// One full compaction by `vm.compact_memory`.
     Compact(compact::Compact),
-    /// Nothing, for so long: the machine's own threads are watched.
+    /// Nothing for a while: the machine's own threads are watched.
     Watch(watch::Watch),
     /// A process replaces its memory, a stretch at a time.
     Churn(churn::Churn),
-    /// A process that does what the file says, with files and memory.
+    /// A process that takes the steps in the file.
     Steps(steps::Steps),
     /// A process maps, touches and unmaps memory, over and over.
     MmapLatency(mmap_latency::MmapLatency),

@@ -1,9 +1,10 @@
 //! Workloads: what runs on a machine, and what is measured of it.
 //!
-//! A [`Benchmark`] is one kind of work with its parameters: it makes programs, streams of operations that know nothing
-//! of the machine they run on, and reads from them what they measured. There is a file for each. A [`Scenario`] says
-//! which run when and where: phases one after another, in each phase tasks side by side, in each task a copy of a
-//! benchmark's program on each of its CPUs. A [`Workload`] is a scenario as files hold it.
+//! A [`Benchmark`] is one kind of work with its parameters: it makes programs, streams of
+//! operations that know nothing of the machine they run on, and reads from them what they measured.
+//! There is a file for each. A [`Scenario`] says which run when and where: phases one after
+//! another, in each phase tasks side by side, in each task a copy of a benchmark's program on each
+//! of its CPUs. A [`Workload`] is a scenario as files hold it.
 //!
 //! Source: the published documents; what they leave open is a parameter, so that an experiment
 //! file says what was assumed.

@@ -22,7 +22,7 @@ fn xeon() -> MachineFile {
     toml::from_str(&std::fs::read_to_string(path).expect("the machine file is there")).expect("it is a machine file")
 }
 
-/// Two CPUs and two zones, so many pageblocks each.
+/// Two CPUs and two zones of `blocks` pageblocks each.
 fn machine(blocks: u32, profile: Profile) -> Machine {
     let pages = u64::from(blocks) * 512;
     let zone = |kind, start: u32| ZoneSpec {
@@ -156,7 +156,8 @@ fn the_fragmenter_fills_memory_down_to_the_high_marks() {
         let before = above_high(&m);
         run(&mut m, Box::new(Fragmenter::new(Holes::First, 0, 0)));
         let reserve: u64 = m.memory().zones().iter().map(|z| z.lowmem_reserve[3]).sum();
-        // Less than two sections of the 16,384 pages are left, for rounding; the per-CPU lists hold some.
+        // Less than two sections of the 16,384 pages are left, for rounding; the per-CPU lists hold
+        // some.
         let left = above_high(&m).saturating_sub(reserve);
         assert!(left < 2 * 513, "{left} of {before} pages left");
     }
@@ -179,7 +180,7 @@ fn huge_alloc_counts_what_the_allocator_counts() {
         let share = figure(&found, "share of free memory allocated as hugepages");
         assert!((share - 100.0 * got * 512.0 / free as f64).abs() < 1e-9 && share > 50.0 && share <= 100.0, "{share}");
         let huge = (0..m.memory().pageblocks().len()).filter(|b| m.memory().pageblocks().is_huge(*b)).count();
-        assert_eq!(huge as f64, got, "so many pageblocks are huge pages");
+        assert_eq!(huge as f64, got, "pageblocks that are huge pages");
     }
 }
 
@@ -218,7 +219,8 @@ fn where_nothing_was_free_there_is_no_share_of_it() {
 
 #[test]
 fn the_heap_touches_every_page_once() {
-    // 5 MiB and a bit: two huge pages and 200 small ones; then on a machine without huge pages, small ones only.
+    // 5 MiB and a bit: two huge pages and 200 small ones; then on a machine without huge pages,
+    // small ones only.
     for fragmented in [false, true] {
         let mut m = machine(32, linux("6.1"));
         if fragmented {

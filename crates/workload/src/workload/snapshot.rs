@@ -1,7 +1,7 @@
 //! Workloads that begin with a snapshot of a host.
 //!
-//! Where a workload is run from a snapshot that was written without one, what fragments memory in it is left out: the host
-//! is as fragmented as it is.
+//! A workload that was written without a snapshot loses its tasks that fragment memory: the host is
+//! fragmented already.
 
 use super::{PREPARE, PhaseEntry, TaskEntry, Workload};
 use crate::found::FoundState;
@@ -17,7 +17,7 @@ impl Workload {
         }
     }
 
-    /// The same, to be changed.
+    /// The mutable form of [`Workload::snapshot`].
     pub fn snapshot_mut(&mut self) -> Option<&mut String> {
         match &mut self.phases.first_mut()?.task.first_mut()?.run {
             Kind::Snapshot(found) => Some(&mut found.file),
@@ -25,8 +25,8 @@ impl Workload {
         }
     }
 
-    /// Begins with a snapshot instead of what fragments memory. Phases in which nothing else happened before the
-    /// measurement go, as does the rest after them.
+    /// Begins with a snapshot in place of the tasks that fragment memory. Phases before the
+    /// measurement that are left empty are dropped.
     pub fn begin_with_snapshot(&mut self, file: &str) {
         let prepares = |kind: &Kind| {
             matches!(kind, Kind::Fragment(_) | Kind::FragmentUnmovable(_) | Kind::Snapshot(_) | Kind::Nothing {})
@@ -50,12 +50,13 @@ impl Workload {
         self.phases.extend(measured);
     }
 
-    /// A snapshot is where a machine begins, and nothing else happens in that phase.
+    /// Checks that a snapshot is alone in the first phase.
     pub(super) fn check_snapshot(&self) -> Result<(), Wrong> {
         for (p, phase) in self.phases.iter().enumerate() {
             let Some(t) = phase.task.iter().position(|task| matches!(task.run, Kind::Snapshot(_))) else { continue };
             if p > 0 || phase.measured || phase.seconds.is_some() || phase.task.len() > 1 {
-                let reason = "a snapshot is what a machine begins with: it is all there is to the first phase, which is not measured";
+                let reason = "a snapshot is what a machine begins with: it stands alone in the first phase, \
+                              which is not measured";
                 let way = ["phase", &p.to_string(), "task", &t.to_string(), "run", "kind"].map(String::from);
                 return Err(Wrong { way: way.to_vec(), reason: reason.into() });
             }
@@ -105,7 +106,8 @@ mod tests {
             wrong("prepare = { kind = 'nothing' }\nmeasure = { kind = 'snapshot', file = 'a.snap' }"),
             "measure.kind"
         );
-        let late = "[[phase]]\nname = 'a'\n[[phase]]\nname = 'b'\n[[phase.task]]\nrun = { kind = 'snapshot', file = 'a' }\n\
+        let late = "[[phase]]\nname = 'a'\n[[phase]]\nname = 'b'\n[[phase.task]]\n\
+                    run = { kind = 'snapshot', file = 'a' }\n\
                     [[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\nrun = { kind = 'compact' }";
         assert_eq!(wrong(late), "phase.1.task.0.run.kind");
     }
