@@ -45,7 +45,7 @@ const WORKLOADS: Files = data![
     "workloads/kbuild.toml",
     "workloads/kbuild+hugealloc.toml",
     "workloads/kbuild+stream.toml",
-    "workloads/thpfioscale.toml",
+    "workloads/fio+huge-faults.toml",
     "workloads/file-server.toml",
     "workloads/java.toml",
     "workloads/forking-store.toml",

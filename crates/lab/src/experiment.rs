@@ -1,4 +1,4 @@
-//! Experiments, as data.
+//! Experiments as files describe them.
 
 use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
@@ -13,22 +13,20 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name it is asked for by.
+    /// The name on the command line.
     pub id: String,
     /// One line: what it shows.
     pub summary: String,
-    /// What the source leaves open and was assumed here, and why.
+    /// Assumptions where the source is silent, and the reasons.
     pub assumptions: String,
-    /// The machine's name.
     pub machine: String,
     /// The published figures to hold the result against.
     pub target: Option<String>,
-    /// How often each variant runs, each time with another seed.
+    /// Runs of each variant, each with another seed.
     #[serde(default = "once")]
     pub repetitions: u32,
-    /// What runs.
     pub workload: Workload,
-    /// How often the measured phases follow each other on one machine, without a boot in between: each time is a round.
+    /// Rounds: repetitions of the measured phases on one machine, without a reboot in between.
     #[serde(default = "once")]
     pub rounds: u32,
     /// The variants, baseline first.
@@ -39,12 +37,12 @@ pub struct Experiment {
     /// Published rows that are scored apart, beside those the target says so of.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
-    /// What the model lacks: said of the rows that are missed.
+    /// Shortcomings of the model, printed under the rows that are missed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lack: Vec<Lack>,
     /// The workload's pause between operations, varied on a smaller machine.
     pub pace: Option<Pace>,
-    /// What a page about it says.
+    /// The text of its page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageText>,
 }
@@ -57,9 +55,7 @@ const fn once() -> u32 {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// The column's name.
     pub name: String,
-    /// The profile's name.
     pub profile: String,
     /// Patches on top, by name.
     #[serde(default)]
@@ -69,30 +65,28 @@ pub struct Variant {
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// One of several machines or configurations an experiment runs on: what it does not name is the experiment's own.
+/// One of several machines or configurations of an experiment. Unnamed parts are the experiment's
+/// own.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Its name.
     pub name: String,
-    /// The machine's name.
     pub machine: Option<String>,
     /// The published figures to hold it against.
     pub target: Option<String>,
-    /// What runs.
     pub workload: Option<Workload>,
     /// Sysctls of every variant, set before anything runs.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// A sweep over the pause between huge-page allocations: how fast may they be taken before one stalls?
+/// A sweep over the pause between huge-page allocations, which finds the pace at which they begin
+/// to stall.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
     /// The machine it runs on: smaller, because every point is a run of its own.
     pub machine: String,
-    /// The pauses, µs.
     pub pause_us: Vec<f64>,
 }
 
@@ -103,7 +97,7 @@ impl Variant {
     }
 }
 
-/// Sysctls with their values as they are written to a file of `/proc/sys`.
+/// Sysctls with their values as `/proc/sys` takes them.
 pub(crate) fn texts(sysctls: &BTreeMap<String, toml::Value>) -> Vec<(String, String)> {
     let text = |v: &toml::Value| match v {
         toml::Value::String(s) => s.clone(),
@@ -113,10 +107,10 @@ pub(crate) fn texts(sysctls: &BTreeMap<String, toml::Value>) -> Vec<(String, Str
 }
 
 impl Experiment {
-    /// Whether it makes sense as a whole.
+    /// Checks that its parts are valid and fit together.
     ///
     /// # Errors
-    /// What does not.
+    /// The part that does not, and the remedy.
     pub fn validate(&self) -> Result<(), Wrong> {
         let wrong = |way: &[&str], reason: String| Err(Wrong::at(way, reason));
         if !is_file_name(&self.id) {
@@ -178,7 +172,7 @@ impl Experiment {
         self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
     }
 
-    /// Whether its cases can be told apart, and each makes sense.
+    /// Checks that its cases have distinct names and valid workloads.
     fn validate_cases(&self) -> Result<(), Wrong> {
         for (i, case) in self.case.iter().enumerate() {
             let number = i.to_string();
@@ -202,7 +196,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The experiment of one of its cases alone.
+    /// Reduces the experiment to one of its cases.
     pub(crate) fn of_case(&self, case: &Case) -> Experiment {
         let mut e = Experiment { case: Vec::new(), ..self.clone() };
         if let Some(machine) = &case.machine {
@@ -215,7 +209,7 @@ impl Experiment {
             e.workload = workload.clone();
         }
         for variant in &mut e.variant {
-            // What a variant sets itself stands above what its case sets for all.
+            // A variant's own sysctls override those of its case.
             let own = std::mem::replace(&mut variant.sysctls, case.sysctls.clone());
             let short = |name: &str| Sysctl::find(name).map_or(name, |s| s.short_name()).to_owned();
             variant.sysctls.retain(|name, _| !own.keys().any(|own| short(own) == short(name)));
@@ -224,7 +218,7 @@ impl Experiment {
         e
     }
 
-    /// The names of machines, profiles and targets it goes by.
+    /// Every name of a machine, profile or target in it.
     pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
         let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));

@@ -17,7 +17,7 @@ use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// How to complain of an experiment: with the place in its file, if it is the user's.
+/// Makes errors of an experiment, with the place in its file if it is the user's.
 fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
     let id = experiment.id.clone();
     move |wrong: Wrong| match source {
@@ -26,30 +26,29 @@ fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn
     }
 }
 
-/// An experiment, or one case of it, with everything its names stand for: enough to run it again anywhere.
+/// An experiment, or one case of it, with the content of everything it names: enough to rerun it
+/// anywhere.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Resolved {
     /// The experiment; that of one case has no others.
     pub experiment: Experiment,
     /// The case; empty of an experiment that has none.
     pub case: String,
-    /// Its machine.
     pub machine: MachineFile,
     /// The host that the machine begins as, if it is one that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins_as: Option<HostSnapshot>,
     /// The profile of each variant, switches thrown.
     pub profiles: Vec<Profile>,
-    /// The published figures.
     pub target: Option<Target>,
     /// The machine of the pace sweep.
     pub pace_machine: Option<MachineFile>,
-    /// What had to be said about the request, a line each.
+    /// Remarks on the request, one a line.
     pub notes: Vec<String>,
 }
 
 impl Resolved {
-    /// Looks up all an experiment names, each of its cases by itself; `source` is the file it was read from, if it was.
+    /// Looks up everything an experiment names, case by case. `source` is its file, if it has one.
     ///
     /// # Errors
     /// The first name that is unknown or file that is wrong.
@@ -72,7 +71,7 @@ impl Resolved {
         experiment.case.iter().enumerate().map(of_case).collect()
     }
 
-    /// Looks up all that an experiment without cases names.
+    /// Looks up everything that an experiment without cases names.
     ///
     /// # Errors
     /// As [`Resolved::all`].
@@ -115,12 +114,13 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// What it is called: the experiment, and behind a slash the case.
+    /// The experiment's name, followed by a slash and the case.
     pub fn key(&self) -> String {
         key(&self.experiment.id, &self.case)
     }
 
-    /// Whether the target's series are of as many rounds, and the experiment's own caveats, and what it lacks, are of its rows.
+    /// Checks that the target's series have as many rounds as the experiment, and that its caveats
+    /// and lacks name rows of the target.
     fn check_target(&self) -> Result<(), Wrong> {
         let (e, target) = (&self.experiment, self.target.as_ref());
         if let Some(t) = target
@@ -129,7 +129,8 @@ impl Resolved {
         {
             let published = t.rounds.unwrap_or_default();
             let reason = format!(
-                "rounds = {}, but the series of target {} are of {published} rounds: another number goes without target, [[lack]] and [[caveat]]",
+                "rounds = {}, but the series of target {} are of {published} rounds: \
+                 another number goes without target, [[lack]] and [[caveat]]",
                 e.rounds, t.id
             );
             return Err(Wrong::at(&["rounds"], reason));
@@ -173,7 +174,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether the workload and the settings fit the machine.
+    /// Checks that the workload and the settings fit the machine.
     fn fits(&self) -> Result<(), Wrong> {
         let fits = |machine: &MachineFile| {
             machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
@@ -191,7 +192,7 @@ impl Resolved {
         fits(machine).map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
     }
 
-    /// Whether its parts fit together, as they do when they were looked up, but may not when they were stored.
+    /// Checks that its parts fit together, which a stored result may violate.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.experiment.validate().map_err(|wrong| wrong.reason)?;
         if self.profiles.len() != self.experiment.variant.len() {
@@ -204,7 +205,8 @@ impl Resolved {
         self.fits().map_err(|wrong| wrong.reason)
     }
 
-    /// The same, begun as a host that is at hand instead of one in a file; `base` is the machine that gives costs and disks.
+    /// Begins as a host that is at hand instead of one in a file. Costs and disks stay the
+    /// machine's.
     ///
     /// # Errors
     /// In one line, why the laboratory cannot be this host, or what does not fit it.
@@ -263,13 +265,13 @@ impl Resolved {
         }
     }
 
-    /// How often each variant runs: once where nothing is random, because a copy of a run is no evidence.
+    /// Runs of each variant: one if nothing is random, since a copy of a run is no evidence.
     fn repetitions(&self) -> u32 {
         if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
     }
 
-    /// All runs: variants × repetitions, then the pace sweep's points for each variant. Those that prepare the machine
-    /// alike are together.
+    /// All runs: variants × repetitions, then the pace sweep's points for each variant. Runs that
+    /// prepare the machine alike are grouped.
     pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! Targets: published figures as data, with what each is made of and what keeps it from being evidence.
+//! Targets: published figures as data, each with its definition and its caveats.
 //!
-//! A row is of a figure or distribution of the runs, or of a formula over counters; a statistic says how the values of
-//! all repetitions and rounds become the one that was published. Caveats are declared here, from the publication alone.
+//! A row takes a figure or distribution of the runs, or a formula over counters; a statistic
+//! reduces the values of all repetitions and rounds to one. Caveats come from the publication
+//! alone.
 
 use crate::formula::Formula;
 use crate::names::did_you_mean;
@@ -9,7 +10,7 @@ use kontig_results::{Better, CaveatKind};
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
-/// Published figures.
+/// The figures of one publication.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -22,12 +23,11 @@ pub struct Target {
     /// Rows that are scored apart.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
-    /// The rows.
     pub row: Vec<TargetRow>,
     /// Figures that were published round by round.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
-    /// What was counted of one column alone.
+    /// Counts of one column alone.
     #[serde(default)]
     pub shares: Vec<PublishedShares>,
     /// The watermarks of the machine's zones, where they were published.
@@ -35,33 +35,31 @@ pub struct Target {
     pub watermarks: Vec<PublishedWatermarks>,
 }
 
-/// A published row.
+/// One row of a published table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRow {
     /// The experiment's case it is of; of an experiment without cases, none.
     pub case: Option<String>,
-    /// What was measured.
     pub name: String,
-    /// Its unit.
     pub unit: String,
-    /// Whether it is one of the figures the document is known for.
+    /// Whether the publication is known for this figure.
     #[serde(default)]
     pub headline: bool,
-    /// The published figures are bounds: what is measured has to be less.
+    /// The published figures are upper bounds.
     #[serde(default)]
     pub below: bool,
-    /// The figure or distribution of the runs it is of, if that is called otherwise.
+    /// The figure or distribution of the runs, if its name differs.
     pub of: Option<String>,
-    /// The phase that it is of, if it is not the measurement as a whole.
+    /// The phase, if it is not the whole measurement.
     pub phase: Option<String>,
-    /// What of it: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
+    /// The statistic: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
     pub stat: Option<String>,
-    /// What it is made of, instead of a figure (see [`crate::formula`]).
+    /// A formula over counters, instead of a figure (see [`crate::formula`]).
     pub formula: Option<String>,
-    /// Which way is better, where the figure itself does not say.
+    /// The better direction, if the figure itself does not say it.
     pub better: Option<Better>,
-    /// What a null test published of it: the same kernel measured twice.
+    /// The published null test: the same kernel measured twice.
     pub null_test: Option<[f64; 2]>,
     /// One figure a column.
     pub values: Vec<f64>,
@@ -71,9 +69,8 @@ pub struct TargetRow {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CaveatOf {
-    /// Of what kind.
     pub kind: CaveatKind,
-    /// What in the publication says so.
+    /// The evidence in the publication.
     pub reason: String,
     /// The experiment's case they are of, if not of all.
     pub case: Option<String>,
@@ -87,21 +84,19 @@ pub struct CaveatOf {
 pub struct PublishedSeries {
     /// The experiment's case it is of; of an experiment without cases, none.
     pub case: Option<String>,
-    /// The row.
     pub row: String,
-    /// The column.
     pub variant: String,
     /// One figure a round.
     pub values: Vec<f64>,
 }
 
-/// How often each of some things happened, counted of one column alone and over a time of its own: shown beside ours as shares, and not judged.
+/// Counts of several events, of one column alone and over a time of its own. Shown beside ours as
+/// shares, and not judged.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedShares {
-    /// What was counted, and how.
+    /// The events and the way they were counted.
     pub what: String,
-    /// The column.
     pub variant: String,
     /// The figures of the runs that count the same.
     pub figures: Vec<String>,
@@ -115,13 +110,9 @@ pub struct PublishedShares {
 pub struct PublishedWatermarks {
     /// The zone, such as `DMA32`.
     pub zone: String,
-    /// Pages it manages.
     pub managed: u64,
-    /// Its marks, pages.
     pub min: u64,
-    /// See [`Self::min`].
     pub low: u64,
-    /// See [`Self::min`].
     pub high: u64,
 }
 
@@ -168,18 +159,19 @@ impl TargetRow {
     }
 }
 
-/// Whether something of one case, or of all, is of this one; an experiment without cases has an empty one.
+/// Whether an entry of one case, or of all cases, applies to this one. An experiment without cases
+/// has an empty name.
 pub(crate) fn is_of_case(of: &Option<String>, case: &str) -> bool {
     of.as_deref().is_none_or(|of| of == case)
 }
 
 impl CaveatOf {
-    /// Whether a row is one of those it names.
+    /// Whether it applies to this row.
     pub(crate) fn names(&self, case: &str, row: &str) -> bool {
         is_of_case(&self.case, case) && self.rows.as_ref().is_none_or(|rows| rows.iter().any(|name| name == row))
     }
 
-    /// Whether all it names is there among these rows and cases.
+    /// Checks that the rows and the case it names exist.
     pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
         if let Some(case) = &self.case
             && !rows.iter().any(|row| row.case.as_ref() == Some(case))
@@ -200,10 +192,10 @@ impl CaveatOf {
 }
 
 impl Target {
-    /// Whether it makes sense as a whole.
+    /// Checks that its parts are valid and fit together.
     ///
     /// # Errors
-    /// What does not, and where.
+    /// The part that does not, with its place.
     pub fn validate(&self) -> Result<(), Wrong> {
         for (i, row) in self.row.iter().enumerate() {
             self.validate_row(i, row).map_err(|wrong| wrong.below(&["row", &i.to_string()]))?;
@@ -300,7 +292,7 @@ mod tests {
         [[row]]\nname = 'y'\nunit = 's'\nvalues = [1, 2]\n\
         [[series]]\nrow = 'x'\nvariant = 'b'\nvalues = [1, 2, 3]\n";
 
-    /// What is said of the text with something in it replaced.
+    /// The error in the text after one replacement.
     fn said(from: &str, to: &str) -> String {
         let source =
             Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), form: Form::Target, built_in: false };
