@@ -92,6 +92,11 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the file of an experiment, workload or machine, to copy and change
+    Show {
+        /// Its name in 'kontig list'
+        name: String,
+    },
     /// Show the rules of a kernel generation, or how two differ
     #[command(subcommand)]
     Profile(crate::profile::ProfileCommand),

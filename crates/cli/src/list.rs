@@ -3,13 +3,23 @@
 use crate::wrap::{width, wrap};
 use kontig_lab::{LabError, catalog, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
-use kontig_workload::WORKLOADS;
+
+/// Prints the file of an experiment, a workload or a machine.
+pub fn show(name: &str) -> Result<(), LabError> {
+    crate::print(&catalog::text(name)?)
+}
 
 pub fn list(json: bool) -> Result<(), LabError> {
     let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
     let sections: Vec<(&str, Vec<(String, String)>)> = vec![
         ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &e.summary)).collect()),
-        ("workloads", WORKLOADS.iter().map(|w| line(w.name, &format!("{} (on {})", w.summary, w.machine))).collect()),
+        (
+            "workloads",
+            catalog::workloads()?
+                .iter()
+                .map(|(name, w)| line(name, &format!("{} (on {})", w.summary, w.machine)))
+                .collect(),
+        ),
         ("machines", catalog::machines()?.iter().map(|m| line(&m.name, &m.summary)).collect()),
         ("profiles", profiles::all().iter().map(|p| line(&p.name, &p.summary)).collect()),
         ("switches", kontig_profiles::switches().iter().map(|(name, s)| line(name, &s.summary)).collect()),

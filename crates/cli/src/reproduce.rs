@@ -2,7 +2,6 @@
 
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
-use kontig_lab::experiment::{Experiment, Variant};
 use kontig_lab::files::{check_directory, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
@@ -10,19 +9,15 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
-use kontig_lab::{AskedWrongly, Failed, LabError, catalog, names};
+use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_results::{REPRODUCE_SCHEMA, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
-use kontig_workload::{Named, WORKLOADS, Workload};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// The default machine for a snapshot's costs and disks: one socket, files and swap on flash.
-pub const COSTS_OF_HOSTS: &str = "skylake-1s";
 
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
@@ -38,19 +33,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 }
 
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
-    let (e, source) = match WORKLOADS.iter().find(|w| w.name == a.what) {
-        Some(named) => (of_workload(named)?, None),
-        None => catalog::experiment(&a.what).map(|(e, source)| (e, Some(source))).map_err(|e| match e {
-            LabError::Asked(AskedWrongly::Unknown { .. }) => match catalog::experiments() {
-                Ok(known) => {
-                    let known = known.iter().map(|e| e.id.as_str()).chain(WORKLOADS.iter().map(|w| w.name));
-                    names::unknown("workload or experiment", &a.what, known.collect::<Vec<_>>())
-                }
-                Err(e) => e,
-            },
-            e => e,
-        })?,
-    };
+    let (e, source, own) = catalog::to_run(&a.what)?;
     let host = a.snapshot.as_deref().map(HostSnapshot::read).transpose()?;
     let changes = Changes {
         machine: a.machine.clone().or_else(|| host.is_some().then(|| COSTS_OF_HOSTS.into())),
@@ -62,15 +45,14 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
         snapshot: a.snapshot.clone(),
     };
     let (mut e, mut notes) = what_if(e, &changes)?;
-    let own = WORKLOADS.iter().find(|w| w.name == a.what).map_or(&[][..], |w| w.sysctls);
-    notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, own)?);
+    notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, &own)?);
     if let Some(n) = a.repetitions {
         e.repetitions = n;
         e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
     notes.iter().for_each(|note| crate::say(note));
     let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
-    let cases = Resolved::all(&e, source.as_ref())?.into_iter();
+    let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
     carry_out(cases.collect(), &a.output)
 }
@@ -85,37 +67,6 @@ fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
     let profile = host.profile().ok_or_else(none)?;
     crate::say(&format!("Linux {} runs with profile {}, the newest that is not newer", host.kernel(), profile.name));
     Ok(vec![profile.name])
-}
-
-/// A workload as an experiment of one variant.
-fn of_workload(named: &Named) -> Result<Experiment, LabError> {
-    let Named { name, summary, machine, text, .. } = *named;
-    let workload: Workload = toml::from_str(text).map_err(|e| AskedWrongly::Malformed {
-        path: format!("workload {name}"),
-        line: 1,
-        reason: e.message().into(),
-    })?;
-    Ok(Experiment {
-        id: name.into(),
-        summary: summary.into(),
-        assumptions: String::new(),
-        machine: machine.into(),
-        target: None,
-        repetitions: 1,
-        workload,
-        rounds: 1,
-        case: Vec::new(),
-        caveat: Vec::new(),
-        lack: Vec::new(),
-        variant: vec![Variant {
-            name: "6.1".into(),
-            profile: "6.1".into(),
-            switches: Vec::new(),
-            sysctls: BTreeMap::new(),
-        }],
-        pace: None,
-        page: None,
-    })
 }
 
 fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {

@@ -1,190 +1,182 @@
-//! The built-in data: machines, experiments and published targets. Kernel generations are in
-//! [`kontig_profiles`].
+//! The data that comes with Kontig, by name: machines, workloads, experiments and the published
+//! targets, beside the kernel generations of [`kontig_profiles`].
 //!
-//! The files are compiled in, so that one binary is enough. A path to a file works wherever a name
-//! does. An unknown name is answered with the nearest known one.
+//! A path to a file works wherever a name does. An unknown name is answered with the nearest known
+//! one.
 
+use crate::built_in::{Form, stem};
 use crate::error::LabError;
-use crate::experiment::Experiment;
+use crate::experiment::{self, Experiment, Variant};
+use crate::files::is_file_name;
 use crate::names::unknown;
 use crate::profiles::{self, with_switches};
 use crate::source::Source;
 use crate::sysctls;
 use crate::target::Target;
 use kontig_profiles::is_path;
-use kontig_sim::{Costs, MachineFile};
-use kontig_workload::Wrong;
-use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use kontig_sim::MachineFile;
+use kontig_workload::{WorkloadFile, Wrong};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
-macro_rules! data {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../", $name)))),*]
-    };
+fn builtin(form: Form) -> impl Iterator<Item = Source> {
+    form.names().filter_map(move |name| Source::built_in(form, name))
 }
 
-const MACHINES: &[(&str, &str)] = data![
-    "machines/xeon-1t.toml",
-    "machines/xeon-64g.toml",
-    "machines/desktop-32g.toml",
-    "machines/desktop-8g.toml",
-    "machines/skylake-1s.toml",
-    "machines/box-2g.toml",
-    "machines/xeon-4g.toml",
-    "machines/tiny-64m.toml",
-    "machines/guest-512m.toml",
-    "machines/guest-2g.toml",
-    "machines/haswell-2s-64g.toml",
-    "machines/server-64g.toml",
-    "machines/server-1t.toml",
-];
-const EXPERIMENTS: &[(&str, &str)] = data![
-    "experiments/hugepage-latency.toml",
-    "experiments/java-heap.toml",
-    "experiments/stutter.toml",
-    "experiments/hugealloc-kbuild.toml",
-    "experiments/hugealloc-kbuild-async.toml",
-    "experiments/hugealloc-kbuild-wmarks.toml",
-    "experiments/hugealloc-kbuild-handoff.toml",
-    "experiments/hugealloc-kbuild-vanillafix.toml",
-    "experiments/thpscale.toml",
-    "experiments/usemem.toml",
-    "experiments/thpfioscale.toml",
-    "experiments/backoff.toml",
-    "experiments/compact-32g.toml",
-    "experiments/pageblock-goal.toml",
-];
-const TARGETS: &[(&str, &str)] = data![
-    "experiments/targets/hugepage-latency.toml",
-    "experiments/targets/java-heap.toml",
-    "experiments/targets/stutter.toml",
-    "experiments/targets/hugealloc-kbuild.toml",
-    "experiments/targets/hugealloc-kbuild-async.toml",
-    "experiments/targets/hugealloc-kbuild-wmarks.toml",
-    "experiments/targets/hugealloc-kbuild-handoff.toml",
-    "experiments/targets/hugealloc-kbuild-vanillafix.toml",
-    "experiments/targets/thpscale.toml",
-    "experiments/targets/usemem.toml",
-    "experiments/targets/thpfioscale.toml",
-    "experiments/targets/backoff.toml",
-    "experiments/targets/compact-32g.toml",
-];
-
-fn builtin(list: &[(&'static str, &'static str)]) -> impl Iterator<Item = Source> {
-    list.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into(), built_in: true })
-}
-
-/// The name of a built-in file, which is also inside it.
-fn stem(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
-}
-
-/// Refuses a file with the name of another built-in file: its results would be taken for the
-/// other's.
-fn own_name(
-    what: &str,
-    list: &'static [(&'static str, &'static str)],
-    name: &str,
-    source: &Source,
-) -> Result<(), LabError> {
-    match builtin(list).find(|s| stem(&s.path) == name) {
+/// Refuses a file that goes by the name of another one that comes along: its results would be taken
+/// for that one's.
+fn own_name(name: &str, source: &Source) -> Result<(), LabError> {
+    let what = source.form.name();
+    match Source::built_in(source.form, name) {
         Some(other) if other.text != source.text => {
-            let key = if what == "machine" { "name" } else { "id" };
-            let reason = format!("another {what} that comes along is called '{name}': give this one its own {key}");
-            Err(source.wrong(Wrong::at(&[key], reason)))
+            let remedy = match source.form {
+                Form::Workload => {
+                    return Err(source.malformed(
+                        0,
+                        format!("another {what} that comes along is called '{name}': give this file its own name"),
+                    ));
+                }
+                Form::Machine => "name",
+                Form::Experiment | Form::Target => "id",
+            };
+            let reason = format!("another {what} that comes along is called '{name}': give this one its own {remedy}");
+            Err(source.wrong(Wrong::at(&[remedy], reason)))
         }
         _ => Ok(()),
     }
 }
 
-/// Finds a file by path, or a built-in one by the name inside it.
-fn find<T>(
-    what: &'static str,
-    list: &'static [(&'static str, &'static str)],
-    name: &str,
-    parse: impl Fn(&Source) -> Result<T, LabError>,
-    id: impl Fn(&T) -> &str,
-) -> Result<(T, Source), LabError> {
+/// Finds by file or by the name inside a built-in file.
+fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) -> Result<(T, Source), LabError> {
     if is_path(name) {
-        let source = Source::read(name)?;
-        let value = parse(&source)?;
-        own_name(what, list, id(&value), &source)?;
+        let source = Source::read(name, form)?;
+        let value = source.parse()?;
+        own_name(&id(&value), &source)?;
         return Ok((value, source));
     }
-    match builtin(list).find(|s| stem(&s.path) == name) {
+    match Source::built_in(form, name) {
         Some(source) => {
-            let value = parse(&source)?;
+            let value = source.parse()?;
             debug_assert!(id(&value) == name, "{} holds '{}'", source.path, id(&value));
             Ok((value, source))
         }
-        None => Err(unknown(what, name, list.iter().map(|(path, _)| stem(path)))),
+        None => Err(unknown(form.name(), name, form.names())),
     }
 }
 
-/// Reads a machine file. `costs = "NAME"` takes the costs of another machine; `like = "NAME"` among
-/// its own costs does so for those it leaves out.
-fn parse_machine(source: &Source) -> Result<MachineFile, LabError> {
-    let mut table: toml::Table = source.parse()?;
-    let (own, of, way): (_, _, &[&str]) = match table.remove("costs") {
-        Some(toml::Value::String(of)) => (toml::Table::new(), of, &["costs"]),
-        Some(toml::Value::Table(mut own)) => match own.remove("like") {
-            Some(toml::Value::String(of)) => (own, of, &["costs", "like"]),
-            _ => return source.parse(),
-        },
-        _ => return source.parse(),
-    };
-    let of = if is_path(&of) { source.beside(&of) } else { of };
-    let costs = machine(&of).map_err(|e| source.wrong_name(way, e))?.0.costs;
-    let mut costs = toml::Table::try_from(costs).map_err(|e| source.wrong(Wrong::at(way, e.to_string())))?;
-    costs.extend(own);
-    table.insert("costs".into(), costs.clone().into());
-    table.try_into().map_err(|e| source.unreadable_as_asked(&in_its_place(source, &costs, e)))
-}
-
-/// The same error with its place, which a merged table has lost: parses the text once more with
-/// these costs in place of its own.
-fn in_its_place(source: &Source, costs: &toml::Table, e: toml::de::Error) -> toml::de::Error {
-    let of_costs = toml::to_string(costs).unwrap_or_default();
-    let (Ok(document), Ok(of_costs)) = (DeTable::parse(&source.text), DeTable::parse(&of_costs)) else { return e };
-    if costs.clone().try_into::<Costs>().is_err() {
-        return e;
-    }
-    let (span, mut table) = (document.span(), document.into_inner());
-    let costs = DeValue::Table(of_costs.into_inner());
-    table.insert(Spanned::new(0..0, "costs".into()), Spanned::new(0..0, costs));
-    let again = MachineFile::deserialize(Deserializer::from(Spanned::new(span, table)));
-    again.err().filter(|found| found.message() == e.message()).unwrap_or(e)
-}
-
-/// A machine by name or file, with its text.
+/// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
-    let (m, source) = find("machine", MACHINES, name, parse_machine, |m| &m.name)?;
+    let (m, source) = find(Form::Machine, name, |m: &MachineFile| m.name.clone())?;
     m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
 }
 
+/// Every machine that comes along.
 pub fn machines() -> Result<Vec<MachineFile>, LabError> {
-    builtin(MACHINES).map(|s| parse_machine(&s)).collect()
+    builtin(Form::Machine).map(|s| s.parse()).collect()
 }
 
-/// An experiment by name or file, with its source. A path in it starts from its own folder.
+/// An experiment by name or file, with the file. What it names is there; a path it names starts
+/// from its own folder.
 ///
 /// # Errors
-/// If it is missing or wrong: a line with the place in the file.
+/// If there is none, or it is wrong: a line with the place in the file.
 pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
-    let (mut e, source) = find("experiment", EXPERIMENTS, name, Source::parse, |e: &Experiment| &e.id)?;
+    let (mut e, source) = find(Form::Experiment, name, |e: &Experiment| e.id.clone())?;
     e.validate().map_err(|wrong| source.wrong(wrong))?;
     if !source.built_in {
         for path in e.names_mut().filter(|name| is_path(name)) {
             *path = source.beside(path);
         }
-        // A snapshot is always a file.
+        // A snapshot is a file always.
         let workloads = std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|c| c.workload.as_mut()));
         workloads.filter_map(|w| w.snapshot_mut()).for_each(|path| *path = source.beside(path));
     }
     check_names(&e, &source)?;
     Ok((e, source))
+}
+
+/// A workload by name or file; what it is called, and the file.
+///
+/// # Errors
+/// If there is none, or it is wrong: a line with the place in the file.
+pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> {
+    let id = stem(name).to_owned();
+    let (mut w, source) = find(Form::Workload, name, |_: &WorkloadFile| id.clone())?;
+    if !is_file_name(&id) {
+        return Err(source.malformed(0, format!("a workload cannot be called '{id}', as its file is")));
+    }
+    w.workload.validate().map_err(|wrong| source.wrong(wrong))?;
+    if !source.built_in {
+        for path in w.workload.snapshot_mut().into_iter().chain(Some(&mut w.machine).filter(|name| is_path(name))) {
+            *path = source.beside(path);
+        }
+    }
+    machine(&w.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
+    for name in w.sysctls.keys() {
+        sysctls::setting(name).map_err(|error| source.wrong_name(&["sysctls", name], error))?;
+    }
+    Ok((w, id, source))
+}
+
+/// Every workload that comes along, with its name.
+pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, LabError> {
+    Form::Workload.names().map(|name| Ok((name, workload(name)?.0))).collect()
+}
+
+/// An experiment, or a workload as an experiment of one variant, with the file and the sysctls that
+/// belong to the workload.
+///
+/// # Errors
+/// If there is none, or it is wrong: a line with the place in the file.
+pub fn to_run(name: &str) -> Result<(Experiment, Source, Vec<(String, String)>), LabError> {
+    if Form::Experiment.names().any(|known| known == name) || is_path(name) && !is_workload(name)? {
+        return experiment(name).map(|(e, source)| (e, source, Vec::new()));
+    }
+    if !is_path(name) && !Form::Workload.names().any(|known| known == name) {
+        return Err(unknown("workload or experiment", name, Form::Experiment.names().chain(Form::Workload.names())));
+    }
+    let (w, id, source) = workload(name)?;
+    let sysctls = experiment::texts(&w.sysctls);
+    let variant = Variant { name: "6.1".into(), profile: "6.1".into(), switches: Vec::new(), sysctls: BTreeMap::new() };
+    let experiment = Experiment {
+        id,
+        summary: w.summary,
+        assumptions: String::new(),
+        machine: w.machine,
+        target: None,
+        repetitions: 1,
+        workload: w.workload,
+        rounds: 1,
+        case: Vec::new(),
+        caveat: Vec::new(),
+        lack: Vec::new(),
+        variant: vec![variant],
+        pace: None,
+        page: None,
+    };
+    Ok((experiment, source, sysctls))
+}
+
+/// Whether a file is a workload's: it has phases, or a base, and nothing that an experiment alone
+/// has.
+fn is_workload(path: &str) -> Result<bool, LabError> {
+    let source = Source::read(path, Form::Experiment)?;
+    let Ok(table) = source.text.parse::<toml::Table>() else { return Ok(false) };
+    let any = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+    Ok(any(&["phase", "prepare", "measure", "base"]) && !any(&["id", "workload", "variant", "case", "assumptions"]))
+}
+
+/// The text of a file that comes along, as it is written.
+///
+/// # Errors
+/// If nothing that comes along has this name.
+pub fn text(name: &str) -> Result<String, LabError> {
+    let forms = [Form::Experiment, Form::Workload, Form::Machine];
+    match forms.into_iter().find_map(|form| Source::built_in(form, name)) {
+        Some(source) => Ok(source.text),
+        None => Err(unknown("experiment, workload or machine", name, forms.into_iter().flat_map(Form::names))),
+    }
 }
 
 /// Checks that everything an experiment names exists and fits.
@@ -221,13 +213,14 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Every experiment that comes along.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
-    builtin(EXPERIMENTS).map(|s| s.parse()).collect()
+    builtin(Form::Experiment).map(|s| s.parse()).collect()
 }
 
-/// A target by name or file, with its text.
+/// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
-    let (t, source) = find("target", TARGETS, name, Source::parse, |t: &Target| &t.id)?;
+    let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone())?;
     t.validate().map_err(|wrong| source.wrong(wrong))?;
     Ok((t, source.text))
 }
@@ -288,19 +281,19 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("m.toml");
         let machine = |costs: &str| {
-            let tiny = MACHINES.iter().find(|(name, _)| name.contains("tiny")).expect("it comes along").1;
+            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it comes along").text;
             std::fs::write(&path, tiny.replace("tiny-64m", "mine").replace("costs = \"xeon-1t\"", costs)).unwrap();
             super::machine(path.to_str().unwrap())
         };
-        let (mine, _) = machine("costs = { like = \"xeon-1t\", syscall = { ns = 7, source = \"mine\" } }").unwrap();
+        let (mine, _) = machine("costs = { base = \"xeon-1t\", syscall = { ns = 7, source = \"mine\" } }").unwrap();
         let (like, _) = super::machine("xeon-1t").unwrap();
         for ((name, mine), (_, like)) in mine.costs.iter().zip(like.costs.iter()) {
             assert_eq!(mine.ns, if name == "syscall" { 7.0 } else { like.ns }, "{name}");
         }
-        let said = machine("costs = { like = \"xeon-2t\" }").unwrap_err().to_string();
+        let said = machine("costs = { base = \"xeon-2t\" }").unwrap_err().to_string();
         assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'xeon-1t'"), "{said}");
         let said =
-            machine("costs = { like = \"xeon-1t\", sycall = { ns = 7, source = \"mine\" } }").unwrap_err().to_string();
+            machine("costs = { base = \"xeon-1t\", sycall = { ns = 7, source = \"mine\" } }").unwrap_err().to_string();
         assert!(said.contains("m.toml:6: ") && said.contains("did you mean 'syscall'"), "{said}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
@@ -311,7 +304,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("m.toml");
         let machine = |more: &str| {
-            let tiny = MACHINES.iter().find(|(name, _)| name.contains("tiny")).expect("it comes along").1;
+            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it comes along").text;
             let text = format!("{}\n{more}", tiny.replace("name = \"tiny-64m\"", "name = \"mine\""));
             std::fs::write(&path, &text).unwrap();
             let line = 1 + text[..text.find("HERE").expect("the test says where")].matches('\n').count();
@@ -326,7 +319,7 @@ mod tests {
     #[test]
     fn a_malformed_file_is_named_with_its_line() {
         let text = "name = \"a\"\nsummary = 3\n".into();
-        let source = Source { path: "x.toml".into(), text, built_in: false };
+        let source = Source { path: "x.toml".into(), text, form: Form::Machine, built_in: false };
         let message = source.parse::<MachineFile>().unwrap_err().to_string();
         assert!(message.starts_with("x.toml:2: "), "{message}");
         assert_eq!(message.lines().count(), 1);

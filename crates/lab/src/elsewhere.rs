@@ -174,13 +174,11 @@ fn change([a, b]: [f64; 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_workload::WORKLOADS;
 
     fn asked(name: &str) -> Option<Elsewhere> {
         let (mut e, _) = catalog::experiment("hugealloc-kbuild").unwrap_or_else(|e| panic!("{e}"));
-        let named = WORKLOADS.iter().find(|named| named.name == name).expect("a workload");
         (e.target, e.caveat, e.lack) = (None, Vec::new(), Vec::new());
-        e.workload = toml::from_str(named.text).expect("a workload");
+        e.workload = catalog::workload(name).unwrap_or_else(|e| panic!("{e}")).0.workload;
         Elsewhere::of(&e)
     }
 

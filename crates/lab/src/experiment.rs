@@ -1,4 +1,4 @@
-//! Experiments, as files describe them.
+//! Experiments as files describe them.
 
 use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
@@ -13,36 +13,36 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name it is requested by.
+    /// The name on the command line.
     pub id: String,
-    /// One line about its subject.
+    /// One line: what it shows.
     pub summary: String,
-    /// Assumptions where the source leaves something open, with reasons.
+    /// Assumptions where the source is silent, and the reasons.
     pub assumptions: String,
     pub machine: String,
-    /// The target that results are compared with.
+    /// The published figures to hold the result against.
     pub target: Option<String>,
     /// Runs of each variant, each with another seed.
     #[serde(default = "once")]
     pub repetitions: u32,
     pub workload: Workload,
-    /// Repetitions of the measured phases on one machine without a reboot: each is a round.
+    /// Rounds: repetitions of the measured phases on one machine, without a reboot in between.
     #[serde(default = "once")]
     pub rounds: u32,
-    /// The columns, baseline first.
+    /// The variants, baseline first.
     pub variant: Vec<Variant>,
     /// Machines and configurations, each with a table of its own.
     #[serde(default)]
     pub case: Vec<Case>,
-    /// Published rows scored apart, in addition to the target's.
+    /// Published rows that are scored apart, beside those the target says so of.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
-    /// Gaps of the model, printed for missed rows.
+    /// Shortcomings of the model, printed under the rows that are missed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lack: Vec<Lack>,
-    /// A sweep of the workload's pause between operations, on a smaller machine.
+    /// The workload's pause between operations, varied on a smaller machine.
     pub pace: Option<Pace>,
-    /// The text of a page about it.
+    /// The text of its page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageText>,
 }
@@ -57,7 +57,7 @@ const fn once() -> u32 {
 pub struct Variant {
     pub name: String,
     pub profile: String,
-    /// Names of patches on top.
+    /// Patches on top, by name.
     #[serde(default)]
     pub switches: Vec<String>,
     /// Sysctls, set before anything runs.
@@ -65,45 +65,52 @@ pub struct Variant {
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// One of several machines or configurations of an experiment. Anything it leaves out is the
-/// experiment's own.
+/// One of several machines or configurations of an experiment. Unnamed parts are the experiment's
+/// own.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
     pub machine: Option<String>,
-    /// The target of this case.
+    /// The published figures to hold it against.
     pub target: Option<String>,
     pub workload: Option<Workload>,
-    /// Sysctls for every variant, set before anything runs.
+    /// Sysctls of every variant, set before anything runs.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
 }
 
-/// A sweep over the pause between huge-page allocations: how fast may they be before one stalls?
+/// A sweep over the pause between huge-page allocations, which finds the pace at which they begin
+/// to stall.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// A smaller machine, because every point is a run of its own.
+    /// The machine it runs on: smaller, because every point is a run of its own.
     pub machine: String,
     pub pause_us: Vec<f64>,
 }
 
 impl Variant {
+    /// The sysctls as texts.
     pub fn sysctl_texts(&self) -> Vec<(String, String)> {
-        let text = |v: &toml::Value| match v {
-            toml::Value::String(s) => s.clone(),
-            other => other.to_string(),
-        };
-        self.sysctls.iter().map(|(k, v)| (k.clone(), text(v))).collect()
+        texts(&self.sysctls)
     }
 }
 
+/// Sysctls with their values as `/proc/sys` takes them.
+pub(crate) fn texts(sysctls: &BTreeMap<String, toml::Value>) -> Vec<(String, String)> {
+    let text = |v: &toml::Value| match v {
+        toml::Value::String(s) => s.clone(),
+        other => other.to_string(),
+    };
+    sysctls.iter().map(|(k, v)| (k.clone(), text(v))).collect()
+}
+
 impl Experiment {
-    /// Checks that it makes sense as a whole.
+    /// Checks that its parts are valid and fit together.
     ///
     /// # Errors
-    /// The part that does not.
+    /// The part that does not, and the remedy.
     pub fn validate(&self) -> Result<(), Wrong> {
         let wrong = |way: &[&str], reason: String| Err(Wrong::at(way, reason));
         if !is_file_name(&self.id) {
@@ -165,7 +172,7 @@ impl Experiment {
         self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
     }
 
-    /// Checks that its cases differ and that each makes sense.
+    /// Checks that its cases have distinct names and valid workloads.
     fn validate_cases(&self) -> Result<(), Wrong> {
         for (i, case) in self.case.iter().enumerate() {
             let number = i.to_string();
@@ -189,7 +196,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The experiment reduced to one of its cases.
+    /// Reduces the experiment to one of its cases.
     pub(crate) fn of_case(&self, case: &Case) -> Experiment {
         let mut e = Experiment { case: Vec::new(), ..self.clone() };
         if let Some(machine) = &case.machine {
@@ -202,7 +209,7 @@ impl Experiment {
             e.workload = workload.clone();
         }
         for variant in &mut e.variant {
-            // A variant's own setting overrides its case's.
+            // A variant's own sysctls override those of its case.
             let own = std::mem::replace(&mut variant.sysctls, case.sysctls.clone());
             let short = |name: &str| Sysctl::find(name).map_or(name, |s| s.short_name()).to_owned();
             variant.sysctls.retain(|name, _| !own.keys().any(|own| short(own) == short(name)));
@@ -211,7 +218,7 @@ impl Experiment {
         e
     }
 
-    /// The names of machines, profiles and targets that it refers to.
+    /// Every name of a machine, profile or target in it.
     pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
         let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));
@@ -220,5 +227,5 @@ impl Experiment {
     }
 }
 
-/// The valid numbers of repetitions.
+/// Repetitions an experiment may have.
 const MOST_RUNS: u32 = 10_000;

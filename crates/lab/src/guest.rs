@@ -14,15 +14,15 @@ use boot::Booted;
 use kontig_mm::event::Listen;
 use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::Counters;
-use kontig_program::pattern::{Named, Step};
+use kontig_program::pattern::Step;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
 use kontig_workload::pattern::{Player, file_name};
 use std::collections::BTreeMap;
 
-/// The machine file for a pattern.
-pub fn machine_of(pattern: &Named) -> &'static str {
-    if pattern.memory_pages > SMALL_PAGES { "guest-2g" } else { "guest-512m" }
+/// The machine for a pattern that needs this much memory.
+pub fn machine_of(memory_pages: u32) -> &'static str {
+    if memory_pages > SMALL_PAGES { "guest-2g" } else { "guest-512m" }
 }
 
 /// 512 MiB in pages.

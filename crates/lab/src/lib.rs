@@ -1,7 +1,7 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
 //! From the request to the stored result, no module uses one that uses it: [`source`] is a file
-//! with its lines; [`experiment`], its [`page`] and [`target`] are what such files say, with each
+//! with its lines and what it takes over from its base; [`experiment`], its [`page`] and [`target`] are what such files say, with each
 //! row's [`formula`]; [`catalog`] holds the built-in files; [`resolved`] looks up what an
 //! experiment names; [`plan`] is what decides one run; [`run`] carries it out, with `sampler`
 //! looking at the machine through `observe`, and [`vmstat`] collecting its counters; [`compare`]
@@ -10,9 +10,11 @@
 //! `queue`; [`store`] keeps results and finds them again.
 
 mod ageing;
+mod built_in;
 pub mod catalog;
 pub mod compare;
 mod difference;
+mod document;
 pub mod elsewhere;
 pub mod error;
 mod event_log;

@@ -1,4 +1,4 @@
-//! Messages for unknown names: the nearest known one.
+//! Answers to unknown names: the nearest known one.
 
 use crate::error::{AskedWrongly, LabError};
 
@@ -9,7 +9,7 @@ pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()
 }
 
-/// The message for an unknown name: the nearest, or all if none is near.
+/// The answer to an unknown name: the nearest, or all if none is near.
 pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
     nearest(what, name, known).unwrap_or_else(|| {
         let mut all = known.to_vec();
@@ -18,7 +18,7 @@ pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
     })
 }
 
-/// The message with the nearest name, if there is one.
+/// The answer to an unknown name if one is near.
 pub(crate) fn nearest(what: &str, name: &str, known: &[&str]) -> Option<String> {
     let nearest = kontig_profiles::nearest(name, known)?;
     Some(format!("unknown {what} '{name}': did you mean '{nearest}'?"))

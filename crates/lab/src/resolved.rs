@@ -1,4 +1,4 @@
-//! Resolved experiments: all names looked up, all files read, and the runs planned.
+//! Resolved experiments: every name looked up, every file read, and the runs planned.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
@@ -17,7 +17,7 @@ use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Makes an error about an experiment: with the place in its file, if it is the user's.
+/// Makes errors of an experiment, with the place in its file if it is the user's.
 fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
     let id = experiment.id.clone();
     move |wrong: Wrong| match source {
@@ -26,32 +26,32 @@ fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn
     }
 }
 
-/// An experiment or one case of it, with everything its names stand for: enough to rerun it
+/// An experiment, or one case of it, with the content of everything it names: enough to rerun it
 /// anywhere.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Resolved {
-    /// Reduced to one case, if it has several.
+    /// The experiment; that of one case has no others.
     pub experiment: Experiment,
-    /// Empty if the experiment has no cases.
+    /// The case; empty of an experiment that has none.
     pub case: String,
     pub machine: MachineFile,
-    /// The real host that the machine starts from, if any.
+    /// The host that the machine begins as, if it is one that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins_as: Option<HostSnapshot>,
-    /// Each variant's profile, switches thrown.
+    /// The profile of each variant, switches thrown.
     pub profiles: Vec<Profile>,
     pub target: Option<Target>,
+    /// The machine of the pace sweep.
     pub pace_machine: Option<MachineFile>,
-    /// Notes about the request, a line each.
+    /// Remarks on the request, one a line.
     pub notes: Vec<String>,
 }
 
 impl Resolved {
-    /// Looks up everything an experiment names, case by case; `source` is the file it was read
-    /// from, if any.
+    /// Looks up everything an experiment names, case by case. `source` is its file, if it has one.
     ///
     /// # Errors
-    /// The first unknown name or wrong file.
+    /// The first name that is unknown or file that is wrong.
     pub fn all(experiment: &Experiment, source: Option<&Source>) -> Result<Vec<Resolved>, LabError> {
         if experiment.case.is_empty() {
             return Ok(vec![Resolved::new(experiment.clone(), source)?]);
@@ -71,7 +71,7 @@ impl Resolved {
         experiment.case.iter().enumerate().map(of_case).collect()
     }
 
-    /// Looks up everything an experiment without cases names.
+    /// Looks up everything that an experiment without cases names.
     ///
     /// # Errors
     /// As [`Resolved::all`].
@@ -79,7 +79,7 @@ impl Resolved {
         Resolved::of_case(experiment, "", source, &[])
     }
 
-    /// Looks up one case, which begins at this place of the file.
+    /// The same of one case, which begins at this place of the file.
     fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
         let wrong = complaint(&experiment, source);
         let base = catalog::machine(&experiment.machine)?.0;
@@ -114,13 +114,13 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// The name: the experiment's, and the case's behind a slash.
+    /// The experiment's name, followed by a slash and the case.
     pub fn key(&self) -> String {
         key(&self.experiment.id, &self.case)
     }
 
-    /// Checks that the target's series have the experiment's number of rounds, and that caveats and
-    /// gaps name existing rows.
+    /// Checks that the target's series have as many rounds as the experiment, and that its caveats
+    /// and lacks name rows of the target.
     fn check_target(&self) -> Result<(), Wrong> {
         let (e, target) = (&self.experiment, self.target.as_ref());
         if let Some(t) = target
@@ -129,7 +129,8 @@ impl Resolved {
         {
             let published = t.rounds.unwrap_or_default();
             let reason = format!(
-                "rounds = {}, but the series of target {} are of {published} rounds: another number goes without target, [[lack]] and [[caveat]]",
+                "rounds = {}, but the series of target {} are of {published} rounds: \
+                 another number goes without target, [[lack]] and [[caveat]]",
                 e.rounds, t.id
             );
             return Err(Wrong::at(&["rounds"], reason));
@@ -146,7 +147,7 @@ impl Resolved {
             if target.is_none() {
                 return Err(Wrong::at(&["caveat", &number], "a [[caveat]] is of published rows: name their target"));
             }
-            // Each case has its own target, and this caveat may name another's rows.
+            // Of several cases each has its own target, and this caveat may be of another's rows.
             if self.case.is_empty() || caveat.case.as_ref() == Some(&self.case) {
                 caveat.check(&rows).map_err(|wrong| wrong.below(&["caveat", &number]))?;
             }
@@ -191,7 +192,7 @@ impl Resolved {
         fits(machine).map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
     }
 
-    /// Checks that its parts fit together. They do after a lookup, but may not after storage.
+    /// Checks that its parts fit together, which a stored result may violate.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.experiment.validate().map_err(|wrong| wrong.reason)?;
         if self.profiles.len() != self.experiment.variant.len() {
@@ -204,11 +205,11 @@ impl Resolved {
         self.fits().map_err(|wrong| wrong.reason)
     }
 
-    /// The same, starting from a given host instead of one in a file; `base` is the machine with
-    /// costs and disks.
+    /// Begins as a host that is at hand instead of one in a file. Costs and disks stay the
+    /// machine's.
     ///
     /// # Errors
-    /// One line: why the laboratory cannot simulate this host, or what does not fit it.
+    /// In one line, why the laboratory cannot be this host, or what does not fit it.
     pub fn begin_as(mut self, host: HostSnapshot) -> Result<Resolved, LabError> {
         let wrong = |reason: String| LabError::from(AskedWrongly::Value(reason));
         let base = self.machine.name.clone();
@@ -219,7 +220,7 @@ impl Resolved {
         Ok(self)
     }
 
-    /// A note about the kernels of this experiment that no recording confirms.
+    /// The kernels of this experiment that nothing but a description stands for, a line.
     pub(crate) fn not_recorded(&self) -> Option<String> {
         let not_recorded = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| !p.recorded);
         let name = |(profile, variant): (&Profile, &Variant)| match variant.switches.as_slice() {
@@ -233,7 +234,7 @@ impl Resolved {
             .then(|| format!("{are} {}: followed from descriptions of the kernel, none was recorded", names.join(", ")))
     }
 
-    /// Names of the variants, baseline first.
+    /// The variants' names, baseline first.
     pub fn variants(&self) -> Vec<String> {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
     }
@@ -256,7 +257,7 @@ impl Resolved {
         }
     }
 
-    /// The place of its files below a directory of several experiments.
+    /// Where its files are below a directory of several experiments'.
     fn directory(&self, of_all: &Path) -> PathBuf {
         match self.case.as_str() {
             "" => of_all.join(&self.experiment.id),
@@ -264,13 +265,13 @@ impl Resolved {
         }
     }
 
-    /// Runs of each variant: one if nothing is random, because a copy of a run is no evidence.
+    /// Runs of each variant: one if nothing is random, since a copy of a run is no evidence.
     fn repetitions(&self) -> u32 {
         if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
     }
 
     /// All runs: variants × repetitions, then the pace sweep's points for each variant. Runs that
-    /// prepare the machine in the same way are grouped.
+    /// prepare the machine alike are grouped.
     pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
         let mut plans = Vec::new();
         for (i, v) in self.experiment.variant.iter().enumerate() {

@@ -1,41 +1,30 @@
-//! A requested file, and the place of an error in it.
+//! A file that was asked for, and where in it something is wrong.
 //!
-//! An error's subject is searched for in the text, so that the message has the file and the line.
-//! An unknown name is answered with the nearest one known there.
+//! What a complaint names is looked for in the text, so that it comes with the file and the line; a
+//! name nobody knows is answered with the nearest that is known there.
 
-use crate::error::{AskedWrongly, LabError};
+use crate::built_in::Form;
+use crate::error::LabError;
 use kontig_workload::Wrong;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, Deserializer};
 
-/// A text and its origin.
-#[derive(Debug)]
-pub struct Source {
-    pub(crate) path: String,
-    pub(crate) text: String,
-    /// Whether it is built in.
-    pub(crate) built_in: bool,
-}
+pub use crate::document::Source;
 
 impl Source {
-    pub(crate) fn read(path: &str) -> Result<Source, LabError> {
-        let text = kontig_profiles::read_text(path)?;
-        Ok(Source { path: path.into(), text, built_in: false })
-    }
-
-    /// Parses it as one TOML document.
+    /// Reads it as one TOML document.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, LabError> {
-        toml::from_str(&self.text).map_err(|e| self.unreadable_as_asked(&e))
+        let read = self.with_document(|document| T::deserialize(Deserializer::from(document)))?;
+        read.map_err(|e| self.unreadable_as_asked(&e))
     }
 
-    /// The error that keeps the text, or the value made of it, from being valid.
+    /// Turns a reader's error into one line with the place in the file.
     pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> LabError {
         let from = e.span().map_or(0, |s| s.start.min(self.text.len()));
         let message = e.message().lines().collect::<Vec<_>>().join("; ");
         match Unknown::of(&message) {
             Some(unknown) => self.malformed(self.named_after(from, unknown.name), unknown.answer()),
-            // An error about a value points to the start of its table.
+            // A value is complained of where the table begins that it is in.
             None => {
                 let named = message.split_once(" = ").map(|(name, _)| self.named_after(from, name));
                 self.malformed(named.unwrap_or(from), message)
@@ -43,55 +32,28 @@ impl Source {
         }
     }
 
-    /// An error in the text, with the line.
+    /// Something wrong in it, with the line.
     pub(crate) fn wrong(&self, wrong: Wrong) -> LabError {
         self.malformed(self.offset(&wrong.way), wrong.reason)
     }
 
-    /// An error in what the text names at the end of this path of keys.
+    /// Something wrong with what it names at the end of this way.
     pub(crate) fn wrong_name(&self, way: &[&str], error: LabError) -> LabError {
-        match error {
-            // An error of another file names that file itself.
-            LabError::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
-            error => self.wrong(Wrong::at(way, error.to_string())),
-        }
+        self.wrong_name_at(self.offset(&way.iter().map(|step| step.to_string()).collect::<Vec<_>>()), error)
     }
 
-    /// A path written in it, relative to its own folder.
-    pub(crate) fn beside(&self, path: &str) -> String {
-        let folder = Path::new(&self.path).parent().unwrap_or(Path::new(""));
-        folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
-    }
-
-    fn malformed(&self, at: usize, reason: String) -> LabError {
-        let line = self.text[..at].matches('\n').count() + 1;
-        AskedWrongly::Malformed { path: self.path.clone(), line, reason }.into()
-    }
-
-    /// The place that the keys lead to, as far as the document has them.
+    /// Where the way leads, as far as the document has it. The workload of a workload's own file is
+    /// the file.
     fn offset(&self, way: &[String]) -> usize {
-        let Ok(document) = DeTable::parse(&self.text) else { return 0 };
-        let (mut at, document) = (0, DeValue::Table(document.into_inner()));
-        let mut here = &document;
-        for step in way {
-            let next = match here {
-                DeValue::Table(table) => table
-                    .iter()
-                    .find(|(key, _)| key.get_ref() == step.as_str())
-                    .map(|(key, value)| (key.span().start, value)),
-                DeValue::Array(array) => {
-                    step.parse().ok().and_then(|i: usize| array.get(i)).map(|value| (value.span().start, value))
-                }
-                _ => None,
-            };
-            let Some((start, value)) = next else { break };
-            (at, here) = (start, value.get_ref());
-        }
-        at
+        let way = match way {
+            [first, rest @ ..] if first == "workload" && self.form == Form::Workload => rest,
+            way => way,
+        };
+        self.with_document(|document| offset(document.into_inner(), way)).unwrap_or(0)
     }
 
-    /// The first place from `from` on with this word outside a comment; `from` itself if there is
-    /// none.
+    /// The first place from `from` on where this word stands outside a comment; `from` itself if
+    /// there is none.
     fn named_after(&self, from: usize, word: &str) -> usize {
         let of_a_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let stands = |at: &usize| {
@@ -103,7 +65,24 @@ impl Source {
     }
 }
 
-/// An unknown name, taken from the parser's message.
+fn offset(document: DeTable<'_>, way: &[String]) -> usize {
+    let (mut at, document) = (0, DeValue::Table(document));
+    let mut here = &document;
+    for step in way {
+        let next = match here {
+            DeValue::Table(table) => table.get_key_value(step.as_str()).map(|(key, value)| (key.span().start, value)),
+            DeValue::Array(array) => {
+                step.parse().ok().and_then(|i: usize| array.get(i)).map(|value| (value.span().start, value))
+            }
+            _ => None,
+        };
+        let Some((start, value)) = next else { break };
+        (at, here) = (start, value.get_ref());
+    }
+    at
+}
+
+/// A name the reader of a document does not know, taken from what it says of it.
 struct Unknown<'a> {
     what: &'static str,
     name: &'a str,
@@ -135,7 +114,7 @@ mod tests {
     use kontig_workload::Workload;
 
     fn source(text: &str) -> Source {
-        Source { path: "x.toml".into(), text: text.into(), built_in: false }
+        Source { path: "x.toml".into(), text: text.into(), form: Form::Workload, built_in: false }
     }
 
     #[test]

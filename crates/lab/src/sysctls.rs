@@ -45,7 +45,7 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
 ///
 /// # Errors
 /// If a variant or the workload names an unknown sysctl.
-pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<String>, LabError> {
+pub fn set_own(variants: &mut [Variant], own: &[(String, String)]) -> Result<Vec<String>, LabError> {
     let mut set = Vec::new();
     for (name, value) in own {
         let sysctl = setting(name)?;
@@ -55,7 +55,7 @@ pub fn set_own(variants: &mut [Variant], own: &[(&str, &str)]) -> Result<Vec<Str
             if names.iter().any(|set| set.name == sysctl.name) || sysctl.parse(&profile, value).is_err() {
                 continue;
             }
-            v.sysctls.insert((*name).into(), toml::Value::String((*value).into()));
+            v.sysctls.insert(name.clone(), toml::Value::String(value.clone()));
             let said = format!("{name}={value}");
             if !set.contains(&said) {
                 set.push(said);

@@ -1,9 +1,8 @@
-//! Target files: published figures, with the definition of each and the caveats that keep it from
-//! being evidence.
+//! Targets: published figures as data, each with its definition and its caveats.
 //!
-//! A row names a figure or distribution of the runs, or a formula over counters; a statistic says
-//! how the values of all repetitions and rounds become the published one. Caveats are declared
-//! here, from the publication alone.
+//! A row takes a figure or distribution of the runs, or a formula over counters; a statistic
+//! reduces the values of all repetitions and rounds to one. Caveats come from the publication
+//! alone.
 
 use crate::formula::Formula;
 use crate::names::did_you_mean;
@@ -11,42 +10,43 @@ use kontig_results::{Better, CaveatKind};
 use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
-/// The published figures of a document.
+/// The figures of one publication.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The name it is requested by.
+    /// The name it is asked for by.
     pub id: String,
     /// The columns, baseline first.
     pub variants: Vec<String>,
-    /// Rounds of the series, on one machine.
+    /// How many rounds on one machine the series are of.
     pub rounds: Option<u32>,
+    /// Rows that are scored apart.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
     pub row: Vec<TargetRow>,
-    /// Figures published round by round.
+    /// Figures that were published round by round.
     #[serde(default)]
     pub series: Vec<PublishedSeries>,
-    /// Counts published for one column alone.
+    /// Counts of one column alone.
     #[serde(default)]
     pub shares: Vec<PublishedShares>,
-    /// Published watermarks of the machine's zones.
+    /// The watermarks of the machine's zones, where they were published.
     #[serde(default)]
     pub watermarks: Vec<PublishedWatermarks>,
 }
 
-/// A row that was published.
+/// One row of a published table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRow {
-    /// The experiment's case; `None` for an experiment without cases.
+    /// The experiment's case it is of; of an experiment without cases, none.
     pub case: Option<String>,
     pub name: String,
     pub unit: String,
-    /// Whether it is a figure the document is known for.
+    /// Whether the publication is known for this figure.
     #[serde(default)]
     pub headline: bool,
-    /// The published figures are bounds: the measured ones must be less.
+    /// The published figures are upper bounds.
     #[serde(default)]
     pub below: bool,
     /// The figure or distribution of the runs, if its name differs.
@@ -55,26 +55,26 @@ pub struct TargetRow {
     pub phase: Option<String>,
     /// The statistic: `min`, `max`, `mean`, `median`, `stddev`, or a percentile such as `p99`.
     pub stat: Option<String>,
-    /// The formula, instead of a figure (see [`crate::formula`]).
+    /// A formula over counters, instead of a figure (see [`crate::formula`]).
     pub formula: Option<String>,
-    /// The direction, if the figure itself does not say it.
+    /// The better direction, if the figure itself does not say it.
     pub better: Option<Better>,
     /// The published null test: the same kernel measured twice.
     pub null_test: Option<[f64; 2]>,
-    /// One value a column.
+    /// One figure a column.
     pub values: Vec<f64>,
 }
 
-/// Rows scored apart, with the reason.
+/// Rows that are scored apart, and why.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CaveatOf {
     pub kind: CaveatKind,
-    /// The passage of the publication that shows it.
+    /// The evidence in the publication.
     pub reason: String,
-    /// The case of these rows, if not all.
+    /// The experiment's case they are of, if not of all.
     pub case: Option<String>,
-    /// Names of rows; all if left out.
+    /// The rows by name; all if left out.
     pub rows: Option<Vec<String>>,
 }
 
@@ -82,25 +82,25 @@ pub struct CaveatOf {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSeries {
-    /// The experiment's case; `None` for an experiment without cases.
+    /// The experiment's case it is of; of an experiment without cases, none.
     pub case: Option<String>,
     pub row: String,
     pub variant: String,
-    /// One value a round.
+    /// One figure a round.
     pub values: Vec<f64>,
 }
 
-/// Event counts of one column alone, over a time of its own: shown beside ours as shares, and not
-/// judged.
+/// Counts of several events, of one column alone and over a time of its own. Shown beside ours as
+/// shares, and not judged.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedShares {
-    /// A description of the count.
+    /// The events and the way they were counted.
     pub what: String,
     pub variant: String,
-    /// The runs' figures that count the same events.
+    /// The figures of the runs that count the same.
     pub figures: Vec<String>,
-    /// One count a figure.
+    /// How often, one a figure.
     pub values: Vec<f64>,
 }
 
@@ -108,7 +108,7 @@ pub struct PublishedShares {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedWatermarks {
-    /// As `/proc/zoneinfo` names it.
+    /// The zone, such as `DMA32`.
     pub zone: String,
     pub managed: u64,
     pub min: u64,
@@ -116,7 +116,7 @@ pub struct PublishedWatermarks {
     pub high: u64,
 }
 
-/// The statistic that merges values.
+/// How values become one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stat {
     Min,
@@ -148,30 +148,30 @@ impl Stat {
 }
 
 impl TargetRow {
-    /// The statistic, if the row names one.
+    /// Its statistic, if it names one.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, String> {
         self.stat.as_deref().map(Stat::parse).transpose()
     }
 
-    /// The formula, if the row has one.
+    /// Its formula, if it is made of one.
     pub(crate) fn formula(&self) -> Result<Option<Formula>, String> {
         self.formula.as_deref().map(Formula::parse).transpose()
     }
 }
 
-/// Whether something declared for one case, or for all, applies to `case`; an experiment without
-/// cases has an empty one.
+/// Whether an entry of one case, or of all cases, applies to this one. An experiment without cases
+/// has an empty name.
 pub(crate) fn is_of_case(of: &Option<String>, case: &str) -> bool {
     of.as_deref().is_none_or(|of| of == case)
 }
 
 impl CaveatOf {
-    /// Whether it names this row.
+    /// Whether it applies to this row.
     pub(crate) fn names(&self, case: &str, row: &str) -> bool {
         is_of_case(&self.case, case) && self.rows.as_ref().is_none_or(|rows| rows.iter().any(|name| name == row))
     }
 
-    /// Checks that these rows and cases have all it names.
+    /// Checks that the rows and the case it names exist.
     pub(crate) fn check(&self, rows: &[&TargetRow]) -> Result<(), Wrong> {
         if let Some(case) = &self.case
             && !rows.iter().any(|row| row.case.as_ref() == Some(case))
@@ -192,10 +192,10 @@ impl CaveatOf {
 }
 
 impl Target {
-    /// Checks that it makes sense as a whole.
+    /// Checks that its parts are valid and fit together.
     ///
     /// # Errors
-    /// The part that does not, and its place.
+    /// The part that does not, with its place.
     pub fn validate(&self) -> Result<(), Wrong> {
         for (i, row) in self.row.iter().enumerate() {
             self.validate_row(i, row).map_err(|wrong| wrong.below(&["row", &i.to_string()]))?;
@@ -283,6 +283,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::built_in::Form;
     use crate::source::Source;
 
     const TEXT: &str = "id = 't'\nvariants = ['a', 'b']\nrounds = 3\n\
@@ -291,9 +292,10 @@ mod tests {
         [[row]]\nname = 'y'\nunit = 's'\nvalues = [1, 2]\n\
         [[series]]\nrow = 'x'\nvariant = 'b'\nvalues = [1, 2, 3]\n";
 
-    /// The error for the text with a part replaced.
+    /// The error in the text after one replacement.
     fn said(from: &str, to: &str) -> String {
-        let source = Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), built_in: false };
+        let source =
+            Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), form: Form::Target, built_in: false };
         let checked = source.parse().and_then(|t: Target| t.validate().map_err(|wrong| source.wrong(wrong)));
         checked.map_or_else(|e| e.to_string(), |()| "nothing".into())
     }

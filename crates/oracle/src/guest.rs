@@ -8,13 +8,14 @@ pub mod change;
 pub mod compare;
 
 use crate::error::BadRecording;
+use crate::patterns::{NAMED, Named};
 use crate::recording::about::About;
 use crate::recording::files::Folder;
 use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_PAGES};
 use kontig_mm::{MigrateType, ZoneSpec, ZoneType};
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{Counters, PageTypeInfo, VmStat, ZoneInfo};
-use kontig_program::pattern::{self, NAMED, Named};
+use kontig_program::pattern;
 use std::collections::BTreeMap;
 use std::path::Path;
 

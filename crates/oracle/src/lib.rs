@@ -8,6 +8,7 @@ pub mod difference;
 pub mod error;
 pub mod fidelity;
 pub mod guest;
+pub mod patterns;
 pub mod recording;
 pub mod replay;
 pub mod trace;

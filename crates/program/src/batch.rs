@@ -3,15 +3,15 @@
 use crate::op::Op;
 use std::collections::VecDeque;
 
-/// Operations a program hands over at once. It is reused from batch to batch, so a program that has found its size
-/// allocates no more. A batch of dozens saves as much as one of thousands and keeps the program's progress honest.
+/// Operations a program hands over at once. The queue is reused, so it stops allocating once it has
+/// grown. Dozens of operations save as much as thousands, and keep the reported progress accurate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     ops: VecDeque<Op>,
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Makes a batch without operations.
     pub fn new() -> Batch {
         Batch::default()
     }

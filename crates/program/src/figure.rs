@@ -1,8 +1,9 @@
 //! Figures: what a run measures, each declared once where it is measured.
 //!
-//! A [`Figure`] says what a number is: its name and unit, the phase it is of, which way is better, and how the values
-//! of several repetitions become one. Tables and pages show whatever figures runs bring along; there is no other list
-//! of them. A [`Reading`] is a figure with its value, or with the reason why there is none: nothing measured is not 0.
+//! A [`Figure`] describes a number: name, unit, phase, which way is better, and how to merge the
+//! values of several repetitions. Tables and pages show whatever figures a run has; there is no
+//! other list of them. A [`Reading`] is a figure with its value, or with the reason it has none:
+//! nothing measured is not 0.
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 /// A text that is fixed where a figure is declared and owned where one is read from a file.
 pub type Text = Cow<'static, str>;
 
-/// Which way a figure gets better.
+/// Whether a higher or a lower value is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -20,7 +21,6 @@ pub enum Better {
     Lower,
     /// A higher value is better.
     Higher,
-    /// Neither: it describes.
     Neither,
 }
 
@@ -29,7 +29,8 @@ pub enum Better {
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Merge {
-    /// The percentile of all repetitions' samples put together: a mean of percentiles is no percentile.
+    /// The percentile of all repetitions' samples put together: a mean of percentiles is no
+    /// percentile.
     Percentile {
         /// The name of the distribution.
         of: Text,
@@ -41,14 +42,11 @@ pub enum Merge {
         /// The name of the distribution.
         of: Text,
     },
-    /// Their standard deviation.
     StddevOf {
         /// The name of the distribution.
         of: Text,
     },
-    /// The median.
     Median,
-    /// The mean.
     Mean,
     /// The standard deviation, over one less than there are values: one value has none.
     Stddev,
@@ -70,23 +68,19 @@ impl Merge {
     }
 }
 
-/// What a number is.
+/// The description of one number that a run measures.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Figure {
-    /// Its name.
     pub name: Text,
-    /// Its unit.
     pub unit: Text,
     /// The phase of the run it is of; [`TOTAL`] from the machine's start to the end of the run.
     pub phase: Text,
-    /// Which way is better.
     pub better: Better,
     /// How repetitions are merged.
     pub merge: Merge,
 }
 
-/// The phase that is measured.
 pub const MEASURE: &str = "measure";
 
 /// The phase of what is stored without one.
@@ -98,7 +92,6 @@ pub fn measure() -> Text {
 pub fn is_measure(phase: &Text) -> bool {
     phase == MEASURE
 }
-/// All phases together.
 pub const TOTAL: &str = "total";
 /// The percentiles shown of every distribution.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
@@ -119,19 +112,19 @@ impl Figure {
         let of = of.into();
         Figure::new(format!("{of} p{p}"), unit).lower().merged(Merge::Percentile { of, p })
     }
-    /// Lower is better.
+    /// Marks lower values as better.
     pub fn lower(self) -> Figure {
         Figure { better: Better::Lower, ..self }
     }
-    /// Higher is better.
+    /// Marks higher values as better.
     pub fn higher(self) -> Figure {
         Figure { better: Better::Higher, ..self }
     }
-    /// Merged in another way.
+    /// Replaces the median as the way to merge.
     pub fn merged(self, merge: Merge) -> Figure {
         Figure { merge, ..self }
     }
-    /// Of another phase.
+    /// Moves the figure to another phase.
     pub fn of_phase(self, phase: impl Into<Text>) -> Figure {
         Figure { phase: phase.into(), ..self }
     }
@@ -145,7 +138,7 @@ impl Figure {
         };
         Figure { name: named(task, &self.name), merge, ..self }
     }
-    /// With its value.
+    /// A reading of this figure.
     pub fn read(self, value: f64) -> Reading {
         Reading { figure: self, value: Some(value), missing: Text::default() }
     }
@@ -156,7 +149,7 @@ impl Figure {
     }
 }
 
-/// What a task measures, under the task's name.
+/// Prefixes a figure's name with that of its task.
 pub fn named(task: &str, what: &str) -> Text {
     format!("{task}: {what}").into()
 }
@@ -165,7 +158,6 @@ pub fn named(task: &str, what: &str) -> Text {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Reading {
-    /// What it is.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub figure: Figure,
     /// Its value; none where nothing was measured.
@@ -175,12 +167,14 @@ pub struct Reading {
     pub missing: Text,
 }
 
-/// Samples it takes until a percentile can be told: with fewer, the chance that all samples lie on one side of it is
-/// above 5 %, and no bound from them holds it. Six for the median, 59 for p95, 299 for p99, 2,995 for p99.9.
+/// Samples it takes until a percentile can be told: with fewer, the chance that all samples lie on
+/// one side of it is above 5 %, and no bound from them holds it. Six for the median, 59 for p95,
+/// 299 for p99, 2,995 for p99.9.
 pub fn samples_needed(p: f64) -> u64 {
     let below = (p / 100.0).clamp(0.0, 1.0);
     let one_side = |n: f64| below.powf(n) + (1.0 - below).powf(n);
-    // The likelier side decides; the other adds next to nothing but around the median, where a step or two is missing.
+    // The likelier side decides; the other adds next to nothing but around the median, where a step
+    // or two is missing.
     let first = (0.05f64.ln() / below.max(1.0 - below).ln()).ceil();
     if !first.is_finite() || first < 1.0 {
         return 1;

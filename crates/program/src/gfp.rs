@@ -1,6 +1,7 @@
 //! GFP flags: what a driver says of an allocation, under the kernel's names.
 //!
-//! A set of names and no more. Which zones, reserves and waits they stand for is the machine's affair.
+//! A set of names and no more. Which zones, reserves and waits they stand for is the machine's
+//! affair.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -24,9 +25,7 @@ macro_rules! flags {
 flags! {
     /// From the DMA zone.
     DMA = "__GFP_DMA";
-    /// High memory allowed.
     HIGHMEM = "__GFP_HIGHMEM";
-    /// Below 4 GiB.
     DMA32 = "__GFP_DMA32";
     /// The page can be migrated.
     MOVABLE = "__GFP_MOVABLE";
@@ -34,13 +33,11 @@ flags! {
     RECLAIMABLE = "__GFP_RECLAIMABLE";
     /// May use part of the reserves.
     HIGH = "__GFP_HIGH";
-    /// May start I/O.
     IO = "__GFP_IO";
     /// May call into the file system.
     FS = "__GFP_FS";
     /// May reclaim and compact itself.
     DIRECT_RECLAIM = "__GFP_DIRECT_RECLAIM";
-    /// May wake kswapd.
     KSWAPD_RECLAIM = "__GFP_KSWAPD_RECLAIM";
     /// Tries reclaim and compaction once, lightly.
     NORETRY = "__GFP_NORETRY";
@@ -48,28 +45,21 @@ flags! {
     RETRY_MAYFAIL = "__GFP_RETRY_MAYFAIL";
     /// Never uses the reserves.
     NOMEMALLOC = "__GFP_NOMEMALLOC";
-    /// Only this node.
     THISNODE = "__GFP_THISNODE";
     /// No warning on failure.
     NOWARN = "__GFP_NOWARN";
-    /// A compound page.
     COMP = "__GFP_COMP";
-    /// Obeys the cpuset.
     HARDWALL = "__GFP_HARDWALL";
-    /// Zeroes the page.
     ZERO = "__GFP_ZERO";
     /// Marks an atomic request, up to 6.2.
     ATOMIC_MARK = "__GFP_ATOMIC";
 }
 
 impl Gfp {
-    /// No flag.
     pub const NONE: Gfp = Gfp(0);
     /// May reclaim in every way.
     pub const RECLAIM: Gfp = Gfp::DIRECT_RECLAIM.with(Gfp::KSWAPD_RECLAIM);
-    /// Ordinary kernel memory.
     pub const KERNEL: Gfp = Gfp::RECLAIM.with(Gfp::IO).with(Gfp::FS);
-    /// Atomic context.
     pub const ATOMIC: Gfp = Gfp::HIGH.with(Gfp::KSWAPD_RECLAIM).with(Gfp::ATOMIC_MARK);
     /// User memory that can be migrated.
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::KERNEL.with(Gfp::HARDWALL).with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
@@ -92,7 +82,7 @@ impl Gfp {
         Gfp::SETS.iter().chain(Gfp::FLAGS).copied()
     }
 
-    /// Both sets.
+    /// The union of both sets.
     pub const fn with(self, other: Gfp) -> Gfp {
         Gfp(self.0 | other.0)
     }

@@ -1,15 +1,16 @@
 //! Programs: what processes and kernel drivers do, as streams of operations.
 //!
-//! A [`Program`] hands over operations ([`Op`]) and is told how they went ([`Outcome`]). It knows nothing of the
-//! machine that carries them out, so the same program can run on the simulated machine and on a real host. A machine
-//! depends on this crate, a workload depends on this crate, and this crate depends on nothing
-//! (but on `serde` for hosts that store what was measured).
+//! A [`Program`] hands over operations ([`Op`]) and is told how they went ([`Outcome`]). It knows
+//! nothing of the machine that carries them out, so the same program can run on the simulated
+//! machine and on a real host. A machine depends on this crate, a workload depends on this crate,
+//! and this crate depends on nothing (but on `serde` for hosts that store what was measured).
 //!
-//! What a program measures it declares as [`figure`]s, which say themselves what they are.
+//! A program declares its measurements as [`figure`]s.
 //!
-//! Operations come in batches ([`Batch`]). A program that needs an outcome before it can go on hands over one
-//! operation at a time; one that does not hands over many, and is then asked less often. The machine carries a batch
-//! out in order, and what it does to memory, and when, is the same as if each operation had been asked for alone.
+//! Operations come in batches ([`Batch`]). A program that needs an outcome before it can go on
+//! hands over one operation at a time; one that does not hands over many, and is then asked less
+//! often. The machine carries a batch out in order, and what it does to memory, and when, is the
+//! same as if each operation had been asked for alone.
 //!
 //! ```
 //! use kontig_program::{Batch, Op, Outcome, Program, Region, Value};

@@ -15,7 +15,7 @@ impl Nodes {
     }
 }
 
-/// Where memory is to be, by the kernel's names.
+/// NUMA memory policies, by the kernel's names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MemPolicy {
     /// `MPOL_DEFAULT`: of a process as the kernel does it, of a mapping as its process has it.

@@ -2,16 +2,13 @@
 
 use crate::op::{Frame, OpenFile, Process, Region, Thread};
 
-/// What an operation gave.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing.
     Unit,
-    /// A new mapping.
     Region(Region),
     /// A block, or `None` if the allocation failed.
     Block(Option<Frame>),
-    /// A number of pages.
     Pages(u64),
     /// A file that was opened.
     File(OpenFile),
@@ -21,7 +18,6 @@ pub enum Value {
     Thread(Thread),
     /// A thread that has ended.
     Joined(Thread),
-    /// Time on CPUs.
     Times {
         /// In programs' own code, ns.
         user_ns: u64,
@@ -30,19 +26,17 @@ pub enum Value {
     },
     /// A child that has ended.
     Ended {
-        /// Which.
         process: Process,
-        /// Whether it was killed, by another process or for want of memory.
+        /// Whether another process or the OOM killer killed it.
         killed: bool,
-        /// Whether it was killed or says itself that it has failed: an exit code other than 0.
+        /// Whether it was killed or exited with a code other than 0.
         failed: bool,
     },
 }
 
-/// How an operation went.
+/// An operation's result, with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// What it gave.
     pub value: Value,
     /// When it began, ns.
     pub start_ns: u64,
@@ -51,11 +45,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What a program is told before its first operation: nothing, at the time it starts.
+    /// The outcome passed to a program before its first operation: nothing, at its start.
     pub const fn at_start(now_ns: u64) -> Outcome {
         Outcome { value: Value::Unit, start_ns: now_ns, end_ns: now_ns }
     }
-    /// How long it took.
+    /// From the start of the operation to its end.
     pub fn latency_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }

@@ -1,14 +1,12 @@
-//! Patterns: what a process does with files, memory of its own and children, as steps that a real kernel's process and a
-//! simulated one take alike.
+//! Patterns: what a process does with files, memory of its own and children, as steps that a real
+//! kernel's process and a simulated one take alike.
 //!
-//! A step is a line of text, a word and numbers. In a guest a program of its own plays the text (`oracle/guest/player.c`);
-//! the laboratory makes operations of the steps. What is random is a step's own: its last number is the seed of a
-//! [`SplitMix64`](crate::SplitMix64), and each page is the first of the range and the generator's next number below its
-//! length. Everything is counted in pages of 4 KiB.
+//! A step is a line of text, a word and numbers. In a guest a program of its own plays the text
+//! (`oracle/guest/player.c`); the laboratory makes operations of the steps. What is random is a
+//! step's own: its last number is the seed of a [`SplitMix64`](crate::SplitMix64), and each page is
+//! the first of the range and the generator's next number below its length. Everything is counted
+//! in pages of 4 KiB.
 
-mod named;
-
-pub use named::{NAMED, Named, SWAP_PAGES};
 use std::fmt;
 
 /// A file of a pattern, by a number below 16.
@@ -16,24 +14,23 @@ pub type File = u8;
 /// A mapping of a process, by a number below 16.
 pub type Area = u8;
 
-/// Something a process does.
+/// One line of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// What has been counted so far is kept under a name. The first one is where counting begins.
+    /// Stores the counters under a name. Counting begins at the first phase.
     Phase(&'static str),
-    /// The file is there, with so many pages, none of them in memory, before the first phase.
+    /// The file exists before the first phase, with this many pages, none of them cached.
     File(File, u32),
-    /// Map so many pages of memory, from a huge page's begin on.
+    /// Map pages of memory, aligned to 2 MiB.
     Map(Area, u32),
     /// Ask for huge pages for it.
     AdviseHuge(Area),
-    /// Write to pages, in order: from this one on, so many.
+    /// Write to pages in order: the first page and the number of pages.
     Touch(Area, u32, u32),
-    /// Read pages, in order: from this one on, so many.
+    /// Read pages in order: the first page and the number of pages.
     Load(Area, u32, u32),
     /// Write to pages of a range at random.
     TouchRandom(Area, Random),
-    /// Unmap it.
     Unmap(Area),
     /// Read pages of a file, in order, 32 a call.
     Read(File, u32, u32),
@@ -41,19 +38,19 @@ pub enum Step {
     ReadRandom(File, Random),
     /// Write pages of a file, in order, 32 a call.
     Write(File, u32, u32),
-    /// Until all of the file is on its disk.
+    /// Write the file's dirty pages to its disk, and wait.
     Fsync(File),
-    /// Do nothing for so many µs.
     Sleep(u32),
-    /// A child takes the steps up to the `end` that belongs to this, and exits; what it has not mapped itself is its parent's.
+    /// A child takes the steps up to the matching `end`, and exits. It shares its parent's
+    /// mappings.
     Fork,
     /// The end of a child's steps.
     End,
-    /// Be another program, without any of the memory, and go on with the next step.
+    /// Become another program, without any of the memory, and go on with the next step.
     Exec,
-    /// Until a child has ended.
+    /// Wait until a child has ended.
     Wait,
-    /// Until no child is left.
+    /// Wait until no child is left.
     WaitAll,
 }
 
@@ -62,11 +59,9 @@ pub enum Step {
 pub struct Random {
     /// The range's first page.
     pub first: u32,
-    /// Its length.
     pub pages: u32,
-    /// How many pages are taken of it, one after the other.
+    /// The number of pages drawn.
     pub count: u32,
-    /// The seed.
     pub seed: u64,
 }
 
@@ -112,4 +107,16 @@ pub fn phases(steps: &[Step]) -> impl Iterator<Item = &'static str> {
         Step::Phase(name) => Some(*name),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_a_line() {
+        let steps =
+            [Step::File(0, 9), Step::ReadRandom(0, Random { first: 1, pages: 8, count: 3, seed: 5 }), Step::Fork];
+        assert_eq!(text(&steps), "file 0 9\nread-random 0 1 8 3 5\nfork\n");
+    }
 }

@@ -5,22 +5,22 @@ use crate::outcome::Outcome;
 use std::any::Any;
 use std::fmt;
 
-/// A process or driver: a value, so that a machine can be copied with all that runs on it. `Any`, so that the host that
-/// started one can look at what it has measured.
+/// A process or driver. It can be cloned, so that a machine can be copied with all that runs on it,
+/// and is `Any`, so that its host can read its measurements.
 pub trait Program: Any + Send + BoxedClone {
-    /// Hands over what to do next; a program that hands over nothing is done. What it holds stays held, unless it was
-    /// forked.
+    /// Hands over the next operations; a program that hands over none is done. Its memory stays
+    /// allocated, unless it was forked.
     ///
-    /// `done` has the outcome of every operation of the last batch, in the batch's order. On the first call it has one
-    /// outcome, [`Outcome::at_start`], so there always is a last one.
+    /// `done` has the outcome of every operation of the last batch, in order. On the first call it
+    /// has one outcome, [`Outcome::at_start`], so it is never empty.
     fn next(&mut self, done: &[Outcome], todo: &mut Batch);
 
-    /// It has joined a thread: what that has run, with all that it has measured.
+    /// Receives a joined thread's program, with its measurements.
     fn joined(&mut self, thread: Box<dyn Program>) {
         let _ = thread;
     }
 
-    /// Whether it has failed in what it is for: asked when it is done. Its parent is told.
+    /// Whether it exits with a failure, which its parent sees. Called when it is done.
     fn has_failed(&self) -> bool {
         false
     }
@@ -29,9 +29,9 @@ pub trait Program: Any + Send + BoxedClone {
     fn progress(&self) -> f64;
 }
 
-/// A copy of a program whose type is not known; every program that is `Clone` has it.
+/// Clones a program of unknown type. Every program that is `Clone` implements it.
 pub trait BoxedClone {
-    /// A program that goes on from where this one is, and shares nothing with it.
+    /// A copy in the same state that shares nothing with the original.
     fn boxed_clone(&self) -> Box<dyn Program>;
 }
 
@@ -65,6 +65,6 @@ impl PartialEq for dyn Program {
 pub enum Placement {
     /// On this CPU alone.
     Cpu(usize),
-    /// Wherever the machine's scheduler finds best.
+    /// On the CPU that the machine's scheduler picks.
     Any,
 }

@@ -14,7 +14,7 @@ impl SplitMix64 {
     pub const fn new(seed: u64) -> SplitMix64 {
         SplitMix64 { state: seed }
     }
-    /// The next number.
+    /// Draws the next 64-bit number.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         let mut z = self.state;

@@ -9,7 +9,8 @@ use super::experiment::{Asked, Plan};
 use super::kernel::Series;
 use super::qemu::Board;
 use kontig_oracle::guest::PREFIX;
-use kontig_program::pattern::{self, Named, SWAP_PAGES, Step};
+use kontig_oracle::patterns::{Named, SWAP_PAGES};
+use kontig_program::pattern::{self, Step};
 
 /// The script, and what it executes.
 pub(super) const SCRIPT: &str = "guest";

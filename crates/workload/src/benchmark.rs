@@ -1,13 +1,13 @@
 //! Benchmarks: a kind of work, its parameters, the programs that do it, and what these measure.
 //!
-//! A benchmark declares its figures where it measures them. Nothing that runs, compares or shows figures knows any of
-//! them by name, so a new benchmark needs no change there.
+//! A benchmark declares its figures where it measures them. Nothing that runs, compares or shows
+//! figures knows any of them by name, so a new benchmark needs no change there.
 
 use crate::latencies::Latencies;
 use kontig_program::{Ending, FileName, Program, Reading};
 use std::any::Any;
 
-/// What a program is told when its phase begins.
+/// The machine's state that a program may know when its phase begins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
     /// The machine's free memory, pages.
@@ -18,35 +18,36 @@ pub struct Start {
     pub copies: u64,
 }
 
-/// What the copies of a program have measured together.
+/// The combined measurements of a program's copies.
 #[derive(Clone, Default)]
 pub struct Measured {
     /// Figures, in the order they are shown.
     pub figures: Vec<Reading>,
     /// Latencies of single operations.
     pub latencies: Vec<Latencies>,
-    /// What ended the work, if that was a rule of its own and not its end.
+    /// The benchmark's own rule that ended the work early, if one did.
     pub ending: Option<Ending>,
 }
 
 /// A kind of work with its parameters.
 pub trait Benchmark: Send + Sync + 'static {
-    /// What does the work.
+    /// The program that does the work.
     type Program: Program;
 
     /// A program that has not begun.
     ///
     /// # Errors
-    /// Which parameter cannot be read, and what would be right. That depends on the parameters alone.
+    /// The parameter that cannot be read, and the remedy. Depends on the parameters alone.
     fn program(&self, start: &Start) -> Result<Self::Program, String>;
 
-    /// What the copies of one task have measured so far, together.
+    /// The combined measurements of one task's copies so far.
     fn measured(&self, copies: &[&Self::Program]) -> Measured {
         let _ = copies;
         Measured::default()
     }
 
-    /// Whether so many copies together have room, and anything to do, on a machine with so many pages.
+    /// Checks that the copies together fit on a machine with `pages` of memory, and have work
+    /// there.
     ///
     /// # Errors
     /// Why not.
@@ -60,7 +61,7 @@ pub trait Benchmark: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What one of its programs has written to each disk at a time, at least, beyond what lies there.
+    /// A lower bound of what one program has on each disk at a time, beyond the files laid out.
     fn written(&self) -> Vec<Written> {
         Vec::new()
     }
@@ -81,56 +82,50 @@ pub trait Benchmark: Send + Sync + 'static {
     }
 }
 
-/// What is written to a disk.
+/// Space that a program takes on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Written {
     /// The parameter that says so.
     pub key: &'static str,
-    /// The disk.
     pub disk: u8,
     /// How much, in pages.
     pub pages: u64,
 }
 
-/// A benchmark whose type of program is not known. Its programs find back to it here and nowhere else.
-pub(crate) trait AnyBenchmark: Send + Sync {
-    fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
-    fn measured(&self, copies: &[&dyn Program]) -> Measured;
+/// Makes [`AnyBenchmark`] of [`Benchmark`], whose methods listed here are called as they are.
+macro_rules! any_benchmark {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
+        /// A benchmark with its type of program erased. Only its implementation casts programs
+        /// back.
+        pub(crate) trait AnyBenchmark: Send + Sync {
+            fn program(&self, start: &Start) -> Result<Box<dyn Program>, String>;
+            fn measured(&self, copies: &[&dyn Program]) -> Measured;
+            $(fn $name(&self $(, $argument: $type)*) -> $result;)*
+        }
+
+        impl<B: Benchmark> AnyBenchmark for B {
+            fn program(&self, start: &Start) -> Result<Box<dyn Program>, String> {
+                Ok(Box::new(Benchmark::program(self, start)?))
+            }
+            fn measured(&self, copies: &[&dyn Program]) -> Measured {
+                let own = copies.iter().map(|program| {
+                    let any: &dyn Any = *program;
+                    any.downcast_ref::<B::Program>().expect("a task reads the programs it started")
+                });
+                Benchmark::measured(self, &own.collect::<Vec<_>>())
+            }
+            $(fn $name(&self $(, $argument: $type)*) -> $result {
+                Benchmark::$name(self $(, $argument)*)
+            })*
+        }
+    };
+}
+
+any_benchmark! {
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String>;
     fn files(&self) -> Vec<(FileName, u32)>;
     fn written(&self) -> Vec<Written>;
     fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
-}
-
-impl<B: Benchmark> AnyBenchmark for B {
-    fn program(&self, start: &Start) -> Result<Box<dyn Program>, String> {
-        Ok(Box::new(Benchmark::program(self, start)?))
-    }
-    fn measured(&self, copies: &[&dyn Program]) -> Measured {
-        let own = copies.iter().map(|program| {
-            let any: &dyn Any = *program;
-            any.downcast_ref::<B::Program>().expect("a task reads the programs it started")
-        });
-        Benchmark::measured(self, &own.collect::<Vec<_>>())
-    }
-    fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        Benchmark::fits(self, pages, copies)
-    }
-    fn files(&self) -> Vec<(FileName, u32)> {
-        Benchmark::files(self)
-    }
-    fn written(&self) -> Vec<Written> {
-        Benchmark::written(self)
-    }
-    fn last_disk(&self) -> Option<u8> {
-        Benchmark::last_disk(self)
-    }
-    fn is_random(&self) -> bool {
-        Benchmark::is_random(self)
-    }
-    fn is_endless(&self) -> bool {
-        Benchmark::is_endless(self)
-    }
 }

@@ -1,9 +1,10 @@
 //! Churn: a process that replaces its memory, a stretch at a time, for as long as it may.
 //!
-//! Most machines are not quiet while huge pages are asked for: caches and heaps give pages back and take others. This
-//! process maps memory and touches all of it; then, again and again, it unmaps a stretch at a random place, touches it
-//! again, and pauses. It keeps base pages in movement, takes free pages between two requests of others, and breaks up
-//! what compaction has just made whole.
+//! Most machines are not quiet while huge pages are requested: caches and heaps free pages and
+//! allocate others. This process maps memory and touches all of it; then, again and again, it
+//! unmaps a stretch at a random place, touches it again, and pauses. It keeps base pages moving,
+//! takes free pages between the requests of others, and breaks up blocks that compaction has just
+//! made.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -74,14 +75,14 @@ impl Benchmark for Churn {
     }
 }
 
-/// The process.
+/// The process that churns.
 #[derive(Clone)]
 pub struct Churner {
     pages: u32,
     stretch: u32,
     pause_ns: u64,
     random: SplitMix64,
-    /// Its memory, once it has it.
+    /// Its memory, once mapped.
     region: Option<Region>,
     /// Whether the last batch replaced a stretch.
     replacing: bool,
@@ -111,7 +112,6 @@ impl Program for Churner {
         todo.extend([Op::Munmap(stretch), Op::Touch(stretch), Op::Sleep(self.pause_ns)]);
     }
 
-    /// It has no end to come nearer to.
     fn progress(&self) -> f64 {
         0.0
     }

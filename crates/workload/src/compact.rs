@@ -4,7 +4,7 @@ use crate::benchmark::{Benchmark, Measured, Start};
 use kontig_program::{Batch, Figure, Op, Outcome, Program};
 use serde::{Deserialize, Serialize};
 
-/// One full compaction.
+/// One full compaction of all zones.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Compact {}

@@ -1,23 +1,24 @@
-//! A job of fio: it writes many small files, all a little at a time, or reads them at random.
+//! A job of fio, which writes many small files, all a little at a time, or reads them at random.
 //!
-//! While it writes, its turns go round its files: a block of the first, a block of the second, and so on, then the next block of
-//! each; a file is made when its turn first comes. While it reads, a file is drawn at random, its blocks are read in random
-//! order, each once, and the next is drawn. All files it has begun with stay open, so that their inodes and dentries stay, too.
-//! Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default, `random:16`) and `norandommap=0`; fio's advice to the
-//! kernel (`fadvise_hint`) is left out.
+//! A writer goes round its files: a block of the first, a block of the second, and so on, then the
+//! next block of each; a file is created at its first turn. A reader draws a file at random, reads
+//! each of its blocks once in random order, and draws the next. Files stay open once used, which
+//! keeps their inodes and dentries. Source: fio's `create_on_open`, `file_service_type`
+//! (`roundrobin` by default, `random:16`) and `norandommap=0`; fio's advice to the kernel
+//! (`fadvise_hint`) is left out.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
 use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
-/// What a job does with its files.
+/// Read or write, as fio's `rw`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rw {
-    /// Makes them and writes them to their ends.
+    /// Creates the files and writes them to their ends.
     Write,
-    /// Reads them, until it is stopped.
+    /// Reads the files until it is stopped.
     Randread,
 }
 
@@ -25,7 +26,6 @@ pub enum Rw {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Fio {
-    /// What it does.
     pub rw: Rw,
     /// The disk its files lie on.
     #[serde(default)]
@@ -33,11 +33,11 @@ pub struct Fio {
     /// The number of its first file.
     #[serde(default)]
     pub first_file: u64,
-    /// How many it has.
+    /// The number of its files.
     pub files: u32,
-    /// How large each is, such as `"64 KiB"`.
+    /// The size of each file, such as `"64 KiB"`.
     pub file_size: String,
-    /// How much is read or written at a time, such as `"4 KiB"`.
+    /// The size of one read or write, such as `"4 KiB"`.
     pub block: String,
 }
 
@@ -99,13 +99,13 @@ impl Benchmark for Fio {
     }
 }
 
-/// The job.
+/// The process that is one job.
 #[derive(Clone)]
 pub struct Job {
     rw: Rw,
     disk: u8,
     first_file: u64,
-    /// Its files, those that it has begun with.
+    /// The files it has opened so far.
     open: Vec<Option<OpenFile>>,
     /// How many of them are closed again.
     closed: usize,
@@ -133,7 +133,8 @@ impl Job {
         self.open.len() as u64
     }
 
-    /// Blocks in the order of their turns, up to a file that is not open; at the end all files are closed.
+    /// Blocks in the order of their turns, up to a file that is not open; at the end all files are
+    /// closed.
     fn write(&mut self, todo: &mut Batch) {
         if self.at == self.files() * u64::from(self.blocks) {
             let end = (self.closed + AT_ONCE).min(self.open.len());
@@ -153,7 +154,7 @@ impl Job {
         }
     }
 
-    /// All blocks of the file drawn, in random order; before, another is drawn and opened if it has to be.
+    /// All blocks of one file in random order; then another file is drawn, and opened if necessary.
     fn read(&mut self, drawn: Option<u32>, todo: &mut Batch) {
         let file = drawn.unwrap_or_else(|| self.random.below(self.open.len() as u32));
         let Some(opened) = self.open[file as usize] else {
@@ -182,7 +183,7 @@ impl Program for Job {
         }
     }
 
-    /// Of a job that reads, none: it has no end to come nearer to.
+    /// A reader makes no progress: it never ends.
     fn progress(&self) -> f64 {
         match self.rw {
             Rw::Write => self.at as f64 / (self.files() * u64::from(self.blocks)) as f64,
@@ -200,7 +201,7 @@ mod tests {
         fio.program(&Start::default()).expect("it can be read")
     }
 
-    /// What the job asks for until it has nothing more, or so often, where each file opens under its own number.
+    /// The job's operations up to a limit, where each file opens under its own number.
     fn asks(job: &mut Job, at_most: usize) -> Vec<Op> {
         let (mut asked, mut last) = (Vec::new(), Outcome::at_start(0));
         while asked.len() < at_most {

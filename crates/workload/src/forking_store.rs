@@ -1,10 +1,11 @@
-//! An in-memory store that forks to save itself: a child writes all of the memory to a file while the parent goes on
-//! changing it, and every page it changes has to be copied first.
+//! An in-memory store that forks to save itself: a child writes all memory to a file while the
+//! parent keeps changing it, and each page it changes is copied first.
 //!
-//! So Redis saves. The parent writes to pages at random, as often as it is told before a save, and then until the child has
-//! ended, after which it asks between requests. The two are timed apart: what is measured is what saving costs those who
-//! write. A child that is killed has saved nothing; its time counts nowhere. Each save is a new file, and takes the place of the
-//! one before when it is whole.
+//! Redis saves this way. The parent writes to random pages, a given number of times before a save
+//! and then until the child has ended, which it polls for between requests. The two are timed
+//! apart, which shows what saving costs the writers. A child that is killed has saved nothing, and
+//! its time does not count. Each save is a new file that replaces the previous one when it is
+//! complete.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// Requests handed over at a time.
 const AT_ONCE: u32 = 32;
-/// The files it saves itself to by turns: of none that a workload's steps have.
+/// The files it saves to in turn, with numbers that no workload's steps use.
 const FILES: [FileName; 2] = [FileName::new(0, 1 << 48), FileName::new(0, (1 << 48) + 1)];
 /// Pieces in which the child goes through the memory.
 const PIECES: u32 = 64;
@@ -27,11 +28,11 @@ const NS_A_PAGE: u64 = 4_000;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ForkingStore {
-    /// What it holds.
     pub size: String,
-    /// How often it is saved.
+    /// The number of saves.
     pub saves: u32,
-    /// Requests that write to a page each, before each save. While it is under way there are as many as it takes time for.
+    /// Requests before each save, each of which writes to one page. During a save requests go on
+    /// until it ends.
     pub requests: u32,
     /// Time on a CPU that a request takes beside that, µs.
     #[serde(default = "ten")]
@@ -84,7 +85,7 @@ impl Benchmark for ForkingStore {
         all_fit("size", &self.size, pages, copies)
     }
 
-    /// A save, and the one before, whose place it takes.
+    /// A save replaces the one before it.
     fn written(&self) -> Vec<Written> {
         let saves = u64::from(self.saves.min(2));
         let pages = pages("size", &self.size).map_or(0, u64::from) * saves;
@@ -102,13 +103,13 @@ impl Benchmark for ForkingStore {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Requests, and no save under way.
+    /// Serving requests without a save under way.
     Quiet,
-    /// Requests, and one is.
+    /// Serving requests during a save.
     Saving,
 }
 
-/// The process.
+/// The process that is the store.
 #[derive(Clone)]
 pub struct Store {
     pages: u32,
@@ -118,11 +119,11 @@ pub struct Store {
     random: SplitMix64,
     memory: Option<Region>,
     stage: Stage,
-    /// Requests before the next save that are left.
+    /// Requests left before the next save.
     left: u32,
     saved: u32,
     killed: u32,
-    /// When it was forked last.
+    /// The time of the last fork.
     forked: u64,
     /// Requests of the last batch.
     asked: u32,
@@ -166,9 +167,9 @@ impl Store {
         self.asked = requests;
     }
 
-    /// The child: it reads all that it shares with its parent, and writes it to the file.
+    /// The child, which reads all memory shared with its parent and writes it to the file.
     fn saver(&self, memory: Region) -> Saver {
-        // What a child that was killed has written is written over.
+        // The file of a killed child is overwritten.
         let new = self.saved as usize % FILES.len();
         let mut acts = vec![Act::Write(FILES[new], self.pages)];
         if self.saved > 0 {
@@ -213,7 +214,6 @@ impl Program for Store {
     }
 }
 
-/// The child.
 #[derive(Clone)]
 struct Saver {
     memory: Region,
@@ -249,7 +249,8 @@ mod tests {
         ForkingStore { size: "1 MiB".into(), saves: 2, requests: 40, request_us: 1.0 }
     }
 
-    /// What a store does whose saves end after so many looks, the second killed; and the store.
+    /// A store and its operations, if each save ends after a given number of polls and the second
+    /// is killed.
     fn lived_beside(looks: u32) -> (String, Store) {
         let mut program = store().program(&Start { seed: 1, ..Start::default() }).expect("it can be read");
         let (mut todo, mut done, mut order) = (Batch::new(), vec![Outcome::at_start(0)], String::new());

@@ -1,12 +1,9 @@
-//! A machine that begins as a real host was found: `prepare = { kind = "snapshot", file = "host.snap" }`.
+//! A machine that begins as a real host was found: `prepare = { kind = "snapshot", file =
+//! "host.snap" }`.
 //!
-//! It is no work, so it has no task. The laboratory makes the machine of it, with the host's zones, CPUs and settings; the
-//! machine that is named gives costs and disks. Where a workload is run from a snapshot that was written without one, what
-//! fragments memory in it is left out: the host is as fragmented as it is.
+//! It is no work, so it has no task. The laboratory builds the machine from it, with the host's
+//! zones, CPUs and settings; the named machine gives costs and disks.
 
-use crate::kind::Kind;
-use crate::workload::{PREPARE, PhaseEntry, TaskEntry, Workload};
-use crate::wrong::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// The snapshot to begin with.
@@ -15,107 +12,4 @@ use serde::{Deserialize, Serialize};
 pub struct FoundState {
     /// A file of `kontig snapshot`.
     pub file: String,
-}
-
-impl Workload {
-    /// The file of the snapshot that a machine begins with.
-    pub fn snapshot(&self) -> Option<&str> {
-        match &self.phases.first()?.task.first()?.run {
-            Kind::Snapshot(found) => Some(&found.file),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn snapshot_mut(&mut self) -> Option<&mut String> {
-        match &mut self.phases.first_mut()?.task.first_mut()?.run {
-            Kind::Snapshot(found) => Some(&mut found.file),
-            _ => None,
-        }
-    }
-
-    /// Begins with a snapshot instead of what fragments memory. Phases in which nothing else happened before the
-    /// measurement go, as does the rest after them.
-    pub fn begin_with_snapshot(&mut self, file: &str) {
-        let prepares = |kind: &Kind| {
-            matches!(kind, Kind::Fragment(_) | Kind::FragmentUnmovable(_) | Kind::Snapshot(_) | Kind::Nothing {})
-        };
-        let first = self.phases.iter().position(|phase| phase.measured).unwrap_or(self.phases.len());
-        let measured = self.phases.split_off(first);
-        for mut phase in std::mem::take(&mut self.phases) {
-            phase.task.retain(|task| !prepares(&task.run));
-            if !phase.task.is_empty() {
-                self.phases.push(phase);
-            }
-        }
-        let run = Kind::Snapshot(FoundState { file: file.into() });
-        let (name, task) = (PREPARE.into(), vec![TaskEntry::plain(run)]);
-        // Whatever else prepares keeps its phase.
-        self.phases
-            .iter_mut()
-            .filter(|phase| phase.name == PREPARE)
-            .for_each(|phase| phase.name = "work before".into());
-        self.phases.insert(0, PhaseEntry { name, measured: false, seconds: None, task });
-        self.phases.extend(measured);
-    }
-
-    /// A snapshot is where a machine begins, and nothing else happens in that phase.
-    pub(crate) fn check_snapshot(&self) -> Result<(), Wrong> {
-        for (p, phase) in self.phases.iter().enumerate() {
-            let Some(t) = phase.task.iter().position(|task| matches!(task.run, Kind::Snapshot(_))) else { continue };
-            if p > 0 || phase.measured || phase.seconds.is_some() || phase.task.len() > 1 {
-                let reason = "a snapshot is what a machine begins with: it is all there is to the first phase, which is not measured";
-                let way = ["phase", &p.to_string(), "task", &t.to_string(), "run", "kind"].map(String::from);
-                return Err(Wrong { way: way.to_vec(), reason: reason.into() });
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(text: &str) -> Workload {
-        toml::from_str(text).unwrap_or_else(|e| panic!("{e}"))
-    }
-
-    #[test]
-    fn a_snapshot_is_named_in_place_of_a_preparation_and_does_nothing() {
-        let text = "prepare = { kind = 'snapshot', file = 'a.snap' }\nmeasure = { kind = 'compact' }";
-        let workload = of(text);
-        assert_eq!((workload.snapshot(), workload.validate()), (Some("a.snap"), Ok(())));
-        assert!(workload.scenario().phases[0].tasks.is_empty());
-        assert_eq!(of(&toml::to_string(&workload).expect("it is written")), workload);
-    }
-
-    #[test]
-    fn it_takes_the_place_of_what_fragments_memory_and_of_nothing_else() {
-        let mut short =
-            of("prepare = { kind = 'fragment', holes = 'last' }\nsettle_s = 3\nmeasure = { kind = 'compact' }");
-        short.begin_with_snapshot("a.snap");
-        assert_eq!(short, of("prepare = { kind = 'snapshot', file = 'a.snap' }\nmeasure = { kind = 'compact' }"));
-        let churn = "[[phase.task]]\nbackground = true\nrun = { kind = 'churn', size = '1 MiB' }";
-        let mut long = of(&format!(
-            "[[phase]]\nname = 'prepare'\n[[phase.task]]\nrun = {{ kind = 'fragment', holes = 'last' }}\n{churn}\n\
-             [[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\nrun = {{ kind = 'compact' }}"
-        ));
-        long.begin_with_snapshot("a.snap");
-        assert_eq!(long.validate(), Ok(()));
-        let tasks: Vec<(&str, usize)> = long.phases.iter().map(|p| (p.name.as_str(), p.task.len())).collect();
-        assert_eq!(tasks, [("prepare", 1), ("work before", 1), ("measure", 1)]);
-    }
-
-    #[test]
-    fn anywhere_else_it_is_refused_with_its_place() {
-        let wrong = |text: &str| of(text).validate().expect_err("refused").way.join(".");
-        assert_eq!(
-            wrong("prepare = { kind = 'nothing' }\nmeasure = { kind = 'snapshot', file = 'a.snap' }"),
-            "measure.kind"
-        );
-        let late = "[[phase]]\nname = 'a'\n[[phase]]\nname = 'b'\n[[phase.task]]\nrun = { kind = 'snapshot', file = 'a' }\n\
-                    [[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\nrun = { kind = 'compact' }";
-        assert_eq!(wrong(late), "phase.1.task.0.run.kind");
-    }
 }

@@ -1,7 +1,7 @@
 //! Seed 000's fragmenter: a process fills memory, then unmaps most of every 2 MiB section.
 //!
-//! Which pages of a section go is not published for the user-space tool; the pattern is a parameter. The seed frees
-//! three quarters.
+//! The pages that the user-space tool frees in a section are not published, so the pattern is a
+//! parameter. The seed frees three quarters.
 
 use crate::benchmark::{Benchmark, Start};
 use kontig_program::{Batch, HPAGE_PMD_NR, Op, Outcome, Program, Region, SplitMix64, Value};
@@ -10,14 +10,12 @@ use serde::{Deserialize, Serialize};
 
 const SECTION: u32 = HPAGE_PMD_NR;
 
-/// Which pages of every 2 MiB section are freed.
+/// The pattern of pages freed in every 2 MiB section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holes {
-    /// The first ones.
     #[default]
     First,
-    /// The last ones.
     Last,
     /// Chosen at random, from the run's seed.
     Random,
@@ -30,7 +28,7 @@ impl Holes {
     pub const NAMED: [(&str, Holes); 4] =
         [("first", Holes::First), ("last", Holes::Last), ("random", Holes::Random), ("spread", Holes::Spread)];
 
-    /// The pattern's name.
+    /// The name that files use.
     pub fn name(self) -> &'static str {
         Holes::NAMED.into_iter().find(|(_, h)| *h == self).map_or("", |(name, _)| name)
     }
@@ -40,23 +38,24 @@ impl Holes {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Fragment {
-    /// Which pages of a section go.
+    /// The pattern of pages to free.
     #[serde(default)]
     pub holes: Holes,
-    /// How many of its 512.
+    /// The number of its 512 pages to free.
     #[serde(default = "three_quarters")]
     pub freed_per_section: u32,
-    /// Memory it leaves alone, such as `"1 GiB"`, beside what lies below the high marks; none unless said.
+    /// Memory it leaves alone, such as `"1 GiB"`, beside what lies below the high marks; none
+    /// unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave: Option<String>,
 }
 
-/// What the seed frees of a section.
+/// The number of pages the seed frees in a section.
 pub(crate) const fn three_quarters() -> u32 {
     384
 }
 
-/// Whether a section has so many pages to free.
+/// Checks that a section has this many pages.
 pub(crate) fn of_a_section(freed: u32) -> Result<u32, String> {
     if freed <= SECTION { Ok(freed) } else { Err(format!("freed_per_section = {freed}: a section has 512 pages")) }
 }
@@ -110,7 +109,8 @@ enum Stage {
 }
 
 impl Fragmenter {
-    /// Frees `freed_per_section` of every 512 pages, chosen by `holes` and, where that is random, `seed`.
+    /// Frees `freed_per_section` of every 512 pages, chosen by `holes` and, where that is random,
+    /// `seed`.
     pub fn new(holes: Holes, freed_per_section: u32, seed: u64) -> Fragmenter {
         Fragmenter {
             holes,
@@ -137,7 +137,7 @@ impl Fragmenter {
             Holes::Random => {
                 let mut left = n;
                 runs_of(|i| {
-                    // Each page with the chance that makes exactly n of them.
+                    // Selection sampling: exactly n pages are chosen.
                     let free = self.random.below(SECTION - i) < left;
                     left -= u32::from(free);
                     free

@@ -1,6 +1,7 @@
-//! Virtual machines that come and go: a process for each, which has its guest's memory as one mapping, asks for huge pages
-//! for it as QEMU does, and has more and more of it in use as the guest boots and works. It ends, all of it comes back at
-//! once, and another of another size begins. How long one lived is told of those that ended by themselves.
+//! Virtual machines that come and go. Each is a process with its guest's memory as one mapping, on
+//! which it asks for huge pages as QEMU does; its use grows as the guest boots and works. When it
+//! exits, all of it is freed at once, and another guest of another size begins. Lifetimes are
+//! reported of guests that ended by themselves.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -14,17 +15,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Guests {
-    /// The sizes that a guest has, each as likely, such as `["512 MiB", "2 GiB"]`.
+    /// The sizes to draw a guest's from, all equally likely, such as `["512 MiB", "2 GiB"]`.
     pub sizes: Vec<String>,
-    /// How many there are at a time.
+    /// The number of guests at a time.
     pub at_once: u32,
-    /// How many there are in all.
+    /// The number of guests in all.
     pub guests: u32,
-    /// How long one lives, beside what it computes, s.
+    /// Lifetime without the time it computes, s.
     pub lives_s: f64,
 }
 
-/// In so many steps a guest comes to use all of its memory.
+/// A guest's memory use grows to all of its memory in this many steps.
 const STEPS: u32 = 8;
 /// Time on a CPU that a guest takes for each page it has in use, in a step: 50 ms a 200 MiB.
 const NS_A_PAGE: u64 = 1_000;
@@ -67,7 +68,7 @@ impl Benchmark for Guests {
         Measured { figures: vec![figure], latencies: latencies.into_iter().collect(), ..Measured::default() }
     }
 
-    /// Several may have more than there is, which a host can want to see; one alone may not.
+    /// Several together may exceed the machine's memory, which is worth trying; one alone may not.
     fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
         self.sizes.iter().try_for_each(|size| all_fit("sizes", size, pages, 1))
     }
@@ -77,7 +78,7 @@ impl Benchmark for Guests {
     }
 }
 
-/// Who starts the guests.
+/// The process that starts the guests.
 #[derive(Clone)]
 pub struct Host {
     sizes: Vec<u32>,
@@ -85,7 +86,7 @@ pub struct Host {
     left: u32,
     all: u32,
     lives_ns: u64,
-    /// The guests there are, and when each began.
+    /// The running guests, each with its start.
     running: Vec<(kontig_program::Process, u64)>,
     random: SplitMix64,
     killed: u32,

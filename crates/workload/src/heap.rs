@@ -1,4 +1,5 @@
-//! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for by `madvise`.
+//! Seed 000's Java heap: one process touches a large heap page by page, on huge pages it asked for
+//! by `madvise`.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -37,7 +38,7 @@ impl Benchmark for Heap {
     }
 }
 
-/// The process.
+/// The process with the heap.
 #[derive(Clone)]
 pub struct HeapProcess {
     pages: u32,

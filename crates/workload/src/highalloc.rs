@@ -1,9 +1,11 @@
-//! MMTests' stress-highalloc: a driver asks for a fixed number of huge pages at a fixed pace, keeps what it gets until the
-//! pass is over, and gives it all back, the last one first. How many it got is the result.
+//! MMTests' stress-highalloc: a driver requests a fixed number of huge pages at a fixed pace, keeps
+//! them until the pass is over, and frees them, the last one first. The number it got is the
+//! result.
 //!
-//! Source: `stress-highalloc` and `highalloc` of MMTests at its commit d15fa84b, with the settings of its configurations: an
-//! attempt every 125 ms (a huge page at 16 MB/s), for 95 % of memory; a pass gives up when a success took more than 600 s
-//! or a failure more than 1,200 s; 5 s between two passes.
+//! Source: `stress-highalloc` and `highalloc` of MMTests at its commit d15fa84b, with the settings
+//! of its configurations: an attempt every 125 ms (a huge page at 16 MB/s), for 95 % of memory; a
+//! pass gives up when a success took more than 600 s or a failure more than 1,200 s; 5 s between
+//! two passes.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -12,9 +14,8 @@ use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, Figure, Frame, Gfp, Op, Order, Outcome, Program, Value};
 use serde::{Deserialize, Serialize};
 
-/// How long an attempt may take that gets a huge page, and one that does not.
+/// The longest that a successful attempt may take, and a failed one.
 const LONGEST_NS: [u64; 2] = [600_000_000_000, 1_200_000_000_000];
-/// Between two passes.
 const REST_NS: u64 = 5_000_000_000;
 
 /// A driver asks for huge pages at a fixed pace, pass after pass.
@@ -28,10 +29,9 @@ pub struct HighAlloc {
     /// From the start of an attempt to that of the next, ms.
     #[serde(default = "at_16_mb_s")]
     pub every_ms: f64,
-    /// Passes.
     #[serde(default = "one")]
     pub passes: u32,
-    /// How long it waits before the first, s.
+    /// Wait before the first pass, s.
     #[serde(default)]
     pub after_s: f64,
 }
@@ -103,15 +103,15 @@ impl Benchmark for HighAlloc {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It is about to rest for so long, and then to begin a pass.
+    /// It will rest for this long, then begin a pass.
     Resting(u64),
     Trying,
-    /// What it has kept goes.
+    /// Free the blocks it has kept.
     Freeing,
     Done,
 }
 
-/// The driver.
+/// The driver that requests pages at its pace.
 #[derive(Clone)]
 pub struct HighAllocDriver {
     gfp: Gfp,
@@ -122,7 +122,7 @@ pub struct HighAllocDriver {
     /// Attempts of the pass.
     tried: u32,
     kept: Vec<Frame>,
-    /// How many each pass that is over got.
+    /// Huge pages that each finished pass got.
     obtained: Vec<u32>,
     succeeded: Latencies,
     failed: Latencies,
@@ -132,7 +132,7 @@ pub struct HighAllocDriver {
 const AT_ONCE: usize = 32;
 
 impl HighAllocDriver {
-    /// An attempt has ended; how long it has taken if it is the pass's last.
+    /// An attempt has ended; gives its duration if it was the pass's last.
     fn take_in(&mut self, outcome: &Outcome) -> bool {
         let Value::Block(block) = outcome.value else { return false };
         let ns = outcome.latency_ns();
@@ -197,7 +197,7 @@ mod tests {
         HighAlloc { gfp, attempts, every_ms: 125.0, passes, after_s: 2.0 }
     }
 
-    /// Runs it where every second attempt fails and each takes so long; all it does.
+    /// Its operations if every second attempt fails and each takes this long.
     fn run(driver: &mut HighAllocDriver, takes_ns: u64) -> Vec<Op> {
         let (mut todo, mut done, mut ops, mut now, mut n) =
             (Batch::new(), vec![Outcome::at_start(0)], Vec::new(), 0, 0);

@@ -1,9 +1,10 @@
-//! The fault loop of MMTests' `thpscale` and `thpfioscale`: memory is touched 2 MiB at a time, and each time it is asked whether that
-//! was a huge page.
+//! The fault loop of MMTests' `thpscale` and `thpfioscale`: touches memory 2 MiB at a time, and
+//! checks each time whether that was a huge page.
 //!
-//! Of each, in the order of addresses, the first page is written to; `mincore` of the page 64 further on says whether a huge page
-//! came; then all of it is written (`memset`). The time of these three counts as that of a huge fault or of a base one. Source:
-//! `thpscale.c`, `thpfioscale.c` of MMTests, which touch the first half of what they map.
+//! Of each, in the order of addresses, the first page is written to; `mincore` of the page 64
+//! further on says whether a huge page came; then all of it is written (`memset`). The time of
+//! these three counts as that of a huge fault or of a base one. Source: `thpscale.c`,
+//! `thpfioscale.c` of MMTests, which touch the first half of what they map.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -11,7 +12,7 @@ use crate::size::{HPAGE_PMD_NR, pages};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
 use serde::{Deserialize, Serialize};
 
-/// The page of a huge page that is asked about.
+/// The page of each 2 MiB that `mincore` is called on.
 const ASKED_ABOUT: u32 = 64;
 
 /// A process touches memory, huge page by huge page.
@@ -64,7 +65,7 @@ impl Benchmark for HugeFaults {
     }
 }
 
-/// The process.
+/// The process that runs the loop.
 #[derive(Clone)]
 pub struct FaultLoop {
     pages: u32,
@@ -106,12 +107,12 @@ impl Program for FaultLoop {
 }
 
 impl FaultLoop {
-    /// One that touches the first pages of memory that is mapped, and records what they take as these.
+    /// A loop over the first pages of a mapping that records its latencies in these.
     pub(crate) fn over(region: Region, pages: u32, (base, huge): (Latencies, Latencies)) -> FaultLoop {
         FaultLoop { pages, advised: false, region: Some(region), next: 0, huge, base }
     }
 
-    /// What base and huge faults have taken.
+    /// Latencies of base faults and of huge faults.
     pub(crate) fn took(&self) -> (&Latencies, &Latencies) {
         (&self.base, &self.huge)
     }

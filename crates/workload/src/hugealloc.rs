@@ -1,8 +1,8 @@
 //! Seed 000's driver: allocates huge pages until none is left for it, and times each.
 //!
-//! When to stop is a rule of the driver's: after so many failures in a row. How far it came under that rule is part of
-//! what it measures, for a kernel may fail once with much memory free and do better at the next attempt. Drivers side by
-//! side on several CPUs are measured together.
+//! The driver stops after `give_up_after` failures in a row. How far it came is part of what it
+//! measures, since a kernel may fail once with much memory free and succeed at the next attempt.
+//! Drivers side by side on several CPUs are measured together.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -72,10 +72,9 @@ impl Benchmark for HugeAlloc {
             1 => "the first failed allocation".to_owned(),
             n => format!("{n} failed allocations in a row"),
         };
-        let remedy =
-            "latencies are of successful allocations; to go on until N failures come in a row: give_up_after = N in the workload, or --give-up-after N with \
-                      'kontig run'"
-                .into();
+        let remedy = "latencies are of successful allocations; to go on until N failures come in a row: \
+                      give_up_after = N in the workload, or --give-up-after N with 'kontig run'"
+            .into();
         let goal = "the free memory".into();
         let ended = drivers.iter().all(|driver| driver.has_given_up());
         let ending =
@@ -85,19 +84,19 @@ impl Benchmark for HugeAlloc {
     }
 }
 
-/// So many huge pages of so much memory, 0 to 1.
+/// The share of memory that is in huge pages, 0 to 1.
 fn share_of(huge_pages: u64, free: u64) -> f64 {
     (huge_pages * u64::from(HPAGE_PMD_NR)) as f64 / free.max(1) as f64
 }
 
-/// The driver.
+/// The driver that allocates until it gives up.
 #[derive(Clone)]
 pub struct HugeAllocDriver {
     gfp: Gfp,
     pause_ns: u64,
     give_up_after: u32,
     free_at_start: u64,
-    /// How many of its kind share that memory.
+    /// The number of drivers that share that memory.
     drivers: u64,
     allocated: u64,
     failures_in_a_row: u32,

@@ -1,15 +1,17 @@
-//! A kernel build: `make -j`, which has a shell, a compiler, an assembler and what checks their result run for each source
-//! file, and the linker at the end.
+//! A kernel build: `make -j`, which has a shell, a compiler, an assembler and what checks their
+//! result run for each source file, and the linker at the end.
 //!
-//! What matters to memory is all there: processes that live for half a second and build up tens of MiB of heap; page
-//! tables, stacks and slab objects for each of them; the compiler's program, shared by all that run; hundreds of headers
-//! read for every file; temporary files, objects, and a last process that reads them all. Sizes and times are those of
-//! programs that built a real kernel (`kbuild/measured.rs`). Left out are the subordinate makes and
-//! the directories' archives; `make` forks, where a newer one has a child borrow its memory until it executes.
+//! It has everything that matters to memory: processes that live for half a second and build up
+//! tens of MiB of heap; page tables, stacks and slab objects for each of them; the compiler's
+//! program, shared by all that run; hundreds of headers read for every file; temporary files,
+//! objects, and a last process that reads them all. Sizes and times are those of programs that
+//! built a real kernel (`kbuild/measured.rs`). Left out are the subordinate makes and the
+//! directories' archives; `make` forks, where a newer one uses vfork.
 //!
-//! The sources lie on the first disk before anything runs. A build of a part of a kernel takes up somewhere in the tree,
-//! another place each time. It begins with `make clean` of that part, which is not timed. A file whose compiler is killed for
-//! want of memory is not built: the build goes on without it (`make -k`), and then has no time.
+//! The sources lie on the first disk before anything runs. A build of a part of a kernel starts at
+//! another place in the tree each time. It begins with `make clean` of that part, which is not
+//! timed. If the OOM killer takes a file's compiler, the build goes on without that file (`make
+//! -k`) and reports no time.
 
 mod measured;
 mod unit;
@@ -26,7 +28,8 @@ use unit::{Tree, linked};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Kbuild {
-    /// Source files that are compiled: 2,886 are a whole kernel of `defconfig`, an eighth of them the default.
+    /// Source files that are compiled: 2,886 are a whole kernel of `defconfig`, an eighth of them
+    /// the default.
     #[serde(default = "an_eighth")]
     pub units: u32,
     /// How many are compiled side by side (`make -j`).
@@ -113,18 +116,16 @@ impl Benchmark for Kbuild {
 /// How far `make` is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It begins.
     Map,
-    /// What a build before this one has left goes.
+    /// Remove the output of the build before this one.
     Clean,
-    /// Units are compiled.
     Compile,
     /// The kernel is linked.
     Link,
     Done,
 }
 
-/// `make`.
+/// The process that is `make`.
 #[derive(Clone)]
 pub struct Make {
     tree: Tree,
@@ -165,8 +166,8 @@ impl Make {
         }
     }
 
-    /// Some of what a build before this one has left goes. Of a process that was killed something may be missing: it is
-    /// opened first, which makes it.
+    /// Some of what a build before this one has left goes. Of a process that was killed something
+    /// may be missing: it is opened first, which makes it.
     fn clean(&mut self, done: &[Outcome], todo: &mut Batch) {
         let end = (self.next + AT_ONCE).min(self.units + 1);
         let object = |i: u32| self.tree.object(self.unit(i));
@@ -259,7 +260,7 @@ mod tests {
         Kbuild { units, jobs, tree: 0 }
     }
 
-    /// What `make` hands over, with children that live as long as it takes to start the next.
+    /// The operations of `make` if each child lives until the next one starts.
     fn made(units: u32, jobs: u32) -> Vec<Op> {
         lived(&mut kbuild(units, jobs).program(&Start::default()).expect("it can be read"))
     }

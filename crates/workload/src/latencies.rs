@@ -1,14 +1,13 @@
-//! Latencies: how long one kind of operation took, each time it was done.
+//! Latencies of one kind of operation.
 
 use hdrhistogram::Histogram;
 use kontig_program::Text;
 
-/// How long one kind of operation took, each time it was done.
+/// The distribution of one kind of operation's latencies.
 #[derive(Clone)]
 pub struct Latencies {
-    /// The operation.
     pub name: Text,
-    /// Why there are no figures of it where nothing was recorded.
+    /// The reason to show if nothing was recorded.
     pub missing: &'static str,
     /// The times, ns, in buckets of three significant figures.
     pub histogram: Histogram<u64>,
@@ -17,13 +16,13 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Nothing recorded yet. Holds 1 ns to ten hours.
+    /// An empty distribution, for 1 ns to ten hours.
     pub fn new(name: &'static str, missing: &'static str) -> Latencies {
         let histogram =
             Histogram::new_with_bounds(1, 36_000_000_000_000, 3).expect("the bounds are within the library's");
         Latencies { name: name.into(), missing, histogram, longest_ns: None }
     }
-    /// Those of several programs together; none of no program.
+    /// Merges those of several programs; none if there are no programs.
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Latencies>) -> Option<Latencies> {
         let mut each = each.into_iter();
         let mut all = each.next()?.clone();
@@ -34,7 +33,7 @@ impl Latencies {
         }
         Some(all)
     }
-    /// One operation took so long.
+    /// Records the latency of one operation.
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns.max(1));
         self.longest_ns = self.longest_ns.max(Some(ns));

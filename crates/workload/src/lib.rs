@@ -1,9 +1,10 @@
 //! Workloads: what runs on a machine, and what is measured of it.
 //!
-//! A [`Benchmark`] is one kind of work with its parameters: it makes programs, streams of operations that know nothing
-//! of the machine they run on, and reads from them what they measured. There is a file for each. A [`Scenario`] says
-//! which run when and where: phases one after another, in each phase tasks side by side, in each task a copy of a
-//! benchmark's program on each of its CPUs. A [`Workload`] is a scenario as files hold it.
+//! A [`Benchmark`] is one kind of work with its parameters: it makes programs, streams of
+//! operations that know nothing of the machine they run on, and reads from them what they measured.
+//! There is a file for each. A [`Scenario`] says which run when and where: phases one after
+//! another, in each phase tasks side by side, in each task a copy of a benchmark's program on each
+//! of its CPUs. A [`Workload`] is a scenario as files hold it.
 //!
 //! Source: the published documents; what they leave open is a parameter, so that an experiment
 //! file says what was assumed.
@@ -36,7 +37,6 @@ pub mod young_generation;
 mod benchmark;
 mod kind;
 mod limits;
-mod named;
 mod process_script;
 mod room;
 mod size;
@@ -46,8 +46,7 @@ mod wrong;
 pub use benchmark::{Benchmark, Measured, Start};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
-pub use named::{Named, WORKLOADS};
 pub use room::Room;
 pub use scenario::{End, Phase, Scenario, Started, Task};
-pub use workload::{MemoryEntry, PhaseEntry, TaskEntry, Workload};
+pub use workload::{MemoryEntry, PhaseEntry, TaskEntry, Workload, WorkloadFile};
 pub use wrong::Wrong;

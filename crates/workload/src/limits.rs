@@ -5,7 +5,7 @@ pub(crate) const LONGEST_S: f64 = 1e9;
 /// A pause is repeated after each of up to millions of operations.
 pub const LONGEST_PAUSE_US: f64 = 1e9;
 
-/// Whether a value is from 0 to `most`.
+/// Checks that a value is from 0 to `most`.
 ///
 /// # Errors
 /// If not, with the value's name.

@@ -1,7 +1,7 @@
-//! How long it takes to map memory, touch it and unmap it, over and over with a pause: MMTests' `stutter` measures this
-//! beside whatever else runs.
+//! How long it takes to map memory, touch it and unmap it, over and over with a pause: MMTests'
+//! `stutter` measures this beside whatever else runs.
 //!
-//! What is measured is how much later than the pause the next round has ended: waking up late counts, as it does there.
+//! A round is timed from the end of the pause, so that waking up late counts, as it does there.
 //! Source: `mmap-latency.c` of MMTests, 128 MiB with a pause of 5 ms.
 
 use crate::benchmark::{Benchmark, Measured, Start};
@@ -50,14 +50,14 @@ impl Benchmark for MmapLatency {
     }
 }
 
-/// The process.
+/// The process that maps and unmaps.
 #[derive(Clone)]
 pub struct Mapper {
     pages: u32,
     pause_ns: u64,
     /// Its memory, in the middle of a round.
     region: Option<Region>,
-    /// When the round began, which is with the pause; none before the first.
+    /// Start of the round, which begins with the pause; none before the first.
     begun: Option<u64>,
     took: Latencies,
 }
@@ -80,7 +80,6 @@ impl Program for Mapper {
         todo.extend([Op::Sleep(self.pause_ns), Op::Mmap { pages: self.pages }]);
     }
 
-    /// It has no end to come nearer to.
     fn progress(&self) -> f64 {
         0.0
     }
@@ -97,7 +96,7 @@ mod tests {
         benchmark.program(&Start::default()).expect("it can be read")
     }
 
-    /// What the process does next, after something that gave this and ended then.
+    /// The next operation, after one that gave this result at this time.
     fn next(mapper: &mut Mapper, value: Value, end_ns: u64) -> Vec<Op> {
         let mut todo = Batch::new();
         mapper.next(&[Outcome { value, start_ns: end_ns, end_ns }], &mut todo);

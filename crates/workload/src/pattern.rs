@@ -1,7 +1,9 @@
-//! A pattern played on the simulated machine: the steps that a real kernel's process takes, as operations.
+//! A pattern played on the simulated machine: the steps that a real kernel's process takes, as
+//! operations.
 //!
-//! The rule: a step means here what `oracle/guest/player.c` does with it, with the same pages in the same order. At a phase the
-//! process rests until its host, who looks at what was counted meanwhile, lets it go on.
+//! The rule: a step means here what `oracle/guest/player.c` does with it, with the same pages in
+//! the same order. At a phase the process rests until its host, who looks at what was counted
+//! meanwhile, lets it go on.
 
 use kontig_program::pattern::{Area, File, Random, Step};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
@@ -53,7 +55,7 @@ struct Within {
     random: SplitMix64,
 }
 
-/// What the next outcome is of.
+/// The operation that the next outcome belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum Awaited {
     Nothing,
@@ -268,7 +270,7 @@ impl Program for Player {
 mod tests {
     use super::*;
 
-    /// What a process hands over in all, with answers a machine would give.
+    /// Every operation of a process, given the answers of a machine.
     fn played(steps: Vec<Step>) -> Vec<Op> {
         let (mut player, mut todo, mut ops) = (Player::new(steps), Batch::new(), Vec::new());
         let mut done = vec![Outcome::at_start(0)];

@@ -1,8 +1,9 @@
-//! A process by what it does in its life, one act after the other: it maps its program and its heap, computes and grows,
-//! reads and writes files, starts others and waits for them.
+//! A process as a sequence of acts: it maps its program and its heap, computes and grows, reads and
+//! writes files, forks and waits.
 //!
-//! A process that grows has all it has in use: with every act of computing it looks at its program's pages and at its heap once more, so that reclaim
-//! finds them used. A compiler does not: it looks at what is new and at a part of the rest.
+//! A growing process keeps its whole working set in use: every act of computing touches its
+//! program's pages and its heap again, so that reclaim finds them referenced. A compiler touches
+//! only new pages and a part of the rest.
 
 use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, Value};
@@ -11,85 +12,81 @@ use std::sync::Arc;
 /// Pages of one read or write: 128 KiB, as a buffer of a C library's or a compiler's is at most.
 const CALL: u32 = 32;
 
-/// How much of what it has a compiler looks at again with every act: the latest 23 %, and a part of every 2 MiB of the rest, each time another part; 31 %
-/// in all. Compilers of kernel files used so much of the anonymous memory they had had in a sixteenth of their time, and these pages lay everywhere: where
-/// their heaps were huge pages, they used all of those (Linux 6.18, the means of ten and of twelve; `clear_refs`, then `Referenced`).
+/// How much of what it has a compiler looks at again with every act: the latest 23 %, and a part of
+/// every 2 MiB of the rest, each time another part; 31 % in all. Compilers of kernel files used so
+/// much of the anonymous memory they had had in a sixteenth of their time, and these pages lay
+/// everywhere: where their heaps were huge pages, they used all of those (Linux 6.18, the means of
+/// ten and of twelve; `clear_refs`, then `Referenced`).
 const LATEST_PERCENT: u32 = 23;
 const LOOKED_AT_PERCENT: u32 = 31;
 
-/// Pages that the break is moved by, at most: fewer than a huge page has. (The C library moves it by 33; larger pieces are fewer mappings here,
-/// of which the process has one.)
+/// Pages that the break is moved by, at most: fewer than a huge page has. (The C library moves it
+/// by 33; larger pieces are fewer mappings here, of which the process has one.)
 const PIECE: u32 = 511;
 
 /// Something a process does.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Be another program, without any of the memory.
+    /// Become another program, without any of the memory.
     Exec(Script),
-    /// Map a file of which so many pages are a program's in use.
+    /// Map a program's file.
     Text {
-        /// The file.
         file: FileName,
         /// Pages it uses, from the first on.
         pages: u32,
     },
-    /// Map so many pages of its own.
+    /// Map anonymous memory, in pages.
     Heap(u32),
-    /// Have so many more that come piece by piece, as the C library moves the break: never 2 MiB at once, so that the first
-    /// fault in a range is for a small page, whatever administrators want.
+    /// Grow the heap piece by piece, as the C library moves the break: never 2 MiB at once, so that
+    /// the first fault in a range gets a small page whatever `thp.enabled` says.
     Break(u32),
-    /// Ask for huge pages for them.
+    /// Ask for huge pages for the heap.
     Advise,
-    /// Do nothing for so long.
     Sleep(u64),
-    /// Compute for so long, with so many pages of the heap in use from then on.
+    /// Compute, with this much of the heap in use from then on.
     Work {
-        /// Pages.
         pages: u32,
         /// Time on a CPU.
         ns: u64,
     },
-    /// The same, as a compiler does: it looks at what is new and at a part of the rest, not at all of it.
+    /// Compute as a compiler does, which touches only new pages and a part of the rest.
     Compile {
-        /// Pages.
         pages: u32,
         /// Time on a CPU.
         ns: u64,
     },
-    /// Read a file of so many pages from its first to its last.
+    /// Read a file of this many pages from start to end.
     Read(FileName, u32),
-    /// Write so many pages to a file, which is made if it is not there.
+    /// Write this many pages to a file, which is created if it is missing.
     Write(FileName, u32),
-    /// Take a file's name away.
     Unlink(FileName),
-    /// Have a child live this life.
+    /// Fork a child that runs this script.
     Fork(Script),
-    /// Until a child has ended.
+    /// Wait until a child has ended.
     Wait,
 }
 
-/// A life.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     acts: Arc<[Act]>,
     at: usize,
     text: Option<Region>,
     heap: Option<Region>,
-    /// What came piece by piece.
+    /// The pieces that the break has grown by.
     pieces: Vec<Region>,
-    /// Pages that it has had in use.
+    /// Most pages of the heap in use so far.
     used: u32,
     /// How often it has worked.
     worked: u32,
     open: Option<OpenFile>,
-    /// Whether the act has begun: what comes back next is for it.
+    /// Whether the act has begun, so that the next outcome is its own.
     begun: bool,
-    /// A child has failed, or was killed: what it was to do is not done.
+    /// A child has failed or was killed, and left its work undone.
     failed: bool,
 }
 
 impl Script {
-    /// One that begins with the first of these acts.
+    /// A script at its first act.
     pub(crate) fn new(acts: Vec<Act>) -> Script {
         Script {
             acts: acts.into(),
@@ -105,7 +102,7 @@ impl Script {
         }
     }
 
-    /// Hands over an act's operations, or its first; whether that was all.
+    /// Hands over an act's operations, or the first of them; true if those were all.
     fn act(&mut self, act: &Act, last: Value, todo: &mut Batch) -> bool {
         let begun = std::mem::replace(&mut self.begun, true);
         match (act, last) {
@@ -130,7 +127,7 @@ impl Script {
                     return false;
                 }
             }
-            // What a process was to write that was killed is empty.
+            // The output of a process that was killed may be missing: create it empty.
             (Act::Text { file, .. } | Act::Read(file, _) | Act::Write(file, _), _) if !begun => {
                 todo.push(Op::Open { name: *file, create: true });
                 return false;
@@ -168,7 +165,7 @@ impl Script {
             (Act::Unlink(file), _) => todo.push(Op::Unlink(*file)),
             (Act::Fork(script), _) => todo.push(Op::Fork(Box::new(script.clone()))),
             (Act::Wait, _) => todo.push(Op::WaitAny),
-            // What it asked for it did not get: it is about to be killed for want of memory.
+            // Its request failed: it is about to be killed by the OOM killer.
             (Act::Heap(_) | Act::Text { .. } | Act::Read(..) | Act::Write(..), _) => {}
         }
         true
@@ -176,8 +173,8 @@ impl Script {
 }
 
 impl Script {
-    /// What it looks at when it comes to have `pages` in use: those that are new, the latest of the others, and a part of each huge page's worth of
-    /// the rest, in which what came piece by piece has its share.
+    /// The regions a compiler touches as its heap grows to `pages`: the new pages, the latest of
+    /// the old ones, and a part of each 2 MiB of the rest, drawn from heap and break in proportion.
     fn looked_at(&self, pages: u32) -> Vec<Region> {
         const PART: u32 = HPAGE_PMD_NR * (LOOKED_AT_PERCENT - LATEST_PERCENT) / (100 - LATEST_PERCENT);
         let rest = self.used * (100 - LATEST_PERCENT) / 100;
@@ -191,7 +188,7 @@ impl Script {
         looked_at
     }
 
-    /// The pages from one to another of all it has in use: of what came piece by piece the same share as of the rest.
+    /// Pages `from` to `to` of the memory in use, drawn from heap and break in proportion.
     fn between(&self, from: u32, to: u32) -> Vec<Region> {
         let of_pieces: u32 = self.pieces.iter().map(|piece| piece.pages).sum();
         let all = of_pieces + self.heap.map_or(0, |heap| heap.pages);
@@ -212,7 +209,7 @@ impl Script {
     }
 }
 
-/// A file of so many pages in calls: the first page and how many of each.
+/// Splits a file into calls: the first page and the number of pages of each.
 fn calls(pages: u32) -> impl Iterator<Item = (u32, u32)> {
     (0..pages).step_by(CALL as usize).map(move |first| (first, CALL.min(pages - first)))
 }
@@ -239,7 +236,7 @@ impl Program for Script {
     }
 }
 
-/// What a process hands over in its whole life, on a machine that gives it all it asks for.
+/// Every operation of a process on a machine that grants every request.
 #[cfg(test)]
 pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
     let (mut todo, mut ops, mut done) = (Batch::new(), Vec::new(), vec![Outcome::at_start(0)]);
@@ -319,7 +316,8 @@ mod tests {
         assert_eq!(lived(&mut Script::new(acts.to_vec())), expected);
     }
 
-    /// What a compiler of 16 MiB looks at, act by act, after the first, in which all is new.
+    /// The regions that a compiler of 16 MiB touches in each act after the first, in which all
+    /// pages are new.
     fn looked_at_again(acts: usize) -> Vec<Vec<Region>> {
         let mut life = vec![Act::Heap(4096)];
         life.resize(acts + 2, Act::Compile { pages: 4096, ns: 1 });
@@ -334,7 +332,8 @@ mod tests {
         each.split_off(1)
     }
 
-    /// Compilers use pages everywhere in their heaps (measured): reclaim finds none of their huge pages idle.
+    /// Compilers use pages everywhere in their heaps (measured): reclaim finds none of their huge
+    /// pages idle.
     #[test]
     fn a_compiler_looks_at_some_of_each_huge_page_with_every_act() {
         for looked_at in looked_at_again(10) {
@@ -385,7 +384,7 @@ mod tests {
         let mut todo = Batch::new();
         script.next(&[Outcome::at_start(0)], &mut todo);
         assert_eq!(todo.pop(), Some(Op::Open { name: FILE, create: true }));
-        // The process is to be killed: nothing was opened.
+        // The process is being killed: nothing was opened.
         script.next(&[Outcome::at_start(1)], &mut todo);
         assert_eq!(todo.pop(), Some(Op::Unlink(FILE)));
     }

@@ -1,4 +1,4 @@
-//! What a machine has for a workload, as far as that can be known before anything runs.
+//! A machine's resources, as far as they are known before anything runs.
 
 use kontig_program::MemPolicy;
 
@@ -7,9 +7,7 @@ use kontig_program::MemPolicy;
 pub struct Room {
     /// Pages of memory, node by node.
     pub nodes: Vec<u64>,
-    /// Pages of swap.
     pub swap: u64,
-    /// CPUs.
     pub cpus: usize,
     /// Pages of each disk that are for files.
     pub disks: Vec<u32>,
@@ -25,10 +23,10 @@ impl Room {
         }
     }
 
-    /// Whether there are the nodes that a policy names.
+    /// Checks that the machine has the nodes that a policy names.
     ///
     /// # Errors
-    /// Which is not there.
+    /// The node that is missing.
     pub(crate) fn has_nodes(&self, policy: MemPolicy) -> Result<(), String> {
         let named = Room::named(policy);
         if named.as_ref().is_some_and(Vec::is_empty) {
@@ -42,10 +40,10 @@ impl Room {
             0 | 1 => "node 0 alone".into(),
             n => format!("nodes 0 to {}", n - 1),
         };
-        Err(format!("memory is to be on node {missing}, and the machine has {there}: choose one of them"))
+        Err(format!("memory policy names node {missing}, and the machine has {there}: choose one of them"))
     }
 
-    /// Pages that a task with this policy can have, in memory and in swap.
+    /// Pages available to a task with this policy, in memory and in swap.
     pub(crate) fn pages(&self, policy: MemPolicy) -> u64 {
         let memory = match policy {
             MemPolicy::Bind(nodes) => nodes.iter().filter_map(|node| self.nodes.get(usize::from(node))).sum(),
@@ -67,7 +65,7 @@ mod tests {
         assert_eq!(room.pages(MemPolicy::Preferred(0)), 170);
         assert_eq!(room.has_nodes(MemPolicy::Interleave(Nodes::new([0, 2]))), Ok(()));
         let said = room.has_nodes(MemPolicy::Preferred(3)).unwrap_err();
-        assert_eq!(said, "memory is to be on node 3, and the machine has nodes 0 to 2: choose one of them");
+        assert_eq!(said, "memory policy names node 3, and the machine has nodes 0 to 2: choose one of them");
         assert!(room.has_nodes(MemPolicy::Bind(Nodes::default())).is_err());
     }
 }

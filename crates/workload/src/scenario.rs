@@ -1,12 +1,13 @@
 //! Scenarios: phases one after another, in each phase tasks side by side, each task placed on CPUs.
 //!
-//! A phase begins when the one before it has ended: when all its tasks are done, or after a time. Of a measured phase,
-//! the figures of its tasks are read when it ends. A task beside others is measured and not waited for. A background
-//! task is neither, and goes on through the phases that follow. Any other task that is not done when its phase ends is
-//! stopped: it hands over no further batch, and what it holds stays held.
+//! A phase begins when the one before it has ended: when all its tasks are done, or after a time.
+//! Of a measured phase, the figures of its tasks are read when it ends. A task beside others is
+//! measured and not waited for. A background task is neither, and goes on through the phases that
+//! follow. Any other task that is not done when its phase ends is stopped: it hands over no further
+//! batch, and what it holds stays held.
 //!
-//! The measurement lasts from the start of the first measured phase to the end of the last. A single one bears the
-//! measurement's own name, [`MEASURE`].
+//! The measurement lasts from the start of the first measured phase to the end of the last. A
+//! single one bears the measurement's own name, [`MEASURE`].
 
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start, Written};
 use crate::room::Room;
@@ -17,7 +18,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What runs on a machine, from its start to the end of the run.
+/// The phases of a run, from the machine's start to its end.
 #[derive(Clone)]
 pub struct Scenario {
     /// The phases, in order.
@@ -27,13 +28,11 @@ pub struct Scenario {
 /// A stretch of a scenario.
 #[derive(Clone)]
 pub struct Phase {
-    /// Its name.
     pub name: String,
     /// Whether its tasks are measured.
     pub measured: bool,
-    /// When it ends.
     pub end: End,
-    /// What begins with it.
+    /// The tasks that begin with it.
     pub tasks: Vec<Task>,
 }
 
@@ -42,9 +41,7 @@ pub struct Phase {
 pub enum End {
     /// When its tasks are done, background ones aside.
     AllDone,
-    /// After a time.
     After {
-        /// The time.
         ns: u64,
     },
 }
@@ -52,7 +49,7 @@ pub enum End {
 /// A benchmark with its place: a copy of its program on each of some CPUs.
 #[derive(Clone)]
 pub struct Task {
-    /// What its figures are called after; none where there is no other to tell it from.
+    /// Prefix of its figures' names; none if the phase has no other task.
     pub name: Option<String>,
     /// Whether it is neither waited for nor measured.
     pub background: bool,
@@ -60,7 +57,7 @@ pub struct Task {
     pub beside: bool,
     /// Where its copies run.
     pub placements: Vec<Placement>,
-    /// Where their memory is to be.
+    /// Their NUMA memory policy.
     pub memory: MemPolicy,
     benchmark: Arc<dyn AnyBenchmark>,
 }
@@ -73,17 +70,17 @@ pub struct Started {
 }
 
 impl Started {
-    /// What [`Task::start`] gave, as the machine it runs on knows it.
+    /// Casts a machine's program back to the one that [`Task::start`] made.
     fn of(program: &dyn Program) -> Option<&Started> {
         let any: &dyn Any = program;
         any.downcast_ref()
     }
-    /// The same, to be changed.
+    /// The mutable form of `of`.
     pub fn of_mut(program: &mut dyn Program) -> Option<&mut Started> {
         let any: &mut dyn Any = program;
         any.downcast_mut()
     }
-    /// From now on it hands over nothing.
+    /// Makes it hand over no further operation.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
@@ -115,7 +112,7 @@ impl Task {
             benchmark: Arc::new(benchmark),
         }
     }
-    /// Under a name.
+    /// Gives the task a name.
     pub fn named(self, name: impl Into<String>) -> Task {
         Task { name: Some(name.into()), ..self }
     }
@@ -123,7 +120,7 @@ impl Task {
     pub fn on(self, cpus: impl IntoIterator<Item = usize>) -> Task {
         Task { placements: cpus.into_iter().map(Placement::Cpu).collect(), ..self }
     }
-    /// With so many copies, each where the machine's scheduler finds best.
+    /// Runs unbound copies, which the machine's scheduler places.
     pub fn anywhere(self, copies: usize) -> Task {
         Task { placements: vec![Placement::Any; copies], ..self }
     }
@@ -131,7 +128,7 @@ impl Task {
     pub fn beside_others(self) -> Task {
         Task { beside: true, ..self }
     }
-    /// In the background.
+    /// Puts the task in the background.
     pub fn in_background(self) -> Task {
         Task { background: true, ..self }
     }
@@ -157,7 +154,7 @@ impl Task {
         Wrong::at(&["task", &i.to_string(), "run", &parameter], reason)
     }
 
-    /// What its copies have measured, under the task's name.
+    /// The measurements of its copies, under the task's name.
     ///
     /// # Panics
     /// If a program is none that [`Task::start`] gave.
@@ -205,7 +202,7 @@ impl Phase {
         self.foreground().filter(|task| !task.beside)
     }
 
-    /// What its tasks have measured, each from its own programs, background ones aside.
+    /// The measurements of each foreground task, read from its programs.
     pub fn read(&self, programs: &[Vec<&dyn Program>]) -> Vec<Measured> {
         let read = |(task, programs): (&Task, &Vec<&dyn Program>)| {
             let mut measured = task.measured(programs);
@@ -232,7 +229,8 @@ impl Phase {
             let cpus: Vec<usize> = task.cpus().collect();
             if let Some((_, twice)) = cpus.iter().enumerate().find(|(n, cpu)| cpus[..*n].contains(cpu)) {
                 let reason = format!(
-                    "{} names CPU {twice} twice in cpus = {cpus:?}: it has one copy on each CPU; a second task has more",
+                    "{} names CPU {twice} twice in cpus = {cpus:?}: \
+                     it has one copy on each CPU; a second task has more",
                     said(task)
                 );
                 return Err(wrong("cpus", reason));
@@ -310,8 +308,8 @@ impl Scenario {
         }
     }
 
-    /// Files that lie on the machine's disks before anything runs, with their length in pages: each once, though several
-    /// tasks may use it.
+    /// Files that lie on the machine's disks before anything runs, with their length in pages: each
+    /// once, though several tasks may use it.
     pub fn files(&self) -> impl Iterator<Item = (FileName, u32)> {
         let mut named = BTreeSet::new();
         let all = self.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| task.benchmark.files());
@@ -321,7 +319,7 @@ impl Scenario {
     /// Whether it can be run on a machine that has this.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The part that does not fit.
     pub fn fits(&self, room: &Room) -> Result<(), Wrong> {
         let (cpus, disks) = (room.cpus, &room.disks);
         let (mut left, mut laid) = (disks.clone(), BTreeSet::new());
@@ -350,7 +348,7 @@ impl Scenario {
                 let Some(rest) = room.checked_sub(length) else {
                     let [is, has] = [length, *room].map(|pages| pages / 256);
                     let reason =
-                        format!("there = {name} is {is} MiB, and its disk has room for {has} MiB: take a larger one");
+                        format!("files = {name} is {is} MiB, and its disk has room for {has} MiB: take a larger one");
                     return Err(of_phase(task.in_run(t, reason)));
                 };
                 *room = rest;
@@ -369,19 +367,20 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether anything in it is random: if not, repetitions are identical and the seed has no effect.
+    /// Whether anything in it is random: if not, repetitions are identical and the seed has no
+    /// effect.
     pub fn is_random(&self) -> bool {
         self.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.benchmark.is_random())
     }
 
-    /// The seed of the `number`th program a run starts: the first has the run's own. Repetitions have neighbouring
-    /// seeds, so those of further programs lie far from them and from each other.
+    /// The seed of the `number`th program a run starts: the first has the run's own. Repetitions
+    /// have neighbouring seeds, so those of further programs lie far from them and from each other.
     pub fn seed(run: u64, number: u64) -> u64 {
         if number == 0 { run } else { SplitMix64::new(SplitMix64::new(run).next_u64() ^ number).next_u64() }
     }
 }
 
-/// What to do where a disk is not there.
+/// The remedy for a disk that the machine lacks.
 const GIVE_A_DISK: &str = "choose a machine with disks, or give it a [[disk]]";
 
 #[cfg(test)]
@@ -471,7 +470,7 @@ mod tests {
 
     #[test]
     fn files_lie_on_disks_that_the_machine_has_and_that_are_large_enough() {
-        let text = "there = [{ file = 1, size = '8 MiB' }]\nsteps = [{ do = 'read', file = 1 }]";
+        let text = "files = [{ file = 1, size = '8 MiB' }]\nsteps = [{ do = 'read', file = 1 }]";
         let steps: crate::steps::Steps = toml::from_str(text).expect("well-formed");
         let scenario = Scenario { phases: vec![measuring(vec![Task::new(steps)])] };
         assert_eq!(scenario.fits(&room(512, 1, &[2048])), Ok(()));
@@ -481,9 +480,9 @@ mod tests {
         let large = scenario.fits(&room(512, 1, &[1024])).unwrap_err();
         assert_eq!(
             large.reason,
-            "there = file 1 of disk 0 is 8 MiB, and its disk has room for 4 MiB: take a larger one"
+            "files = file 1 of disk 0 is 8 MiB, and its disk has room for 4 MiB: take a larger one"
         );
-        assert_eq!(large.way, ["phase", "0", "task", "0", "run", "there"]);
+        assert_eq!(large.way, ["phase", "0", "task", "0", "run", "files"]);
     }
 
     #[test]

@@ -14,7 +14,8 @@ pub(crate) fn pages(name: &str, size: &str) -> Result<u32, String> {
     }
 }
 
-/// Whether so many mappings of the size of this name, all of whose pages are touched, have room on a machine with so many pages.
+/// Checks that `copies` fully touched mappings of this size fit on a machine with `pages` of
+/// memory.
 pub(crate) fn all_fit(name: &str, size: &str, machine: u64, copies: u64) -> Result<(), String> {
     if u64::from(pages(name, size)?) * copies <= machine {
         return Ok(());

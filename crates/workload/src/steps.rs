@@ -2,16 +2,16 @@
 //!
 //! ```toml
 //! [[phase.task]]
-//! run = { kind = "steps", there = [{ file = 1, size = "16 GiB" }], repeat = 5, steps = [
+//! run = { kind = "steps", files = [{ file = 1, size = "16 GiB" }], repeat = 5, steps = [
 //!     { do = "copy", file = 1, to = 2, piece = "2 MiB", as = "cp" },
 //!     { do = "sync" },
 //!     { do = "unlink", file = 2 },
 //! ] }
 //! ```
 //!
-//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that a step reads from its first page to
-//! its end, or writes so, is opened before and closed after it, as `cat`, `dd` and `cp` do. What a step with a name (`as`)
-//! takes is measured.
+//! Files have numbers, and lie on the machine's first disk unless `disk` says another. A file that
+//! a step reads from its first page to its end, or writes so, is opened before and closed after it,
+//! as `cat`, `dd` and `cp` do. What a step with a name (`as`) takes is measured.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
@@ -21,17 +21,16 @@ use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Re
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a process does.
+/// The steps of one process.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Steps {
     /// Files that lie on the disks before anything runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub there: Vec<There>,
-    /// How often all steps are done; 0 if until it is stopped.
+    pub files: Vec<LaidOut>,
+    /// Repetitions of all steps; 0 repeats until it is stopped.
     #[serde(default = "once")]
     pub repeat: u32,
-    /// The steps.
     pub steps: Vec<Step>,
 }
 
@@ -42,17 +41,15 @@ const fn once() -> u32 {
 /// A file that is on a disk before anything runs.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct There {
-    /// Its number.
+pub struct LaidOut {
     pub file: u64,
     /// The disk, counted from 0.
     #[serde(default)]
     pub disk: u8,
-    /// Its size.
     pub size: String,
 }
 
-/// What is done in a step.
+/// The kinds of steps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Do {
@@ -60,13 +57,12 @@ pub enum Do {
     Read,
     /// Write `size` to `file`, in pieces of `piece`; at random places if `random`.
     Write,
-    /// Read `file` and write `to`, which is cut off first, piece by piece.
+    /// Truncate `to`, then copy `file` to it piece by piece.
     Copy,
-    /// Have `file` written to its disk.
+    /// Write the dirty pages of `file` back.
     Fsync,
-    /// Have everything written.
+    /// Write all dirty pages of files back.
     Sync,
-    /// Take the name of `file` away.
     Unlink,
     /// Write 3 to `vm.drop_caches`.
     DropCaches,
@@ -76,18 +72,15 @@ pub enum Do {
     Touch,
     /// Unmap what was filled last.
     Free,
-    /// Do nothing for `ms`.
     Sleep,
 }
 
-/// A step.
+/// One step, as a file says it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
     #[serde(rename = "do")]
     pub what: Do,
-    /// The file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<u64>,
     /// The file that is written when one is copied.
@@ -96,7 +89,6 @@ pub struct Step {
     /// The disk of the file, or of the copy.
     #[serde(default)]
     pub disk: u8,
-    /// How much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// How much at a time.
@@ -105,15 +97,14 @@ pub struct Step {
     /// Whether pieces are taken at random.
     #[serde(default)]
     pub random: bool,
-    /// Milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
-    /// What its figure is called.
+    /// The name of its figure.
     #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// A step that can be done.
+/// A step with its names resolved.
 #[derive(Clone)]
 struct Ready {
     what: Do,
@@ -122,7 +113,7 @@ struct Ready {
     /// Pages in all, and at a time.
     pages: u32,
     piece: u32,
-    /// Pieces come from anywhere in so many pages, not in order.
+    /// Pieces are drawn at random from this many pages.
     random_in: Option<u32>,
     sleep_ns: u64,
 }
@@ -135,7 +126,7 @@ impl Step {
 
     /// # Errors
     /// What it lacks, or has and cannot use.
-    fn ready(&self, i: usize, there: &[There]) -> Result<Ready, String> {
+    fn ready(&self, i: usize, laid_out: &[LaidOut]) -> Result<Ready, String> {
         let at = |reason: String| format!("steps = step {}: {reason}", i + 1);
         let lacks = |key: &str, example: &str| at(format!("{:?} needs {key}: {key} = {example}", self.what));
         let needs_file =
@@ -144,7 +135,8 @@ impl Step {
             return Err(lacks("file", "1"));
         }
         let number = self.file.unwrap_or(0);
-        let laid = there.iter().find(|laid| laid.file == number && (laid.disk == self.disk || self.what == Do::Copy));
+        let laid =
+            laid_out.iter().find(|laid| laid.file == number && (laid.disk == self.disk || self.what == Do::Copy));
         let file = FileName::new(laid.map_or(self.disk, |laid| laid.disk), number);
         let size = self.size.as_ref().or_else(|| laid.map(|laid| &laid.size));
         let is_sized = matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fill);
@@ -153,7 +145,7 @@ impl Step {
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
             _ => 0,
         };
-        // What lies there is read from anywhere in it, not in as much as is read.
+        // Random reads of a file that was laid out draw from all of it, not from the first `size`.
         let length = match laid.filter(|_| self.what != Do::Write) {
             Some(laid) => crate::size::pages("size", &laid.size).map_err(&at)?.max(pages),
             None => pages,
@@ -184,7 +176,7 @@ impl Benchmark for Steps {
 
     fn program(&self, start: &Start) -> Result<Stepper, String> {
         let steps: Vec<Ready> =
-            self.steps.iter().enumerate().map(|(i, step)| step.ready(i, &self.there)).collect::<Result<_, _>>()?;
+            self.steps.iter().enumerate().map(|(i, step)| step.ready(i, &self.files)).collect::<Result<_, _>>()?;
         if steps.is_empty() {
             return Err("steps = []: there is nothing to do".into());
         }
@@ -231,17 +223,17 @@ impl Benchmark for Steps {
         let laid = self.laid().unwrap_or_default();
         let mut held: BTreeMap<FileName, u32> = laid.iter().copied().collect();
         let mut most: BTreeMap<u8, u64> = BTreeMap::new();
-        // What the first time leaves behind is there when all is done again.
+        // The second repetition finds the files that the first one left.
         let times = if self.repeat == 1 { 1 } else { 2 };
         for (i, step) in (0..times).flat_map(|_| self.steps.iter().enumerate()) {
-            let Ok(ready) = step.ready(i, &self.there) else { continue };
+            let Ok(ready) = step.ready(i, &self.files) else { continue };
             let disk = match ready.what {
                 Do::Write => {
                     let has = held.entry(ready.file).or_default();
                     *has = ready.pages.max(*has);
                     ready.file.disk()
                 }
-                // What is there is cut off first.
+                // The copy is truncated first.
                 Do::Copy => {
                     held.insert(ready.to, ready.pages);
                     ready.to.disk()
@@ -266,7 +258,7 @@ impl Benchmark for Steps {
         for (i, step) in self.steps.iter().enumerate() {
             match step.what {
                 Do::Fill => {
-                    let fills = u64::from(step.ready(i, &self.there)?.pages);
+                    let fills = u64::from(step.ready(i, &self.files)?.pages);
                     held += fills;
                     stack.push(fills);
                 }
@@ -285,7 +277,7 @@ impl Benchmark for Steps {
 
     fn last_disk(&self) -> Option<u8> {
         let of_steps = self.steps.iter().filter(|step| step.file.is_some()).map(|step| step.disk);
-        of_steps.chain(self.there.iter().map(|there| there.disk)).max()
+        of_steps.chain(self.files.iter().map(|file| file.disk)).max()
     }
 
     fn is_random(&self) -> bool {
@@ -295,12 +287,12 @@ impl Benchmark for Steps {
 
 impl Steps {
     fn laid(&self) -> Result<Vec<(FileName, u32)>, String> {
-        let of = |there: &There| Ok((FileName::new(there.disk, there.file), pages("size", &there.size)?));
-        self.there.iter().map(of).collect::<Result<_, String>>().map_err(|reason| format!("there = {reason}"))
+        let of = |of: &LaidOut| Ok((FileName::new(of.disk, of.file), pages("size", &of.size)?));
+        self.files.iter().map(of).collect::<Result<_, String>>().map_err(|reason| format!("files = {reason}"))
     }
 }
 
-/// The process.
+/// A process that takes the steps.
 #[derive(Clone)]
 pub struct Stepper {
     steps: Vec<Ready>,
@@ -313,10 +305,10 @@ pub struct Stepper {
     at: u32,
     /// The files it has open: what it reads or writes, and the copy.
     open: [Option<OpenFile>; 2],
-    /// What it has filled.
+    /// Mappings of `fill`, the latest last.
     memory: Vec<Region>,
     random: SplitMix64,
-    /// What each step has taken, each time it was done.
+    /// The latencies of each step.
     took: Vec<Latencies>,
 }
 
@@ -324,7 +316,7 @@ pub struct Stepper {
 const AT_ONCE: u32 = 16;
 
 impl Stepper {
-    /// Hands over what is next in a step; nothing when it is done.
+    /// Hands over the next operations of a step; none when it is done.
     fn hand_over(&mut self, last: Value, todo: &mut Batch) {
         let step = self.steps[self.step].clone();
         let is_first = self.at == 0;
@@ -377,7 +369,7 @@ impl Stepper {
             (_, to) => to,
         };
         if let Some(file) = to.filter(|_| self.at == 0) {
-            // What was there before goes when the copy begins, as with cp's O_TRUNC.
+            // The copy is truncated when it begins, as with cp's O_TRUNC.
             todo.push(Op::Truncate { file, pages: 0 });
         }
         for _ in 0..AT_ONCE {
@@ -400,7 +392,7 @@ impl Stepper {
         }
         if self.at >= step.pages {
             todo.extend(self.open.iter_mut().filter_map(Option::take).map(Op::Close));
-            // What comes back when these are done is not asked again.
+            // Their outcomes are not needed.
             self.at = u32::MAX;
         }
     }
@@ -450,7 +442,7 @@ mod tests {
     #[test]
     fn files_that_are_there_at_a_time_take_up_their_disk_together() {
         let written = |steps_of: &str, repeat: u32| {
-            let text = format!("repeat = {repeat}\nthere = [{{ file = 9, size = \"2 MiB\" }}]\nsteps = [{steps_of}]");
+            let text = format!("repeat = {repeat}\nfiles = [{{ file = 9, size = \"2 MiB\" }}]\nsteps = [{steps_of}]");
             steps(&text).written().iter().map(|written| written.pages / 256).collect::<Vec<_>>()
         };
         let write = |file, mib| format!(r#"{{ do = "write", file = {file}, size = "{mib} MiB" }}, "#);
@@ -467,7 +459,7 @@ mod tests {
         assert_eq!(written(&format!("{}{one}", unlink(9)), 1), [1], "and so is that of one that lay there");
     }
 
-    /// What a process is told to do, where everything it opens is its first or second file.
+    /// The operations of a process whose files all open as its first or second.
     fn all(text: &str) -> Vec<Op> {
         let mut program = steps(text).program(&Start::default()).expect("it can be done");
         let (mut todo, mut ops, mut value, mut opened) = (Batch::new(), Vec::new(), Value::Unit, 0);
@@ -493,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_copy_takes_the_place_of_what_was_there_and_reads_and_writes_piece_by_piece() {
-        let text = "there = [{ file = 1, size = '12 KiB', disk = 1 }]
+        let text = "files = [{ file = 1, size = '12 KiB', disk = 1 }]
             steps = [{ do = 'copy', file = 1, to = 2, piece = '8 KiB' }, { do = 'sync' }]";
         let [one, two] = [1, 2].map(OpenFile::new);
         let ops = [

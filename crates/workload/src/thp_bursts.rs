@@ -1,11 +1,11 @@
-//! Bursts of huge pages: a process maps memory with MADV_HUGEPAGE, has a fault in each huge page of it, and gives it all
-//! back, a fixed number of times.
+//! Bursts of huge pages: a process maps memory with MADV_HUGEPAGE, has a fault in each huge page of
+//! it, and gives it all back, a fixed number of times.
 //!
-//! Seed 001 measures with such bursts beside a kernel build. Its program is not public. What is known of it: it faults
-//! huge pages in bursts, and a build sees the same number of attempts however long it takes (68,636 to
-//! 68,639 in the mean of fifteen runs, of six kernels and two speeds); and the shortest burst of an earlier
-//! series took 4.8 ms. What is not known is a parameter: pages written of each huge page, huge pages a burst, and when
-//! the next one begins.
+//! Seed 001 measures such bursts beside a kernel build. Its program is not public. It faults huge
+//! pages in bursts, and a build sees the same number of attempts however long it takes (68,636 to
+//! 68,639 in the mean of fifteen runs, of six kernels and two speeds); the shortest burst of an
+//! earlier series took 4.8 ms. The unknowns are parameters: pages written of each huge page, huge
+//! pages a burst, and the time between bursts.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 pub struct ThpBursts {
     /// Memory of a burst, a whole number of huge pages, such as `"128 MiB"`.
     pub size: String,
-    /// How many bursts.
     pub bursts: u32,
-    /// From the start of a burst to that of the next, unmapping aside, ms; one that takes longer is followed at once.
+    /// From the start of a burst to that of the next, unmapping aside, ms; one that takes longer is
+    /// followed at once.
     pub every_ms: f64,
     /// Pages written to of each huge page, from its first on.
     #[serde(default = "one")]
@@ -89,7 +89,7 @@ impl Benchmark for ThpBursts {
     }
 }
 
-/// The process.
+/// The process with the bursts.
 #[derive(Clone)]
 pub struct Burster {
     pages: u32,
@@ -107,7 +107,7 @@ pub struct Burster {
 }
 
 impl Burster {
-    /// A burst's memory is mapped: it is faulted in.
+    /// The burst's memory has been mapped: fault it in.
     fn fault_in(&mut self, region: Region, todo: &mut Batch) {
         self.region = Some(region);
         if self.advise {
@@ -117,7 +117,7 @@ impl Burster {
         todo.extend((0..self.pages).step_by(HPAGE_PMD_NR as usize).map(|first| Op::Touch(huge_page(first))));
     }
 
-    /// It is faulted in: it goes, and the next one begins when it is time.
+    /// The burst has been faulted in: unmap it, and wait until the next one is due.
     fn end(&mut self, region: Region, done: &[Outcome], todo: &mut Batch) {
         let Some((begun, last)) = self.begun.zip(done.last()) else { return };
         self.bursts_took.record(last.end_ns - begun);

@@ -1,10 +1,12 @@
-//! MMTests' `thpscale`: how long huge and base page faults take in memory of which half of each 2 MiB is free, while swap and
-//! the page cache are full.
+//! MMTests' `thpscale`: latencies of huge and base page faults while half of each 2 MiB is free,
+//! and swap and the page cache are full.
 //!
-//! Each thread maps its share of the memory and fills it, and unmaps the first half of every 2 MiB. It maps half as much again,
-//! to be faulted in later, and a quarter as much of a file, which it reads page by page. When all threads have come so far they
-//! fault the second mapping in ([`crate::huge_faults`]). That is done with each number of threads, after the page cache was dropped. Source: `thpscale.c` of
-//! MMTests (2016), which has the share rounded up to 2 MiB and 6 MiB more, and faults in as much as the unrounded share's half.
+//! Each thread maps its share of the memory and fills it, and unmaps the first half of every 2 MiB.
+//! It maps half as much again, to be faulted in later, and a quarter as much of a file, which it
+//! reads page by page. When all threads have come so far they fault the second mapping in
+//! ([`crate::huge_faults`]). That is done with each number of threads, after the page cache was
+//! dropped. Source: `thpscale.c` of MMTests (2016), which has the share rounded up to 2 MiB and 6
+//! MiB more, and faults in as much as the unrounded share's half.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::huge_faults::FaultLoop;
@@ -16,7 +18,7 @@ use std::any::Any;
 
 /// Pages of a huge page that are unmapped.
 const HOLE: u32 = 256;
-/// What a share is rounded up by: 8 MiB less a byte, down to 2 MiB.
+/// A share is rounded up: 8 MiB less a byte is added, then it is cut to 2 MiB.
 const ROUND_UP: u32 = 4 * HPAGE_PMD_NR - 1;
 
 /// Threads fault in huge pages, where half of each is free.
@@ -25,9 +27,8 @@ const ROUND_UP: u32 = 4 * HPAGE_PMD_NR - 1;
 pub struct Thpscale {
     /// How much memory all threads map and fill together, such as `"50 GiB"`; the file is as large.
     pub size: String,
-    /// The file's number; it has to be there.
+    /// The number of a file that exists already.
     pub file: u64,
-    /// Its disk.
     #[serde(default)]
     pub disk: u8,
     /// The numbers of threads, one after the other.
@@ -90,16 +91,16 @@ impl Benchmark for Thpscale {
     }
 }
 
-/// What drops the page cache, makes the threads, and has what they have measured.
+/// Drops the page cache, creates the threads, and collects their measurements.
 #[derive(Clone)]
 pub struct Driver {
     size: u32,
     file: FileName,
     advised: bool,
-    /// As what it has the file open, once it has.
+    /// The open file, once it is open.
     open: Option<OpenFile>,
     threads: Vec<u32>,
-    /// The place of the number of threads that is next.
+    /// Index of the next number of threads.
     next: usize,
     stage: DriverStage,
     barrier: u32,
@@ -184,21 +185,20 @@ fn add(to: &mut Latencies, more: &Latencies) {
     }
 }
 
-/// A thread.
 #[derive(Clone)]
 struct Faulter {
     pages: u32,
-    /// How many huge pages it faults in.
+    /// The number of huge pages it faults in.
     chunks: u32,
     file: OpenFile,
     of_file: Region,
     advised: bool,
     barrier: (u32, u32),
     stage: Stage,
-    /// What it has filled, and what it faults in at last.
+    /// The memory it fills first, and the memory it faults in last.
     filled: Option<Region>,
     fresh: Option<Region>,
-    /// As what it records base and huge faults; nothing is recorded yet.
+    /// Empty latencies of base and huge faults.
     took: (Latencies, Latencies),
 }
 

@@ -1,6 +1,7 @@
-//! Seed 000's back-off test: a driver takes almost all memory as huge pages and frees the first part of each.
+//! Seed 000's back-off test: a driver takes almost all memory as huge pages and frees the first
+//! part of each.
 //!
-//! What is left cannot be moved, so compaction has nothing to gain anywhere.
+//! The rest cannot be moved, so compaction has nothing to gain anywhere.
 
 use crate::benchmark::{Benchmark, Start};
 use crate::fragmenter::{of_a_section, three_quarters};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FragmentUnmovable {
-    /// How many pages of each 512.
+    /// Pages freed of each 512.
     #[serde(default = "three_quarters")]
     pub freed_per_section: u32,
     /// Memory it leaves alone, such as `"8 GiB"`.
@@ -37,7 +38,7 @@ impl Benchmark for FragmentUnmovable {
     }
 }
 
-/// The driver.
+/// The driver that takes and frees blocks.
 #[derive(Clone)]
 pub struct UnmovableFragmenter {
     freed_per_section: u32,
@@ -57,7 +58,8 @@ enum Stage {
 }
 
 impl UnmovableFragmenter {
-    /// Leaves `leave_pages` free, takes the rest, and frees the first `freed_per_section` of every 512 pages.
+    /// Leaves `leave_pages` free, takes the rest, and frees the first `freed_per_section` of every
+    /// 512 pages.
     pub fn new(freed_per_section: u32, leave_pages: u64) -> UnmovableFragmenter {
         UnmovableFragmenter {
             freed_per_section: freed_per_section.min(HPAGE_PMD_NR),
@@ -80,7 +82,7 @@ impl Program for UnmovableFragmenter {
             }
             (Stage::Size, _) => return todo.push(Op::FreeAboveHigh),
             (Stage::Alloc, Some(Value::Block(Some(block)))) => self.blocks.push(block),
-            // Without reclaim a failure means that there are no more.
+            // Without reclaim, a failure means that no block is left.
             (Stage::Alloc, Some(Value::Block(None))) => self.target = self.blocks.len() as u64,
             _ => {}
         }

@@ -1,7 +1,8 @@
-//! An archive is unpacked: many small files are made and written, one after the other, and closed.
+//! Unpacking an archive: many small files are created, written and closed, one after the other.
 //!
-//! What it leaves behind is a page cache full of small files, with an inode, a dentry and a node of a tree for each. All files are as long as their mean; a
-//! kernel's tree (6.1) has 78,579 files, which take 1,417 MiB in whole pages.
+//! It leaves a page cache full of small files, each with an inode, a dentry and a node of a tree.
+//! All files have the mean length; a kernel's tree (6.1) has 78,579 files, which take 1,417 MiB in
+//! whole pages.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
@@ -12,14 +13,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Unpack {
-    /// How many files.
     pub files: u32,
-    /// What all of them take, in whole pages, such as `"1417 MiB"`.
+    /// Their total size in whole pages, such as `"1417 MiB"`.
     pub size: String,
-    /// The disk.
     #[serde(default)]
     pub disk: u8,
-    /// Whether each time it is unpacked in another place; else what is there is written again.
+    /// Whether each repetition unpacks to another place; else it overwrites the same files.
     #[serde(default)]
     pub elsewhere: bool,
 }
@@ -62,16 +61,15 @@ impl Benchmark for Unpack {
     }
 }
 
-/// Where archives are unpacked that never are twice in one place: so many that a seed seldom finds one that is taken.
+/// The number of places for `elsewhere`: large enough that two seeds seldom draw the same one.
 const PLACES: u64 = 1 << 16;
 
-/// The program.
+/// The process that unpacks the archive.
 #[derive(Clone)]
 pub struct Unpacker {
     disk: u8,
     place: u64,
     files: u32,
-    /// Of all files.
     pages: u32,
     /// The next file to be made.
     next: u32,

@@ -1,10 +1,11 @@
-//! MMTests' `usemem`: two processes go over memory again and again, one over memory of its own, the other over a file that it
-//! has mapped, each with so many threads.
+//! MMTests' `usemem`: two processes sweep over memory again and again, one over anonymous memory,
+//! the other over a mapped file, with several threads each.
 //!
-//! Every thread of the first maps its share and writes a word to each page of it; every thread of the other maps the file's
-//! first part, as large as a share of it, and reads a word of each page. Both do so so many times. That is done for each number
-//! of threads as often as is said; each time the clock's and the system's time is taken, until both processes are gone.
-//! Source: `usemem.c` of vm-scalability, as MMTests calls it.
+//! Each thread of the first maps its share and writes a word to each page; each thread of the other
+//! maps the file's beginning, as much as one share, and reads a word of each page. Both repeat that
+//! `loops` times. This is tried `iterations` times for each number of threads, and elapsed and
+//! system time are taken until both processes have exited. Source: `usemem.c` of vm-scalability, as
+//! MMTests calls it.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -20,20 +21,19 @@ pub struct Usemem {
     pub anonymous: String,
     /// How much of the file the other reads, with one thread.
     pub file_size: String,
-    /// The file's number; it has to be there.
+    /// The number of a file that exists already.
     pub file: u64,
-    /// Its disk.
     #[serde(default)]
     pub disk: u8,
     /// The numbers of threads, one after the other.
     pub threads: Vec<u32>,
-    /// How often each is tried.
+    /// Tries of each number of threads.
     pub iterations: u32,
-    /// How often all pages are gone over.
+    /// Sweeps over all pages.
     pub loops: u32,
 }
 
-/// One try with so many threads.
+/// One try with one number of threads.
 #[derive(Clone, Copy)]
 struct Try {
     /// Its place among the numbers of threads.
@@ -98,7 +98,7 @@ impl Benchmark for Usemem {
     }
 }
 
-/// What starts the processes and waits for them.
+/// Starts the processes and waits for them.
 #[derive(Clone)]
 pub struct Driver {
     anonymous: u32,
@@ -135,7 +135,7 @@ impl Program for Driver {
     }
 }
 
-/// A process with so many threads that do the same.
+/// A process whose threads all do the same.
 #[derive(Clone)]
 struct Threads {
     walker: Walker,
@@ -166,11 +166,10 @@ impl Program for Threads {
     }
 }
 
-/// What a thread maps.
 #[derive(Clone, Copy)]
 enum What {
     Memory,
-    /// A file, and as what the process has it open.
+    /// A file, and its handle once it is open.
     File(FileName, Option<OpenFile>),
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Watch {
-    /// Virtual seconds.
     pub seconds: f64,
 }
 
@@ -25,7 +24,7 @@ impl Benchmark for Watch {
     }
 }
 
-/// Sleeps.
+/// A process that only sleeps.
 #[derive(Clone)]
 pub struct Watcher {
     slice_ns: u64,

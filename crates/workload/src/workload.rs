@@ -26,10 +26,13 @@
 //! run = { kind = "churn", size = "64 MiB" }
 //! ```
 //!
-//! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }` has a task's memory on
-//! node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`, too.
+//! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }`
+//! has a task's memory on node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`,
+//! too.
 //!
 //! What has a short form is written in it.
+
+mod snapshot;
 
 use crate::fragmenter::Holes;
 use crate::kind::Kind;
@@ -39,8 +42,9 @@ use crate::scenario::{End, Phase, Scenario};
 use crate::wrong::Wrong;
 use kontig_program::{MEASURE, MemPolicy, Nodes};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// A workload.
+/// A scenario as files hold it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Workload {
@@ -48,27 +52,39 @@ pub struct Workload {
     pub phases: Vec<PhaseEntry>,
 }
 
-/// A phase.
+/// A workload in a file of its own.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "WrittenFile")]
+pub struct WorkloadFile {
+    /// One line for `kontig list`.
+    pub summary: String,
+    /// The machine it runs on unless another is asked for, by name.
+    pub machine: String,
+    /// Set where nobody sets them otherwise.
+    pub sysctls: BTreeMap<String, toml::Value>,
+    pub workload: Workload,
+}
+
+/// One phase, as a file says it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseEntry {
-    /// Its name.
     pub name: String,
     /// Whether its tasks are measured.
     #[serde(default)]
     pub measured: bool,
     /// After how many virtual seconds it ends; without, when its tasks are done.
     pub seconds: Option<f64>,
-    /// What begins with it.
+    /// The tasks that begin with it.
     #[serde(default)]
     pub task: Vec<TaskEntry>,
 }
 
-/// A task.
+/// One task, as a file says it.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
-    /// What its figures are called after.
+    /// Prefix of its figures' names.
     pub name: Option<String>,
     /// Whether it is neither waited for nor measured.
     #[serde(default)]
@@ -82,18 +98,17 @@ pub struct TaskEntry {
     /// Or how many copies it has, each where the machine's scheduler finds best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
-    /// Where its memory is to be, as with `numactl`; without, on the node of the CPU that asks for it.
+    /// Its NUMA memory policy, as with `numactl`; by default the node of the allocating CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryEntry>,
-    /// What it does.
     pub run: Kind,
 }
 
-/// Where a task's memory is to be: `memory = "local"`, or `memory = { bind = [0, 1] }`.
+/// A task's NUMA memory policy: `memory = "local"`, or `memory = { bind = [0, 1] }`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryEntry {
-    /// On the node of the CPU that asks.
+    /// On the node of the allocating CPU.
     Local,
     /// On this node, if it has any.
     Preferred(u8),
@@ -132,7 +147,32 @@ struct Written {
     phase: Vec<PhaseEntry>,
 }
 
-pub(crate) const PREPARE: &str = "prepare";
+/// A workload's file as written, in either form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    summary: String,
+    machine: String,
+    #[serde(default)]
+    sysctls: BTreeMap<String, toml::Value>,
+    prepare: Option<Kind>,
+    settle_s: Option<f64>,
+    measure: Option<Kind>,
+    #[serde(default)]
+    phase: Vec<PhaseEntry>,
+}
+
+impl TryFrom<WrittenFile> for WorkloadFile {
+    type Error = String;
+
+    fn try_from(file: WrittenFile) -> Result<WorkloadFile, String> {
+        let WrittenFile { summary, machine, sysctls, prepare, settle_s, measure, phase } = file;
+        let workload = Written { prepare, settle_s, measure, phase }.try_into()?;
+        Ok(WorkloadFile { summary, machine, sysctls, workload })
+    }
+}
+
+const PREPARE: &str = "prepare";
 const SETTLE: &str = "settle";
 
 impl TryFrom<Written> for Workload {
@@ -204,7 +244,7 @@ impl TaskEntry {
 }
 
 impl PhaseEntry {
-    /// What its only task does, if that is all there is to say of the phase but its name.
+    /// The work of its only task, if the phase has nothing else but its name.
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
             [one] if self.seconds.is_none() => {
@@ -253,7 +293,7 @@ impl Workload {
         Some((prepare.only()?, rest, measure.only()?))
     }
 
-    /// What it makes a machine do.
+    /// Builds the scenario that it describes.
     pub fn scenario(&self) -> Scenario {
         Scenario { phases: self.phases.iter().map(PhaseEntry::phase).collect() }
     }
@@ -261,7 +301,7 @@ impl Workload {
     /// Whether every part of it can be read and they fit together.
     ///
     /// # Errors
-    /// What cannot or does not, and what would be right.
+    /// The part that is wrong, and the remedy.
     pub fn validate(&self) -> Result<(), Wrong> {
         for (i, phase) in self.phases.iter().enumerate() {
             within("seconds", phase.seconds.unwrap_or(0.0), LONGEST_S)
@@ -279,13 +319,13 @@ impl Workload {
     /// Whether it can be run on a machine that has this.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The part that does not fit.
     pub fn fits(&self, room: &Room) -> Result<(), Wrong> {
         self.scenario().fits(room).map_err(|wrong| self.in_file(wrong))
     }
 
-    /// What is wrong with the scenario, by the keys of the file: the short form has a key for each phase, and a task
-    /// that does nothing is in the file alone.
+    /// Translates an error in the scenario to the keys of the file: the short form has a key for
+    /// each phase, and the scenario omits tasks that do nothing.
     fn in_file(&self, wrong: Wrong) -> Wrong {
         let way: Vec<&str> = wrong.way.iter().map(String::as_str).collect();
         let number = |step: &str| step.parse::<usize>().ok();
@@ -320,12 +360,14 @@ impl Workload {
         any
     }
 
-    /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing here is one.
+    /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing
+    /// here is one.
     pub fn set_give_up_after(&mut self, failures: u32) -> bool {
         self.set(failures, |kind| kind.hugealloc().map(|driver| &mut driver.give_up_after))
     }
 
-    /// Sets the pause after each allocation of a driver of huge pages, µs; false if nothing here is one.
+    /// Sets the pause after each allocation of a driver of huge pages, µs; false if nothing here is
+    /// one.
     pub fn set_pause_us(&mut self, pause_us: f64) -> bool {
         self.set(pause_us, |kind| kind.hugealloc().map(|driver| &mut driver.pause_us))
     }

@@ -1,7 +1,7 @@
-//! What is wrong with a workload, and where in its file.
+//! An error in a workload, and its place in the file.
 //!
-//! The place is the keys that lead to it (`phase`, `1`, `task`, `0`, `cpus`): a scenario knows nothing of files and
-//! lines, and who has read the file finds the line by them.
+//! The place is the keys that lead to it (`phase`, `1`, `task`, `0`, `cpus`): a scenario knows
+//! nothing of files and lines, and the reader of the file finds the line by them.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Wrong {
     /// The keys and numbers that lead to it, outermost first.
     pub way: Vec<String>,
-    /// What is wrong, and what would be right.
+    /// The error and its remedy.
     pub reason: String,
 }
 

@@ -1,9 +1,10 @@
-//! A Java heap with a young generation: objects are allocated one after the other through eden; when it is full, what
-//! survives is copied to the old generation, and eden begins anew. The memory stays mapped, or is given back after each
-//! collection, as a heap that is told to shrink does.
+//! A Java heap with a young generation: objects are allocated one after the other through eden.
+//! When it is full, the survivors are copied to the old generation, and allocation restarts at the
+//! beginning of eden. Its memory stays mapped, or is given back after each collection, as a
+//! shrinking heap does.
 //!
-//! Almost all that is allocated is dead at the next collection: the survivors are a parameter, 2 % if not given. The old
-//! generation fills up with them, and when it is full it begins anew, too, as if a full collection had emptied it.
+//! Almost everything is dead at the next collection: the survivors are a parameter, 2 % by default.
+//! They fill the old generation, which restarts empty when it is full, as after a full collection.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -93,7 +94,7 @@ impl Benchmark for YoungGeneration {
     }
 }
 
-/// The process.
+/// The process that allocates.
 #[derive(Clone)]
 pub struct Mutator {
     all: u32,
@@ -105,7 +106,7 @@ pub struct Mutator {
     collections: u32,
     collected: u32,
     region: Option<Region>,
-    /// The first page of eden that is free, and of the old generation.
+    /// The first free page of eden, and of the old generation.
     next: u32,
     old: u32,
     /// Whether the last batch was a collection.
@@ -133,7 +134,7 @@ impl Mutator {
         if self.gives_back {
             todo.push(Op::Munmap(Region { pages: self.eden, ..heap }));
         }
-        // There is always something whose end says that it is over.
+        // The last operation marks the end of the batch.
         todo.push(Op::Compute(0));
         (self.next, self.collecting) = (0, true);
         self.collected += 1;

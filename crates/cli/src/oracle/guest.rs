@@ -108,7 +108,7 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
 /// Recordings by pattern and kernel, in the order of their names.
 fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
     if let Some(name) = args.pattern.as_ref().filter(|name| find(name).is_none()) {
-        let known: Vec<&str> = kontig_program::pattern::NAMED.iter().map(|pattern| pattern.name).collect();
+        let known: Vec<&str> = kontig_oracle::patterns::NAMED.iter().map(|pattern| pattern.name).collect();
         return Err(AskedWrongly::Value(format!("--pattern {name}: known are {}", known.join(", "))).into());
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -148,7 +148,7 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
     let mut runs = Vec::new();
     for guest in guests {
         let Some(pattern) = find(&guest.pattern) else { continue };
-        let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern))?;
+        let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern.memory_pages))?;
         let profile = kontig_lab::profiles::named(&guest.series)?;
         match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.steps(guest.seed)) {
             Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
@@ -198,7 +198,7 @@ impl Group {
 
     /// The machine in the laboratory.
     fn machine(&self) -> &'static str {
-        find(&self.pattern).map_or("", machine_of)
+        find(&self.pattern).map_or("", |pattern| machine_of(pattern.memory_pages))
     }
 
     /// What was set, after a comma; nothing if nothing was.

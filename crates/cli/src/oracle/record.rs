@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_oracle::guest::PREFIX;
-use kontig_program::pattern::NAMED;
+use kontig_oracle::patterns::NAMED;
 use kontig_recorder::experiment::{Asked, GIVEN_LRU, Plan};
 use kontig_recorder::given::Given;
 use kontig_recorder::kernel::{Kernel, Series};

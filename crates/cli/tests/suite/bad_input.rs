@@ -243,7 +243,7 @@ fn what_is_wrong_in_a_machine_that_takes_anothers_costs_has_its_line() {
     let d = tmp();
     let dir = d.path();
     let machine = include_str!("../../../../machines/box-2g.toml").replace("name = \"box-2g\"", "name = \"mine\"");
-    let named = machine.find("like = ").expect("its costs are another's");
+    let named = machine.find("base = ").expect("its costs are another's");
     assert!(machine[..named].contains("[costs]"));
     for (right, wrong, place, says) in [
         ("read_mb_s = 2000\n", "", "[[disk]]", "missing field `read_mb_s`"),
@@ -478,7 +478,7 @@ memory = { bind = [0] }
 
 [workload.phase.task.run]
 kind = "steps"
-there = [{ file = 1, size = "512 MiB" }]
+files = [{ file = 1, size = "512 MiB" }]
 steps = [
     { do = "fill", size = "16 MiB", as = "filling" },
     { do = "write", file = 2, size = "64 MiB" },
@@ -522,7 +522,7 @@ fn a_workload_that_cannot_fit_is_refused_before_anything_runs() {
         ("\"16 MiB\"", "\"128 MiB\"", 16, "step 1: 128 MiB are filled by then, and the machine has 127 MiB"),
         ("\"512 MiB\"", "\"2 GiB\"", 15, "file 1 of disk 0 is 2048 MiB, and its disk has room for 960 MiB"),
         ("\"64 MiB\"", "\"512 MiB\"", 16, "512 MiB are written to disk 0, which has room for 448 MiB"),
-        ("bind = [0]", "bind = [1]", 11, "memory is to be on node 1, and the machine has node 0 alone: choose one"),
+        ("bind = [0]", "bind = [1]", 11, "memory policy names node 1, and the machine has node 0 alone: choose one"),
         ("bind = [0]", "bind = []", 11, "memory names no node: bind = [0]"),
         ("\"defer\"", "\"defer+madvise\"", 24, "thp.defrag: profile '4.6' does not have 'defer+madvise', only "),
         ("\"defer\"", "\"often\"", 24, "thp.defrag: 'often' is none of "),

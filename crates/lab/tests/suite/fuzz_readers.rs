@@ -17,6 +17,18 @@ use std::path::PathBuf;
 
 const MACHINE: &str = include_str!("../../../../machines/tiny-64m.toml");
 const MACHINE_WITH_COSTS: &str = include_str!("../../../../machines/xeon-1t.toml");
+const MACHINE_WITH_BASE: &str = "name = \"mine\"\nsummary = \"s\"\nbase = \"xeon-1t\"\nnodes = 1\ncpus = 2\nnotes = \"n\"\n\
+    [[zone]]\nnode = 0\nkind = \"Normal\"\nend = \"5 GiB\"\nreserved = \"1 MiB\"\nsource = \"s\"\n\
+    [costs]\nbase = \"guest-512m\"\nsyscall = { ns = 7, source = \"s\" }\n";
+const WORKLOADS: [&str; 2] = [
+    include_str!("../../../../workloads/stress-highalloc.toml"),
+    "summary = \"s\"\nbase = \"fio+huge-faults\"\n[[phase]]\nname = \"write\"\n[[phase.task]]\nname = \"writer\"\n\
+     each = { first_file = [1, 2] }\nrun = { files = 3 }\n",
+];
+const TARGETS: [&str; 2] = [
+    include_str!("../../../../experiments/targets/hugealloc-kbuild.toml"),
+    "id = \"mine\"\nbase = \"hugealloc-kbuild\"\nvariants = [\"vanilla\", \"defragmode-async\"]\n",
+];
 const PROFILE: &str = include_str!("../../../../profiles/linux-6.1.toml");
 const TARGET: &str = include_str!("../../../../experiments/targets/hugepage-latency.toml");
 const EXPERIMENTS: [&str; 3] = [
@@ -236,7 +248,7 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn a_machine_file(which in select(vec![mine(MACHINE), mine(MACHINE_WITH_COSTS)]), d in damages()) {
+    fn a_machine_file(which in select(vec![mine(MACHINE), mine(MACHINE_WITH_COSTS), MACHINE_WITH_BASE.to_owned()]), d in damages()) {
         let path = file("machine.toml", &damaged(&which, &d));
         if one_line(catalog::machine(path.to_str().unwrap()))?.is_some() {
             let text = small().replace("\"tiny-64m\"", &format!("{:?}", path.to_str().unwrap()));
@@ -282,6 +294,18 @@ proptest! {
     }
 
     #[test]
+    fn a_workload(which in select(WORKLOADS.to_vec()), d in damages()) {
+        let path = file("workload.toml", &damaged(which, &d));
+        one_line(catalog::workload(path.to_str().unwrap()))?;
+    }
+
+    #[test]
+    fn a_target_with_columns(which in select(TARGETS.to_vec()), d in damages()) {
+        let path = file("columns.toml", &damaged(which, &d));
+        one_line(catalog::target(path.to_str().unwrap()))?;
+    }
+
+    #[test]
     fn a_result(d in damages()) {
         let path = file("result.json", &damaged(&result_text(), &d));
         match StoredResult::read(&path) {
@@ -312,6 +336,7 @@ proptest! {
         one_line(catalog::machine(name))?;
         one_line(profiles::named(name))?;
         one_line(catalog::experiment(name))?;
+        one_line(catalog::workload(name))?;
         one_line(catalog::target(name))?;
         one_line(StoredResult::read(&path))?;
     }

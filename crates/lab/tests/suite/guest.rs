@@ -4,12 +4,13 @@ use kontig_lab::guest::boot::{Booted, BootedZone};
 use kontig_lab::guest::{Counted, machine_of, play};
 use kontig_lab::{catalog, profiles};
 use kontig_mm::ZoneSpec;
-use kontig_program::pattern::{NAMED, Named, Step, phases};
+use kontig_oracle::patterns::{NAMED, Named};
+use kontig_program::pattern::{Step, phases};
 use std::collections::BTreeMap;
 
 fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
-    let (machine, _) = catalog::machine(machine_of(&NAMED[pattern])).expect("it comes along");
-    // About the memory a kernel uses itself after boot.
+    let (machine, _) = catalog::machine(machine_of(NAMED[pattern].memory_pages)).expect("it comes along");
+    // About what a kernel has for itself after boot.
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
@@ -23,8 +24,8 @@ fn counter(counted: &Counted, name: &str) -> u64 {
 
 #[test]
 fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
-    // Patterns for the larger machine take minutes here.
-    let small = |pattern: &Named| machine_of(pattern) == "guest-512m";
+    // Those for a larger machine take minutes here.
+    let small = |pattern: &Named| machine_of(pattern.memory_pages) == "guest-512m";
     for (i, pattern) in NAMED.iter().enumerate().filter(|(_, pattern)| small(pattern)) {
         for profile in ["6.1", "7.2"] {
             let counted = played(i, profile, 1);

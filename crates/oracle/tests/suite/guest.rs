@@ -1,7 +1,8 @@
 //! The project's recordings of patterns: each is whole, and of the steps that its pattern has now.
 
 use kontig_oracle::guest::{EXTFRAG, Guest};
-use kontig_program::pattern::{NAMED, phases};
+use kontig_oracle::patterns::NAMED;
+use kontig_program::pattern::phases;
 use std::path::Path;
 
 #[test]

@@ -1,9 +1,10 @@
-//! What the programs of a kernel build use, measured while they built one.
+//! Memory and time of a kernel build's programs, measured while they built one.
 //!
-//! Source: Linux 6.1 (Debian's, `defconfig` of x86-64) built with GCC 12.2 and binutils 2.40 on Debian 12, one file at a
-//! time. `make -n` names 2,886 files to compile. 56 of them, taken at random, were compiled with every process telling at
-//! its end what `/proc/self/status` and `getrusage` say of it; what they include stands in their `.cmd` files.
-//! The mean compiler takes 0.48 s in user mode, so that a whole build takes 1,377 s; seed 001 publishes 1,240 s for one.
+//! Source: Linux 6.1 (Debian's, `defconfig` of x86-64) built with GCC 12.2 and binutils 2.40 on
+//! Debian 12, one file at a time. `make -n` names 2,886 files to compile. 56 of them, taken at
+//! random, were compiled with every process telling at its end what `/proc/self/status` and
+//! `getrusage` say of it; what they include stands in their `.cmd` files. The mean compiler takes
+//! 0.48 s in user mode, so that a whole build takes 1,377 s; seed 001 publishes 1,240 s for one.
 
 use super::unit::in_pages;
 use kontig_program::FileName;
@@ -15,9 +16,8 @@ pub(super) const ALL_UNITS: u32 = 2886;
 pub(super) struct Tool {
     /// Its place among the programs.
     number: u64,
-    /// Its file.
     file_kib: u32,
-    /// What of files it has mapped at its end, its libraries included.
+    /// Mapped file pages at its end, libraries included.
     pub(super) mapped_kib: u32,
     /// Its heap, at its end.
     pub(super) heap_kib: u32,
@@ -48,11 +48,9 @@ const fn tool(number: u64, file_kib: u32, mapped_kib: u32, heap_kib: u32, user_u
 
 /// `dash`; it ends without telling: its pages are those of `rm`, which is as small.
 pub(super) const SH: Tool = tool(1, 123, 1648, 140, 1400);
-/// The compiler's driver.
 pub(super) const GCC: Tool = tool(2, 1271, 2673, 227, 2500);
 /// The compiler; its heap and its time are those of the unit.
 pub(super) const CC1: Tool = tool(3, 32561, 25077, 0, 0);
-/// The assembler.
 pub(super) const AS: Tool = tool(4, 897, 3431, 1018, 3700);
 /// `objtool`, which looks through the object.
 pub(super) const OBJTOOL: Tool = tool(5, 802, 1558, 8741, 1500);
@@ -64,7 +62,8 @@ pub(super) const RM: Tool = tool(7, 72, 1648, 140, 1400);
 pub(super) const NM: Tool = tool(8, 47, 2100, 300, 1000);
 /// The linker; what it reads comes on top.
 pub(super) const LD: Tool = tool(9, 1305, 3361, 1991, 4800);
-/// The linker's heap grows by so much of what it reads, and takes so long for a page of it: 257 objects of 11.3 MB together took
+/// The linker's heap grows by so much of what it reads, and takes so long for a page of it: 257
+/// objects of 11.3 MB together took
 /// 29.7 MiB and 125 ms.
 pub(super) const LD_HEAP_PERCENT: u32 = 258;
 pub(super) const LD_NS_A_PAGE: u64 = 45_000;
@@ -74,10 +73,10 @@ pub(super) const LINKS: u32 = 4;
 /// Pages of `make`'s heap, in one directory.
 pub(super) const MAKE_PAGES: u32 = in_pages(722 * 1024);
 
-/// All of them.
 pub(super) const PROGRAMS: [&Tool; 9] = [&SH, &GCC, &CC1, &AS, &OBJTOOL, &FIXDEP, &RM, &NM, &LD];
 
-/// A sixteenth of the units: the compiler's heap and time, the object, the source file, and how many files are included.
+/// A sixteenth of the units: the compiler's heap and time, the object, the source file, and how
+/// many files are included.
 pub(super) struct Size {
     pub(super) heap_kib: u32,
     pub(super) user_ms: u32,
@@ -96,8 +95,8 @@ const fn size(heap_kib: u32, user_ms: u32, object: u32, source: u32, headers: u3
     Size { heap_kib, user_ms, object, source, headers }
 }
 
-/// The sixteenths by the compiler's time. Heap and time are of the same processes; objects, sources and headers are
-/// sorted by themselves, as large ones take longest.
+/// The sixteenths by the compiler's time. Heap and time are of the same processes; objects, sources
+/// and headers are sorted by themselves, as large ones take longest.
 pub(super) const SIZES: [Size; 16] = [
     size(27250, 135, 2853, 699, 219),
     size(35817, 185, 3790, 1694, 418),
@@ -117,16 +116,17 @@ pub(super) const SIZES: [Size; 16] = [
     size(80878, 1452, 126_242, 134_467, 818),
 ];
 
-/// How much of its heap a compiler has after each sixteenth of its time: most of it is made of headers, which come first. The mean of ten
-/// compilers, looked at every 3 ms.
+/// How much of its heap a compiler has after each sixteenth of its time: most of it is made of
+/// headers, which come first. The mean of ten compilers, looked at every 3 ms.
 pub(super) const HEAP_PERCENT: [u32; 16] = [13, 26, 36, 46, 55, 63, 70, 77, 82, 86, 90, 94, 96, 97, 99, 100];
 
-/// How much of a compiler's heap lies in mappings of 2 MiB, which the kernel aligns (6.7 and later), so that the first fault in each may be for a huge
-/// page; the rest is the break's. The 56 compilers, traced on a 6.18, mapped 20.9 aligned ranges of 2 MiB in the mean (1 to 40); their drivers and
-/// assemblers none. So a whole build has 60,300 such faults.
+/// How much of a compiler's heap lies in mappings of 2 MiB, which the kernel aligns (6.7 and
+/// later), so that the first fault in each may be for a huge page; the rest is the break's. The 56
+/// compilers, traced on a 6.18, mapped 20.9 aligned ranges of 2 MiB in the mean (1 to 40); their
+/// drivers and assemblers none. So a whole build has 60,300 such faults.
 pub(super) const CC1_MAPPED_PERCENT: u32 = 87;
 
-/// The assembler's source is so many times as large as the object: 1.7 to 4.9 in eight units.
+/// Size of the assembler's source relative to the object: 1.7 to 4.9 in eight units.
 pub(super) const ASSEMBLY: u32 = 3;
 
 /// Bytes a `.cmd` file has for each file that is included: 56,667 in the mean, for 572.

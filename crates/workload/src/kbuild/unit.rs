@@ -10,7 +10,7 @@ use kontig_program::{FileName, SplitMix64};
 /// In how many steps a compiler comes to its full heap.
 const STEPS: u32 = HEAP_PERCENT.len() as u32;
 
-/// Pages of so many bytes.
+/// Rounds bytes up to pages.
 pub(super) const fn in_pages(bytes: u32) -> u32 {
     bytes.div_ceil(4096)
 }
@@ -35,11 +35,11 @@ impl Tree {
     pub(super) fn object(self, unit: u32) -> FileName {
         self.file(4, unit)
     }
-    /// What `fixdep` notes: the command and all that was included.
+    /// The output of `fixdep`: the command and every included file.
     pub(super) fn dependencies(self, unit: u32) -> FileName {
         self.file(6, unit)
     }
-    /// What a pass of the linker writes.
+    /// The output of one pass of the linker.
     pub(super) fn kernel(self, pass: u32) -> FileName {
         self.file(5, pass)
     }
@@ -48,13 +48,14 @@ impl Tree {
         let at = |header: u32| u64::from(header) * HEADER_BYTES / u64::from(HEADERS) / 4096;
         (at(header + 1) - at(header)) as u32
     }
-    /// Large and small units lie among each other: every unit's place among the sixteenths is another than its neighbours'.
+    /// Large and small units lie among each other: every unit's place among the sixteenths is
+    /// another than its neighbours'.
     pub(super) fn size(self, unit: u32) -> &'static Size {
         &SIZES[(unit * 7 % SIZES.len() as u32) as usize]
     }
 }
 
-/// What a small program does that is done with its memory once.
+/// The acts of a small program that uses its memory once.
 fn small(tool: &Tool, others: Vec<Act>) -> Script {
     let begin = vec![Act::Text { file: tool.file(), pages: tool.mapped_pages() }, Act::Break(tool.heap_pages())];
     let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
@@ -80,7 +81,8 @@ pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Script
     Script::new(vec![Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))])
 }
 
-/// `cc1`: it reads the source and what it includes while its heap grows, and writes the assembler's source.
+/// `cc1`: it reads the source and what it includes while its heap grows, and writes the assembler's
+/// source.
 fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Script {
     let heap = in_pages(size.heap_kib * 1024);
     let mut acts = vec![
@@ -93,7 +95,7 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
     for step in 0..STEPS {
         let of_step = size.headers * step / STEPS..size.headers * (step + 1) / STEPS;
         for header in of_step {
-            // What comes first is common to all.
+            // The common part comes first.
             let header = match header < COMMON_HEADERS {
                 true => header,
                 false => COMMON_HEADERS + random.below(HEADERS - COMMON_HEADERS),
@@ -106,8 +108,8 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
     Script::new(acts)
 }
 
-/// The kernel is linked: all objects into one, and that three times over, since the table of symbols is a part of the
-/// kernel and has the size it comes to.
+/// The kernel is linked: all objects into one, and that three times over, since the table of
+/// symbols is a part of the kernel and has the size it comes to.
 pub(super) fn linked(tree: Tree, units: &[u32]) -> Script {
     let objects: Vec<(FileName, u32)> =
         units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();

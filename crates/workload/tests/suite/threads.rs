@@ -1,4 +1,5 @@
-//! usemem and thpscale on a small machine of two nodes, with a disk and swap: memory is as full as on the large one.
+//! usemem and thpscale on a small machine of two nodes, with a disk and swap: memory is as full as
+//! on the large one.
 
 use kontig_mm::{MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_profiles::linux;
@@ -35,7 +36,7 @@ fn machine(profile: &str) -> Machine {
     m
 }
 
-/// What a benchmark measures on it, with a file of so many pages.
+/// Runs a benchmark on the machine, with a file of this many pages.
 fn measured<B: Benchmark>(m: &mut Machine, benchmark: &B, file: u32) -> Measured {
     assert!(m.lay_file(FILE, file));
     let program = benchmark.program(&Start { free_pages: 0, seed: 1, copies: 1 }).expect("it can be read");

@@ -14,7 +14,7 @@ use kontig_workload::heap::Heap;
 use kontig_workload::hugealloc::HugeAlloc;
 use kontig_workload::unmovable::UnmovableFragmenter;
 use kontig_workload::watch::Watch;
-use kontig_workload::{Benchmark, Kind, Measured, Named, Start, Started, Task, WORKLOADS, Workload};
+use kontig_workload::{Benchmark, Measured, Start, Started, Task};
 use std::collections::BTreeMap;
 
 fn xeon() -> MachineFile {
@@ -22,7 +22,7 @@ fn xeon() -> MachineFile {
     toml::from_str(&std::fs::read_to_string(path).expect("the machine file is there")).expect("it is a machine file")
 }
 
-/// Two CPUs and two zones, so many pageblocks each.
+/// Two CPUs and two zones of `blocks` pageblocks each.
 fn machine(blocks: u32, profile: Profile) -> Machine {
     let pages = u64::from(blocks) * 512;
     let zone = |kind, start: u32| ZoneSpec {
@@ -156,7 +156,8 @@ fn the_fragmenter_fills_memory_down_to_the_high_marks() {
         let before = above_high(&m);
         run(&mut m, Box::new(Fragmenter::new(Holes::First, 0, 0)));
         let reserve: u64 = m.memory().zones().iter().map(|z| z.lowmem_reserve[3]).sum();
-        // Less than two sections of the 16,384 pages are left, for rounding; the per-CPU lists hold some.
+        // Less than two sections of the 16,384 pages are left, for rounding; the per-CPU lists hold
+        // some.
         let left = above_high(&m).saturating_sub(reserve);
         assert!(left < 2 * 513, "{left} of {before} pages left");
     }
@@ -179,7 +180,7 @@ fn huge_alloc_counts_what_the_allocator_counts() {
         let share = figure(&found, "share of free memory allocated as hugepages");
         assert!((share - 100.0 * got * 512.0 / free as f64).abs() < 1e-9 && share > 50.0 && share <= 100.0, "{share}");
         let huge = (0..m.memory().pageblocks().len()).filter(|b| m.memory().pageblocks().is_huge(*b)).count();
-        assert_eq!(huge as f64, got, "so many pageblocks are huge pages");
+        assert_eq!(huge as f64, got, "pageblocks that are huge pages");
     }
 }
 
@@ -218,7 +219,8 @@ fn where_nothing_was_free_there_is_no_share_of_it() {
 
 #[test]
 fn the_heap_touches_every_page_once() {
-    // 5 MiB and a bit: two huge pages and 200 small ones; then on a machine without huge pages, small ones only.
+    // 5 MiB and a bit: two huge pages and 200 small ones; then on a machine without huge pages,
+    // small ones only.
     for fragmented in [false, true] {
         let mut m = machine(32, linux("6.1"));
         if fragmented {
@@ -329,68 +331,4 @@ fn churn_keeps_its_memory_and_replaces_it_page_by_page() {
     assert!(faults > 2048 + 100 * 64 && (faults - 2048).is_multiple_of(64), "{faults} faults");
     let mapped: u64 = m.memory().zones().iter().map(|z| z.nr_lru()).sum();
     assert_eq!(mapped, 2048);
-}
-
-/// The machine that a workload is for, with its disks; or a small one where any will do.
-fn machine_of(named: &Named) -> Machine {
-    if named.machine == "desktop-32g" {
-        return machine(64, linux("6.1"));
-    }
-    let path = format!("{}/../../machines/{}.toml", env!("CARGO_MANIFEST_DIR"), named.machine);
-    let text = std::fs::read_to_string(path).expect("the machine file is there");
-    let mut table: toml::Table = text.parse().expect("it is one");
-    table.insert("costs".into(), toml::Value::try_from(xeon().costs).expect("costs"));
-    let file: MachineFile = table.try_into().expect("it is a machine file");
-    let memory = Memory::new(&file.spec().expect("zones"), linux("6.12")).expect("a valid machine");
-    let mut machine = Machine::new(memory, CostModel::new(&file.costs));
-    machine.attach_disks(&file).expect("it has disks");
-    machine
-}
-
-/// The same work, of a size for a test.
-fn smaller(kind: &mut Kind) {
-    match kind {
-        Kind::Heap(heap) => heap.size = "32 MiB".into(),
-        Kind::Kbuild(build) => build.units = 2,
-        Kind::ThpBursts(bursts) => (bursts.bursts, bursts.size) = (2, "8 MiB".into()),
-        Kind::Highalloc(driver) => (driver.attempts, driver.after_s) = (3, 0.1),
-        Kind::ForkingStore(store) => (store.size, store.requests) = ("4 MiB".into(), 100),
-        Kind::YoungGeneration(heap) => heap.collections = 2,
-        Kind::Guests(guests) => (guests.guests, guests.lives_s) = (5, 0.1),
-        Kind::Steps(steps) => {
-            steps.repeat = 1;
-            steps.there.iter_mut().for_each(|file| file.size = "8 MiB".into());
-            steps.steps.iter_mut().filter_map(|step| step.size.as_mut()).for_each(|size| *size = "4 MiB".into());
-        }
-        _ => {}
-    }
-}
-
-#[test]
-fn every_workload_known_by_name_can_be_read_and_run() {
-    for named in WORKLOADS {
-        let Named { name, text, .. } = named;
-        let mut w: Workload = toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
-        w.phases.iter_mut().flat_map(|phase| &mut phase.task).for_each(|task| smaller(&mut task.run));
-        w.validate().unwrap();
-        let mut m = machine_of(named);
-        for (file, pages) in w.scenario().files() {
-            assert!(m.lay_file(file, pages), "{name}");
-        }
-        for phase in w.scenario().phases {
-            let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
-            let mut ids = Vec::new();
-            for task in phase.foreground() {
-                let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
-                ids.push(m.spawn(Box::new(program), Placement::Cpu(0)));
-                assert_eq!(m.run(u64::MAX / 2, ids.last().copied()), Ok(Stop::ProgramDone), "{name}");
-            }
-            m.memory().check().unwrap_or_else(|e| panic!("{name}: {e}"));
-            let programs: Vec<_> = ids.iter().map(|id| vec![m.program(*id).unwrap()]).collect();
-            let found = phase.read(&programs);
-            let watched = name.starts_with("watch");
-            let some = found.iter().any(|of| !of.figures.is_empty() || !of.latencies.is_empty());
-            assert_eq!(some, phase.measured && !watched, "{name}, {}", phase.name);
-        }
-    }
 }

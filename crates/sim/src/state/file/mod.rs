@@ -176,6 +176,15 @@ impl Files {
         }
     }
 
+    /// Each counter of `/proc/vmstat` with its value.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
+        let pages = |reclaimable| {
+            self.slabs.info().filter(|slab| slab.reclaimable == reclaimable).map(|slab| slab.pages).sum::<u64>()
+        };
+        let counts = Counts::DECLARED.iter().map(|(counter, value)| (*counter, value(&self.counts)));
+        counts.chain(SLABS.into_iter().map(move |(counter, reclaimable)| (counter, pages(reclaimable))))
+    }
+
     /// The writeback state of a disk.
     pub(crate) fn writing(&mut self, disk: u8) -> &mut Writing {
         &mut self.writing[usize::from(disk)]

@@ -2,8 +2,8 @@
 //! process a fifth larger, children of a process that fills half of it, and all of this together. For one of 2 GiB: bursts of
 //! huge pages beside many short-lived processes that read and write files.
 
-use super::{File, Random, Step};
-use crate::SplitMix64;
+use kontig_program::SplitMix64;
+use kontig_program::pattern::{File, Random, Step};
 
 /// Pages of the machine that most are for: 512 MiB.
 const MEMORY_PAGES: u32 = 512 << 8;
@@ -335,8 +335,8 @@ fn bursts(random: &mut SplitMix64) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{phases, text};
     use super::*;
+    use kontig_program::pattern::phases;
 
     #[test]
     fn a_pattern_is_the_same_for_the_same_seed_and_differs_for_another() {
@@ -382,12 +382,5 @@ mod tests {
     #[test]
     fn what_is_in_swap_has_room_there() {
         const { assert!(ANON_PAGES < SWAP_PAGES) };
-    }
-
-    #[test]
-    fn a_step_is_a_line() {
-        let steps =
-            [Step::File(0, 9), Step::ReadRandom(0, Random { first: 1, pages: 8, count: 3, seed: 5 }), Step::Fork];
-        assert_eq!(text(&steps), "file 0 9\nread-random 0 1 8 3 5\nfork\n");
     }
 }

@@ -1,0 +1,88 @@
+//! The workloads that come along: each can be read, run on its machine, and starts from no base in
+//! vain.
+
+use kontig_lab::catalog;
+use kontig_mm::Memory;
+use kontig_profiles::linux;
+use kontig_program::Placement;
+use kontig_sim::{CostModel, Machine, MachineFile, Stop};
+use kontig_workload::{Kind, Start, WorkloadFile};
+
+/// The machine that a workload is for, or a small one in place of a large one.
+fn machine_of(file: &WorkloadFile) -> Machine {
+    let name = match file.machine.as_str() {
+        "desktop-32g" => "tiny-64m",
+        "skylake-1s" | "server-64g" => "guest-512m",
+        name => name,
+    };
+    let file: MachineFile = catalog::machine(name).expect("it comes along").0;
+    let memory = Memory::new(&file.spec().expect("zones"), linux("6.12")).expect("a valid machine");
+    let mut machine = Machine::new(memory, CostModel::new(&file.costs));
+    if file.has_disks() {
+        machine.attach_disks(&file).expect("it has disks");
+    }
+    machine
+}
+
+/// The same work, of a size for a test.
+fn smaller(kind: &mut Kind) {
+    match kind {
+        Kind::Heap(heap) => heap.size = "32 MiB".into(),
+        Kind::Fio(fio) => fio.files = 20,
+        Kind::HugeFaults(faults) => faults.size = "16 MiB".into(),
+        Kind::Unpack(archive) => (archive.files, archive.size) = (200, "8 MiB".into()),
+        Kind::Fragment(fragment) if fragment.leave.is_some() => {
+            let leave = if fragment.freed_per_section == 0 { "128 MiB" } else { "64 MiB" };
+            fragment.leave = Some(leave.into());
+        }
+        Kind::Kbuild(build) => build.units = 2,
+        Kind::ThpBursts(bursts) => (bursts.bursts, bursts.size) = (2, "8 MiB".into()),
+        Kind::Highalloc(driver) => (driver.attempts, driver.after_s) = (3, 0.1),
+        Kind::ForkingStore(store) => (store.size, store.requests) = ("4 MiB".into(), 100),
+        Kind::YoungGeneration(heap) => heap.collections = 2,
+        Kind::Guests(guests) => (guests.guests, guests.lives_s) = (5, 0.1),
+        Kind::Steps(steps) => {
+            steps.repeat = 1;
+            steps.files.iter_mut().for_each(|file| file.size = "8 MiB".into());
+            steps.steps.iter_mut().filter_map(|step| step.size.as_mut()).for_each(|size| *size = "4 MiB".into());
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_workload_known_by_name_can_be_run() {
+    for (name, file) in catalog::workloads().expect("they come along") {
+        let mut w = file.workload.clone();
+        w.phases.iter_mut().flat_map(|phase| &mut phase.task).for_each(|task| smaller(&mut task.run));
+        w.validate().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut m = machine_of(&file);
+        for (file, pages) in w.scenario().files() {
+            assert!(m.lay_file(file, pages), "{name}");
+        }
+        for phase in w.scenario().phases {
+            let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
+            let mut ids = Vec::new();
+            for task in phase.foreground() {
+                let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
+                ids.push(m.spawn(Box::new(program), Placement::Cpu(0)));
+                assert_eq!(m.run(u64::MAX / 2, ids.last().copied()), Ok(Stop::ProgramDone), "{name}");
+            }
+            m.memory().check().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let programs: Vec<_> = ids.iter().map(|id| vec![m.program(*id).unwrap()]).collect();
+            let found = phase.read(&programs);
+            let some = found.iter().any(|of| !of.figures.is_empty() || !of.latencies.is_empty());
+            let silent = name.starts_with("watch") || phase.name == "sync" || ids.is_empty();
+            let says = phase.measured && !silent;
+            assert_eq!(some, says, "{name}, {}", phase.name);
+        }
+    }
+}
+
+#[test]
+fn workloads_are_random_where_their_holes_are() {
+    for (name, file) in catalog::workloads().expect("they come along") {
+        let fixed = ["watch-unmovable", "java"].contains(&name);
+        assert_eq!(file.workload.scenario().is_random(), !fixed, "{name}");
+    }
+}
