@@ -1,12 +1,13 @@
 //! What can be recorded, and what an experiment of it consists of: a script for the machine, a trace, settings.
 
+mod guest;
 mod pressure;
 mod scenarios;
 
-use super::RecordError;
 use super::kernel::Series;
+use crate::error::RecordError;
 use crate::given::Given;
-use crate::guest::{self, Guest};
+use crate::guest::{self as guests, Guest};
 use crate::qemu::Board;
 use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
@@ -52,7 +53,7 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guest::SCRIPT])
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guests::SCRIPT])
 }
 
 /// What is asked for.
@@ -122,7 +123,7 @@ impl Plan {
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
             None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
-            None => match (traces::find(&asked.experiment), guest::find(&asked.experiment)) {
+            None => match (traces::find(&asked.experiment), guests::find(&asked.experiment)) {
                 (Some(pressure), _) => Plan::of_pressure(asked, pressure),
                 (None, Some(pattern)) => Plan::of_guest(asked, pattern, series),
                 (None, None) => Plan::of_trace(asked),

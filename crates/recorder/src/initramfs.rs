@@ -6,7 +6,7 @@ use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::module::Built;
 use super::reclaim::Reclaim;
-use super::{RecordError, about_file};
+use crate::error::{RecordError, about_file};
 use std::path::Path;
 
 /// A shell and everything it calls, in one file without libraries.

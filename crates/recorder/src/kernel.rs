@@ -1,6 +1,6 @@
 //! Finds the kernel to boot, its image and its headers, on the host or in a Debian root.
 
-use super::{RecordError, about_file};
+use crate::error::{RecordError, about_file};
 use lzma_rust2::XzReader;
 use std::cmp::Ordering;
 use std::fmt;

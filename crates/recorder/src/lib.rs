@@ -7,7 +7,9 @@
 //! framed and counted, so that nothing missing goes unnoticed (`unpack`). A folder appears under its name only when
 //! it is whole.
 
+mod control;
 pub mod doctor;
+mod error;
 pub mod experiment;
 mod folder;
 pub mod given;
@@ -20,70 +22,14 @@ pub mod reclaim;
 mod sysctls;
 mod unpack;
 
+pub use control::{Control, Stage};
+pub use error::RecordError;
+
+use error::about_file;
 use experiment::Plan;
 use kernel::Kernel;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Why there is no recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordError {
-    /// Asked for something that cannot be had.
-    Asked(String),
-    /// Something went wrong on the way.
-    Failed(String),
-    /// The caller has stopped it.
-    Interrupted,
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordError::Asked(reason) | RecordError::Failed(reason) => f.write_str(reason),
-            RecordError::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {}
-
-/// How an error of the operating system about a file is told.
-fn about_file(path: &Path, what: &str) -> impl FnOnce(std::io::Error) -> RecordError {
-    let (path, what) = (path.display().to_string(), what.to_string());
-    move |e| RecordError::Failed(format!("{path}: cannot {what}: {e}"))
-}
-
-/// How far a recording has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The module and the machine's file system are made.
-    Building,
-    /// The machine runs, and has sent so many bytes.
-    Running(u64),
-    /// What it sent is compressed and written.
-    Writing,
-}
-
-/// The caller's hold on a recording under way.
-pub struct Control<'a> {
-    /// Raised to stop it.
-    pub stop: &'a AtomicBool,
-    /// Told how far it has come, several times a second.
-    pub progress: &'a dyn Fn(Stage),
-}
-
-impl Control<'_> {
-    fn check(&self) -> Result<(), RecordError> {
-        if self.stop.load(Ordering::Relaxed) { Err(RecordError::Interrupted) } else { Ok(()) }
-    }
-
-    fn at(&self, stage: Stage) -> Result<(), RecordError> {
-        (self.progress)(stage);
-        self.check()
-    }
-}
 
 /// A recording that has been made.
 #[derive(Clone, Debug)]

@@ -4,7 +4,8 @@
 //! than theirs does not do. Sources are part of this program; they are written to a work folder, built and read back.
 
 use super::kernel::Kernel;
-use super::{Control, RecordError, about_file};
+use crate::control::Control;
+use crate::error::{RecordError, about_file};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

@@ -4,7 +4,8 @@
 //! has no source of randomness, and its board is of a fixed version. Node 0 is 1 GiB with the only CPU; node 1, the
 //! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]). A guest has one node only.
 
-use super::{Control, RecordError, Stage, about_file};
+use crate::control::{Control, Stage};
+use crate::error::{RecordError, about_file};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};

@@ -3,8 +3,8 @@
 //! Such a trace is text in a recording, an operation a line with what the kernel answered; the machine has it as records
 //! and sends a word for each.
 
-use super::RecordError;
 use super::qemu::Board;
+use crate::error::RecordError;
 use kontig_oracle::trace::lru::{self, LruOp, ProcessPage};
 use kontig_oracle::trace::pressure::{Node, Pressure};
 

@@ -3,7 +3,7 @@
 //! The names below `vm` are those that a kernel of the series had when it was booted to be asked (`crates/procfs/kernels/read`).
 //! Of what the engine has as well, the range is known, too. Everything else only the kernel can judge.
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel::Series;
 use kontig_mm::sysctl::Sysctl;
 

@@ -1,7 +1,7 @@
 //! Plans of traces that put a node under pressure: generated, or somebody's own operations.
 
 use super::{Asked, BOOST, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::reclaim::{self, Reclaim};
 use kontig_oracle::trace::pressure::Pressure;
 use std::collections::BTreeMap;
