@@ -1,6 +1,6 @@
 //! A recording: one folder with what a real kernel was asked, what it did, and its memory before and after.
 //!
-//! Files are compressed with xz (`NAME.xz`) or plain. Which kernel it was and what was done is in `recording.toml`
+//! Files are compressed with xz (`NAME.xz`) or plain, and may stand in another recording's folder. Which kernel it was and what was done is in `recording.toml`
 //! ([`about`]); what there is to replay follows from the files present ([`Recording::parts`]). The formats are
 //! described beside the recordings in `oracle/golden/README.md`.
 
@@ -102,9 +102,10 @@ impl Recording {
     /// # Errors
     /// As [`Recording::open`]; the kernel needs no profile where one is given.
     pub fn open_with(dir: &Path, profile: Option<&Profile>) -> Result<Recording, BadRecording> {
-        let folder = Folder::open(dir)?;
+        let mut folder = Folder::open(dir)?;
         let name = folder.name();
         let about = About::read(&folder, &name)?;
+        folder.refer(&about.files)?;
         let profile = profile.map_or_else(|| about.profile(&name), |p| Ok(p.clone()))?;
         Ok(Recording { name, about, profile, folder })
     }

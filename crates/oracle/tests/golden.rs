@@ -71,6 +71,26 @@ fn linux_7_3_every_recording_is_reproduced() {
 }
 
 #[test]
+fn no_file_of_a_recording_stands_twice() {
+    let mut seen = std::collections::HashMap::<Vec<u8>, PathBuf>::new();
+    let mut twice = Vec::new();
+    for dir in
+        std::fs::read_dir(golden()).expect("a folder").map(|e| e.expect("readable").path()).filter(|d| d.is_dir())
+    {
+        for file in std::fs::read_dir(&dir).expect("a recording").map(|e| e.expect("readable").path()) {
+            // What a recording says of itself stands in its own folder, even where another says the same.
+            if file.ends_with("recording.toml") {
+                continue;
+            }
+            if let Some(first) = seen.insert(std::fs::read(&file).expect("readable"), file.clone()) {
+                twice.push(format!("{} is {}", file.display(), first.display()));
+            }
+        }
+    }
+    assert!(twice.is_empty(), "remove one and name the other under [files] in recording.toml: {}", twice.join(", "));
+}
+
+#[test]
 fn every_recording_is_of_the_patch_level_its_profile_states() {
     for name in ["5.10", "6.1", "6.12", "7.2", "7.3"].into_iter().flat_map(all_of) {
         let other = kontig_oracle::other_patch_level(&golden().join(&name), None).unwrap_or_else(|e| panic!("{e}"));

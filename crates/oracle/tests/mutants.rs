@@ -205,7 +205,11 @@ fn build(mutants: &[Mutant]) -> PathBuf {
 /// The golden recordings, shortest first.
 fn recordings() -> Vec<PathBuf> {
     let dirs = fs::read_dir(root().join("oracle/golden")).expect("the golden recordings are part of the source");
-    let size = |dir: &PathBuf| files(dir).iter().map(|f| f.metadata().map_or(0, |m| m.len())).sum::<u64>();
+    let size = |dir: &PathBuf| {
+        let elsewhere = kontig_oracle::Recording::open(dir).map_or_else(|e| panic!("{e}"), |r| r.about.files);
+        let elsewhere = elsewhere.values().map(|path| dir.join(format!("{path}.xz")));
+        files(dir).into_iter().chain(elsewhere).map(|f| f.metadata().map_or(0, |m| m.len())).sum::<u64>()
+    };
     let mut dirs: Vec<PathBuf> = dirs.map(|e| e.expect("readable").path()).filter(|p| p.is_dir()).collect();
     dirs.sort_by_key(size);
     dirs

@@ -6,6 +6,7 @@ use super::qemu::{Machine, Qemu};
 use super::reclaim::Reclaim;
 use crate::control::Control;
 use crate::error::{RecordError, about_file};
+use kontig_oracle::Recording;
 use kontig_oracle::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
 use serde::Serialize;
@@ -122,10 +123,11 @@ pub(super) fn write(
     std::fs::rename(&unfinished.0, out).map_err(about_file(out, "give a finished recording this name"))
 }
 
-/// The first of these files that is not in the folder with the same bytes.
+/// The first of these files that the recording does not have with the same bytes, in its folder or where that refers to.
 pub(super) fn differing(out: &Path, files: &[(String, Vec<u8>)]) -> Result<Option<String>, RecordError> {
+    let there = Recording::open(out).map_err(|e| RecordError::Failed(e.to_string()))?;
     for (name, bytes) in files {
-        let path = out.join(format!("{name}.xz"));
+        let path = there.path(name);
         let packed = std::fs::read(&path).map_err(about_file(&path, "read"))?;
         if packed != pack(bytes).map_err(about_file(&path, "compress"))? {
             return Ok(Some(name.clone()));
@@ -230,7 +232,15 @@ mod tests {
         assert_eq!(differing(&out, &file("hello")), Ok(None));
         assert_eq!(differing(&out, &file("hallo")), Ok(Some("x.txt".into())));
         let gone = differing(&dir.path().join("s"), &file("hello")).expect_err("not there").to_string();
-        assert!(gone.contains("x.txt.xz: cannot read"), "{gone}");
+        assert!(gone.contains("no such recording"), "{gone}");
+        std::fs::create_dir(dir.path().join("other")).expect("a folder");
+        std::fs::rename(out.join("x.txt.xz"), dir.path().join("other/y.xz")).expect("moved");
+        let gone = differing(&out, &file("hello")).expect_err("not there").to_string();
+        assert!(gone.contains("x.txt: cannot read"), "{gone}");
+        let about = std::fs::read_to_string(out.join("recording.toml")).expect("there");
+        let refers = format!("{about}\n[files]\n\"x.txt\" = \"../other/y\"\n");
+        std::fs::write(out.join("recording.toml"), refers).expect("written");
+        assert_eq!(differing(&out, &file("hello")), Ok(None));
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct About {
     /// Where the trace was generated: its seed.
     #[serde(default)]
     pub seed: Option<u64>,
+    /// Files that stand once for several recordings: the path, from this folder, to the one with the same bytes.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
 /// How page faults were made; by default as in the recordings that do not say.
