@@ -128,6 +128,23 @@ pub const TRACES: &[Pressure] = &[
             corners::in_vain,
         )
     },
+    usual(
+        "lru-second-pass",
+        "a few dirty pages, fewer and fewer, looked at in vain: active lists are shrunk in the second pass",
+        1_400,
+        corners::second_pass,
+    ),
+    Pressure {
+        process_pages: 6_000,
+        swap_mib: 256,
+        sysctls: &[("vm.swappiness", "200"), ("vm.watermark_boost_factor", "0")],
+        ..usual(
+            "lru-ageing",
+            "a process's memory comes back from swap, most of it active: some becomes inactive after every shrink",
+            34_000,
+            |s| corners::ageing(s, 6_000),
+        )
+    },
     Pressure {
         process_pages: 3_000,
         swap_mib: 256,

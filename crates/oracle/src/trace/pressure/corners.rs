@@ -101,3 +101,54 @@ pub fn rights(s: &mut Script, pages: u32) {
         s.alloc(0, STAYS.into());
     }
 }
+
+/// Nothing is left but a few dirty pages, and after every few requests one page less. Direct reclaim scans all of them in
+/// vain, some of them active; where these are no more than the inactive ones, only its second pass scans the active list.
+pub fn second_pass(s: &mut Script) {
+    const DIRTY: u32 = 60;
+    let once = Request::UNMOVABLE.with(Request::DIRECT);
+    all_but(s, 3_000);
+    for index in 0..DIRTY {
+        s.add(0, index, DIRECT);
+        s.write(LruOp::Dirty(FilePage { file: 0, index }));
+    }
+    s.write(LruOp::Drain);
+    (0..200).for_each(|_| {
+        s.alloc(4, Request::UNMOVABLE.into());
+    });
+    (0..400).for_each(|_| {
+        s.alloc(0, Request::UNMOVABLE.into());
+    });
+    let mut left: Vec<u32> = (0..DIRTY).collect();
+    s.random.shuffle(&mut left);
+    for index in left {
+        (0..4).for_each(|_| {
+            s.alloc(0, once.into());
+        });
+        s.truncate(0, index);
+        s.alloc(0, Request::UNMOVABLE.into());
+    }
+    while !s.is_full() {
+        s.alloc(0, once.into());
+    }
+}
+
+/// A process's memory is swapped out for blocks beside active page cache. The blocks go, and what comes back from swap is
+/// active at once; then a stream finds fewer inactive anonymous pages than active ones.
+pub fn ageing(s: &mut Script, pages: u32) {
+    const FILES: u32 = 4_500;
+    all_but(s, 11_000);
+    (0..FILES).for_each(|i| s.read(0, i, DIRECT));
+    (0..FILES).for_each(|i| s.touch(0, i));
+    (0..pages).for_each(|i| s.access(i, true));
+    let blocks: Vec<_> = (0..5_000).map(|_| s.alloc(0, STAYS.into())).collect();
+    blocks.into_iter().for_each(|id| s.write(LruOp::Free(id)));
+    let mut order: Vec<u32> = (0..pages).collect();
+    s.random.shuffle(&mut order);
+    order.into_iter().for_each(|i| s.access(i, false));
+    let mut at = 0;
+    while !s.is_full() {
+        s.read(1, at, DIRECT);
+        at += 1;
+    }
+}
