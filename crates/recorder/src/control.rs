@@ -1,25 +1,25 @@
-//! The caller's hold on a recording under way: how far it has come, and a way to stop it.
+//! How a caller watches a recording being made, and stops it.
 
 use crate::error::RecordError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How far a recording has come.
+/// Progress of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The module and the machine's file system are made.
+pub enum Progress {
+    /// The module and the initramfs are being built.
     Building,
-    /// The machine runs, and has sent so many bytes.
+    /// The machine runs; bytes it has sent so far.
     Running(u64),
-    /// What it sent is compressed and written.
+    /// The results are being compressed and written.
     Writing,
 }
 
-/// The caller's hold on a recording under way.
+/// A caller's control over a recording being made.
 pub struct Control<'a> {
-    /// Raised to stop it.
+    /// Set to stop it.
     pub stop: &'a AtomicBool,
-    /// Told how far it has come, several times a second.
-    pub progress: &'a dyn Fn(Stage),
+    /// Called several times a second.
+    pub progress: &'a dyn Fn(Progress),
 }
 
 impl Control<'_> {
@@ -27,8 +27,8 @@ impl Control<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(RecordError::Interrupted) } else { Ok(()) }
     }
 
-    pub(crate) fn at(&self, stage: Stage) -> Result<(), RecordError> {
-        (self.progress)(stage);
+    pub(crate) fn at(&self, progress: Progress) -> Result<(), RecordError> {
+        (self.progress)(progress);
         self.check()
     }
 }

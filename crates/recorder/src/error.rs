@@ -6,11 +6,11 @@ use std::path::Path;
 /// Why there is no recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordError {
-    /// Asked for something that cannot be had.
+    /// The request cannot be met as asked.
     Asked(String),
-    /// Something went wrong on the way.
+    /// Something failed while recording.
     Failed(String),
-    /// The caller has stopped it.
+    /// The caller stopped it.
     Interrupted,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// How an error of the operating system about a file is told.
+/// Turns an I/O error on a file into a message.
 pub(crate) fn about_file(path: &Path, what: &str) -> impl FnOnce(std::io::Error) -> RecordError {
     let (path, what) = (path.display().to_string(), what.to_string());
     move |e| RecordError::Failed(format!("{path}: cannot {what}: {e}"))

@@ -1,33 +1,33 @@
-//! Patterns of programs recorded on a guest: a machine of one node whose kernel works as it does anywhere, and is asked what it
-//! counts.
+//! Patterns of programs recorded on a guest: a machine of one node whose kernel runs unmodified.
 //!
-//! The rule: what is compared with the laboratory later is what the kernel says by itself, `/proc` at each phase of the pattern
-//! and the count of one tracepoint. A guest has disks, memory beside the kernel's with the times of flash (`oracle/module/disk.c`).
+//! The laboratory is compared only with what the kernel itself reports: `/proc` at each phase of
+//! the pattern and the count of one tracepoint. A guest's disks are memory outside the kernel's,
+//! with the latencies of flash (`oracle/module/disk.c`).
 
 use super::qemu::Board;
 use kontig_oracle::guest::PREFIX;
 use kontig_program::pattern::{self, Named, SWAP_PAGES, Step};
 
-/// The script, and what it executes.
+/// The script, and the file it executes.
 pub(super) const SCRIPT: &str = "guest";
 const STEPS: &str = "steps.txt";
-/// Everything that was sent, one text after the other.
+/// All texts the guest sent, one after the other.
 const STATES: &str = "states.txt";
-/// What is sent at each phase.
+/// Texts sent at each phase.
 const KINDS: [&str; 8] = ["clock", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag", "daemons"];
-/// The disk with the files, in MiB: room for the largest file and what the file system keeps of it.
+/// MiB of the disk for files: the largest file and the file system's metadata.
 const FILES_MIB: u32 = 1280;
-/// A disk lies behind the memory of the kernel, from here on.
+/// Start of the disks, above the kernel's memory.
 const DISKS_AT_MIB: u32 = 4096;
 const SWAP_MIB: u32 = SWAP_PAGES >> 8;
 
-/// A guest and what it does.
+/// The program of a guest.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     steps: Vec<Step>,
 }
 
-/// The pattern of an experiment's name.
+/// The pattern an experiment is named after.
 pub fn find(experiment: &str) -> Option<&'static Named> {
     kontig_oracle::guest::find(experiment.strip_prefix(PREFIX)?)
 }
@@ -42,12 +42,12 @@ impl Guest {
         Board::Guest { memory_mib: pattern.memory_pages >> 8, disks_mib: FILES_MIB + SWAP_MIB }
     }
 
-    /// What its program plays.
+    /// The file its program executes.
     pub(super) fn file(&self) -> (&'static str, String) {
         (STEPS, pattern::text(&self.steps))
     }
 
-    /// Settings of the script's shell.
+    /// Shell variables for the script.
     pub(super) fn parameters(&self) -> String {
         let swap_at = DISKS_AT_MIB + FILES_MIB;
         format!(
@@ -55,12 +55,11 @@ impl Guest {
         )
     }
 
-    /// What it sends.
     pub(super) fn expected(&self) -> impl Iterator<Item = String> {
         pattern::phases(&self.steps).flat_map(|phase| KINDS.iter().map(move |kind| format!("{phase}.{kind}")))
     }
 
-    /// One file of all texts, each under a line `== PHASE KIND`, and the steps.
+    /// Puts all texts into one file, each under a line `== PHASE KIND`, and adds the steps.
     pub(super) fn gather(&self, sent: &mut Vec<(String, Vec<u8>)>) {
         let mut states = Vec::new();
         for (name, text) in sent.drain(..) {

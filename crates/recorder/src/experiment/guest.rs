@@ -1,4 +1,4 @@
-//! Plans of patterns that are recorded on a guest.
+//! Plans of patterns recorded on a guest.
 
 use super::{Asked, Plan};
 use crate::error::RecordError;
@@ -7,7 +7,6 @@ use crate::kernel::Series;
 use kontig_program::pattern::Named;
 
 impl Plan {
-    /// A pattern on a guest.
     pub(super) fn of_guest(asked: &Asked, pattern: &Named, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: &str| Err(RecordError::Asked(format!("{}: {reason}", asked.experiment)));
         if series == Series::V5_10 {
