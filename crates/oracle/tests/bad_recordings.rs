@@ -1,5 +1,5 @@
-//! A recording is outside data. Whatever is wrong with it is one line that names the file and what is wrong there; and
-//! what the engine does otherwise than the kernel is found at the very operation, event or line.
+//! A recording is untrusted input. Any defect is one line that names the file and the mistake; and
+//! a difference between engine and kernel is found at the very operation, event or line.
 
 use kontig_oracle::difference::{At, Difference};
 use kontig_oracle::{Verdict, verify};

@@ -37,8 +37,10 @@ pub struct Package {
 }
 
 impl Series {
+    /// All recorded series, oldest first.
     pub const ALL: [Series; 5] = [Series::V5_10, Series::V6_1, Series::V6_12, Series::V7_2, Series::V7_3];
 
+    /// The name, as profiles spell it.
     pub const fn name(self) -> &'static str {
         match self {
             Series::V5_10 => "5.10",

@@ -1,5 +1,5 @@
-//! The files of a recording's folder: compressed or plain, whichever is there, or those of another folder that
-//! `recording.toml` names because they have the same bytes.
+//! The files of a recording: compressed or plain, in its folder, or in another folder that
+//! `recording.toml` names because the bytes are the same.
 
 use crate::error::BadRecording;
 use lzma_rust2::XzReader;
@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Nothing a recording holds is larger than this unpacked; a file that is was not made by a recorder.
+/// Limit on an unpacked file. No recorder makes larger ones.
 const LARGEST: u64 = 1 << 30;
 
 /// A folder of files, each `NAME` or `NAME.xz`.
 pub struct Folder {
     dir: PathBuf,
-    /// Files that stand elsewhere, by name.
+    /// Paths of files kept in another folder.
     elsewhere: BTreeMap<String, PathBuf>,
 }
 
@@ -31,10 +31,10 @@ impl Folder {
         }
     }
 
-    /// Has files stand elsewhere: their names, each with its path from this folder, both without `.xz`.
+    /// Adds files kept in another folder: each name with the path from this folder, without `.xz`.
     ///
     /// # Errors
-    /// If one is not there, or is in this folder, too.
+    /// If such a file does not exist, or this folder has one of that name.
     pub(crate) fn refer(&mut self, files: &BTreeMap<String, String>) -> Result<(), BadRecording> {
         for (file, path) in files {
             let bad = |reason: String| BadRecording::whole(self.dir.join("recording.toml"), reason);
@@ -51,7 +51,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The folder's own name.
+    /// Name of the folder.
     pub fn name(&self) -> String {
         let real = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
         real.file_name().map_or_else(|| real.display().to_string(), |n| n.to_string_lossy().into_owned())
@@ -62,7 +62,7 @@ impl Folder {
         self.elsewhere.contains_key(file) || existing(&self.dir, file).is_some()
     }
 
-    /// Where a file is, or would be.
+    /// Path of a file, which may not exist.
     pub fn path(&self, file: &str) -> PathBuf {
         let elsewhere = || self.elsewhere.get(file).cloned();
         existing(&self.dir, file).or_else(elsewhere).unwrap_or_else(|| self.dir.join(file))
@@ -109,7 +109,7 @@ fn existing(dir: &Path, file: &str) -> Option<PathBuf> {
     [format!("{file}.xz"), file.to_string()].iter().map(|name| dir.join(name)).find(|path| path.is_file())
 }
 
-/// An error in words, without the system's number.
+/// The text of an error without its number.
 fn plain(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
