@@ -1,27 +1,28 @@
-//! The first thing in which the engine is not the kernel: what was asked, what each returned, and the state around.
+//! The first difference between engine and kernel: the operation, both results and the state
+//! around.
 //!
-//! Only the first is of interest: after it the two are different machines. The report is for the developer who has to
-//! find the rule: it holds what led there and the engine's state just before, because a replay can always be run again
-//! up to any operation.
+//! Later differences mean nothing, because the machines have diverged by then. The report is for
+//! the developer who looks for the wrong rule. It has the operations before and the engine's state
+//! just before the difference; a replay can be repeated up to any operation to get it.
 
 use std::fmt;
 
-/// Where a replay stopped being the recording.
+/// Position of a difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum At {
-    /// An operation of the trace, from 0.
+    /// Operation of the trace, counted from 0.
     Operation(usize),
-    /// A tracepoint that is compared, from 0.
+    /// Compared tracepoint, counted from 0.
     Event(usize),
-    /// A migrated page, from 0.
+    /// Migrated page, counted from 0.
     Migration(usize),
-    /// An event counter.
+    /// Name of an event counter.
     Counter(String),
-    /// A line of the state at the end, by its first words.
+    /// Line of the final state, by its first words.
     FinalState(String),
-    /// Something of a state of memory under pressure, and of which: `d0` on the way, `t1` at the end.
+    /// Item of an LRU state, with the state's name: `d0` on the way, `t1` at the end.
     State(String),
-    /// The engine's own checker, after so many operations.
+    /// The engine's checker failed after this operation.
     Checker(usize),
 }
 
@@ -39,17 +40,15 @@ impl fmt::Display for At {
     }
 }
 
-/// A heading with lines below it.
+/// A titled part of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// What the lines are.
     pub title: String,
-    /// The lines.
     pub lines: Vec<String>,
 }
 
 impl Section {
-    /// A heading with lines below it.
+    /// A part with this title and these lines.
     pub fn new(title: impl Into<String>, lines: Vec<String>) -> Section {
         Section { title: title.into(), lines }
     }
@@ -58,15 +57,12 @@ impl Section {
 /// The first difference between a recording and its replay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Where.
     pub at: At,
-    /// What was asked for, if it was a request.
+    /// The operation in words, if the position is one.
     pub asked: Option<String>,
-    /// What the kernel did.
     pub kernel: String,
-    /// What the engine did.
     pub engine: String,
-    /// What was around it.
+    /// Operations, events and state before it.
     pub around: Vec<Section>,
 }
 

@@ -1,19 +1,19 @@
-//! What can be wrong with a recording, said in one line.
+//! Errors of a recording, one line each.
 //!
-//! A recording is outside data: it may be cut short, edited by hand, or of another kernel than any profile stands
-//! for. Every such thing is a [`BadRecording`] that names the file, the place in it and what is wrong there.
+//! A recording is untrusted input: it may be truncated, edited, or of a kernel without a profile.
+//! A [`BadRecording`] names the file, the position in it and the defect.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where in a file.
+/// Position in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Position {
     /// The file as a whole.
     Whole,
-    /// A line, from 1.
+    /// Line, counted from 1.
     Line(usize),
-    /// An operation of a trace, from 0: the number a difference is reported under.
+    /// Operation of a trace, counted from 0 as in [`Difference`](crate::Difference).
     Operation(usize),
 }
 
@@ -22,34 +22,32 @@ pub enum Place {
 pub struct BadRecording {
     /// The file or folder.
     pub path: PathBuf,
-    /// Where in it.
-    pub place: Place,
-    /// What is wrong.
+    pub position: Position,
     pub reason: String,
 }
 
 impl BadRecording {
-    /// Something about a file as a whole.
+    /// Error about a whole file.
     pub fn whole(path: impl Into<PathBuf>, reason: impl Into<String>) -> BadRecording {
-        BadRecording { path: path.into(), place: Place::Whole, reason: reason.into() }
+        BadRecording { path: path.into(), position: Position::Whole, reason: reason.into() }
     }
-    /// Something about one line, from 1.
+    /// Error in a line, counted from 1.
     pub fn line(path: impl Into<PathBuf>, line: usize, reason: impl Into<String>) -> BadRecording {
-        BadRecording { path: path.into(), place: Place::Line(line), reason: reason.into() }
+        BadRecording { path: path.into(), position: Position::Line(line), reason: reason.into() }
     }
-    /// Something about one operation, from 0.
+    /// Error in an operation, counted from 0.
     pub fn operation(path: impl Into<PathBuf>, op: usize, reason: impl Into<String>) -> BadRecording {
-        BadRecording { path: path.into(), place: Place::Operation(op), reason: reason.into() }
+        BadRecording { path: path.into(), position: Position::Operation(op), reason: reason.into() }
     }
 }
 
 impl fmt::Display for BadRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
-        match self.place {
-            Place::Whole => {}
-            Place::Line(n) => write!(f, "line {n}: ")?,
-            Place::Operation(n) => write!(f, "operation {n}: ")?,
+        match self.position {
+            Position::Whole => {}
+            Position::Line(n) => write!(f, "line {n}: ")?,
+            Position::Operation(n) => write!(f, "operation {n}: ")?,
         }
         f.write_str(&self.reason)
     }

@@ -1,8 +1,9 @@
-//! What a real kernel counted while a program of its own took the steps of a pattern, and how a simulated one compares.
+//! Counters of a real kernel whose own program executes a pattern, for comparison with a simulated
+//! one.
 //!
-//! A recording of this kind is a reference, not a thing to replay: a kernel that has the machine to itself boots, lays out its
-//! memory and runs its daemons in its own time. The rule: the same pattern is recorded with several seeds, what is counted is
-//! compared as means, and both spreads are shown ([`compare`]).
+//! Such a recording is a reference and is not replayed: a kernel that has the machine to itself
+//! boots, lays out its memory and runs its daemons in its own time. Each pattern is recorded with
+//! several seeds; means are compared, and both spreads are shown ([`compare`]).
 
 pub mod change;
 pub mod compare;
@@ -19,61 +20,55 @@ use kontig_program::pattern;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What an experiment's name begins with, before the pattern's.
+/// Prefix of an experiment's name, before the pattern's.
 pub const PREFIX: &str = "guest-";
-/// The steps, as the guest had them, and the texts of all phases.
+/// Files of the steps the guest executed and of the texts of all phases.
 const STEPS: &str = "steps.txt";
 const STATES: &str = "states.txt";
 
 /// A recording of a pattern.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    /// The kernel's series.
     pub series: String,
-    /// The kernel's version.
     pub version: String,
-    /// The pattern's name.
     pub pattern: String,
     /// The seed of its steps.
     pub seed: u64,
-    /// What was set before.
     pub sysctls: BTreeMap<String, String>,
-    /// What was counted, phase by phase.
+    /// Counters at the end of each phase.
     pub states: Vec<State>,
     /// The zones when counting began.
     pub zones: Vec<BootedZone>,
 }
 
-/// What was counted up to the end of a phase.
+/// Counters at the end of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The phase.
     pub phase: String,
-    /// `/proc/vmstat`, and beside it what a tracepoint was counted ([`EXTFRAG`]) and how long daemons have run ([`DAEMONS`]).
+    /// `/proc/vmstat`, counts of a tracepoint ([`EXTFRAG`]) and CPU time of daemons ([`DAEMONS`]).
     pub counters: Counters,
-    /// ns since the phase before.
+    /// Time since the phase before.
     pub took_ns: u64,
 }
 
-/// Counters of `kmem:mm_page_alloc_extfrag`: all, those that took pages from a smaller block, and those from one as large as a
-/// pageblock.
+/// Counters of `kmem:mm_page_alloc_extfrag`: all events, those that split a block smaller than a
+/// pageblock, and those that split a larger one.
 pub const EXTFRAG: [&str; 3] = ["extfrag", "extfrag_small", "extfrag_pageblock"];
 
-/// Counters of the ns that kswapd and kcompactd have been on the CPU.
+/// Counters of the CPU time of kswapd and kcompactd, in ns.
 pub const DAEMONS: [&str; 2] = ["kswapd_ns", "kcompactd_ns"];
 
-/// A zone as a kernel had it when counting began.
+/// A zone of the kernel when counting began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootedZone {
-    /// Its extent.
     pub spec: ZoneSpec,
-    /// Pages that were neither free nor on a list that reclaim works on: the kernel's own.
+    /// Pages of the kernel's own: neither free nor on an LRU list.
     pub taken: u64,
-    /// Pages without a file that were on such a list.
+    /// Anonymous pages on an LRU list.
     pub anon: u64,
-    /// Free pages on the lists of CPUs.
+    /// Free pages on per-CPU lists.
     pub on_cpus: u64,
-    /// Its pageblocks that were not movable: their type, how many, and the free blocks of each order in them.
+    /// Pageblocks that are not movable: type, number, and their free blocks of each order.
     pub types: Vec<(MigrateType, u32, [u32; NR_ORDERS])>,
 }
 
@@ -81,7 +76,7 @@ impl Guest {
     /// Opens a folder.
     ///
     /// # Errors
-    /// If it is not there, is none of a pattern, or is damaged.
+    /// If it does not exist, is not of a pattern, or is damaged.
     pub fn open(dir: &Path) -> Result<Guest, BadRecording> {
         let folder = Folder::open(dir)?;
         let about = About::read(&folder, &folder.name())?;
@@ -114,7 +109,7 @@ impl Guest {
                 let types = PageTypeInfo::parse(&at("pagetypeinfo"), read(phase, "pagetypeinfo")?).map_err(bad)?;
                 zones = info.zones.iter().filter_map(|zone| booted(zone, &types)).collect();
             }
-            // The first recordings have none.
+            // The oldest recordings have none.
             if let Some(text) = section(&text, phase, "daemons") {
                 let ns = daemons(text).ok_or_else(|| {
                     wrong(STATES, format!("'== {}' is not 'kswapd N' and 'kcompactd N'", at("daemons")))
@@ -145,12 +140,12 @@ fn section<'a>(text: &'a str, phase: &str, kind: &str) -> Option<&'a str> {
     Some(&rest[..rest.find("\n== ").map_or(rest.len(), |end| end + 1)])
 }
 
-/// What the clock says of a phase; the second line is the time that the process itself was on the CPU.
+/// Duration of a phase. The second line, the CPU time of the process, is not read.
 fn took(text: &str) -> Option<u64> {
     text.lines().next()?.strip_prefix("ns ")?.parse().ok()
 }
 
-/// Events of the tracepoint: all, from smaller blocks, from those as large as a pageblock.
+/// Events of the tracepoint: all, on small blocks, on pageblocks.
 fn extfrag(text: &str) -> Option<[u64; 3]> {
     let mut sum = [0; 3];
     for line in text.lines() {
@@ -162,14 +157,14 @@ fn extfrag(text: &str) -> Option<[u64; 3]> {
     Some(sum)
 }
 
-/// How long kswapd and kcompactd have been on the CPU, in ns.
+/// CPU time of kswapd and kcompactd, in ns.
 fn daemons(text: &str) -> Option<[u64; 2]> {
     let (kswapd, kcompactd) = text.trim_end().split_once('\n')?;
     let kswapd = kswapd.strip_prefix("kswapd ")?.parse().ok()?;
     Some([kswapd, kcompactd.strip_prefix("kcompactd ")?.parse().ok()?])
 }
 
-/// A zone with memory; none of one without.
+/// A zone, if it has memory.
 fn booted(zone: &Zone, types: &PageTypeInfo) -> Option<BootedZone> {
     let populated = zone.populated.as_ref()?;
     let kind = [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal].into_iter().find(|t| t.name() == zone.at.zone)?;
@@ -177,9 +172,9 @@ fn booted(zone: &Zone, types: &PageTypeInfo) -> Option<BootedZone> {
     let sum =
         |wanted: fn(&str) -> bool| populated.counters.iter().filter(|(name, _)| wanted(name)).map(|(_, n)| n).sum();
     let listed: u64 = sum(is_list);
-    // Free pages beside the lists of free blocks: those of the CPUs.
+    // Free pages outside the free lists: those of the CPUs.
     let on_cpus: u64 = populated.cpus.iter().filter_map(|cpu| cpu.lists.get("count")).sum();
-    // The engine's zones begin with a pageblock, the first of all with frame 0, which nobody has.
+    // The engine's zones start at a pageblock; the first one at frame 0, which no kernel has.
     let first = populated.last.get("start_pfn").unwrap_or(0);
     let start = (first / u64::from(PAGEBLOCK_PAGES)) * u64::from(PAGEBLOCK_PAGES);
     let end = (first + pages("spanned")).next_multiple_of(u64::from(PAGEBLOCK_PAGES));
@@ -198,7 +193,7 @@ fn booted(zone: &Zone, types: &PageTypeInfo) -> Option<BootedZone> {
     Some(BootedZone { spec, taken, anon, on_cpus, types: types.collect() })
 }
 
-/// A zone's pageblocks of a type.
+/// Pageblocks of a type in a zone.
 fn blocks_of(zone: &Zone, types: &PageTypeInfo, migratetype: MigrateType) -> Option<u32> {
     types.nodes.iter().flat_map(|node| &node.blocks).find_map(|table| {
         let column = table.types.iter().position(|name| name == migratetype.name())?;
@@ -215,9 +210,10 @@ fn free_of(zone: &Zone, types: &PageTypeInfo, migratetype: MigrateType) -> Optio
     free?.try_into().ok()
 }
 
-/// Whether a zone's counter is the size of a list that reclaim works on.
+/// Whether a zone's counter is the size of an LRU list.
 fn is_list(name: &str) -> bool {
-    matches!(name.strip_prefix("nr_zone_"), Some(rest) if rest.starts_with("inactive_") || rest.starts_with("active_") || rest == "unevictable")
+    let Some(list) = name.strip_prefix("nr_zone_") else { return false };
+    list.starts_with("inactive_") || list.starts_with("active_") || list == "unevictable"
 }
 
 #[cfg(test)]

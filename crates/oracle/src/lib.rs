@@ -1,8 +1,9 @@
-//! Kontig held against real kernels: recordings of them, replayed by the engine operation by operation.
+//! Checks the engine against recordings of real kernels, operation by operation.
 //!
-//! [`recording`] opens what was recorded, [`replay`] carries it out in the engine and stops at the first thing that
-//! is not the same, [`verify()`] does both for a folder. [`trace`] makes the operations a recording is made of.
-//! [`guest`] compares what is counted where nothing can be replayed. [`fidelity`] concludes from all recordings what can be believed. The crate `kontig-recorder` makes recordings.
+//! [`recording`] opens a recording, [`replay`] executes it in the engine and stops at the first
+//! difference, [`verify()`] does both for a folder. [`trace`] generates the operations to record.
+//! [`guest`] compares counters where nothing can be replayed. [`fidelity`] derives from all
+//! recordings how far each mechanism can be trusted. The crate `kontig-recorder` makes recordings.
 
 pub mod difference;
 pub mod error;

@@ -1,8 +1,10 @@
-//! A recording: one folder with what a real kernel was asked, what it did, and its memory before and after.
+//! A recording: a folder with the operations given to a real kernel, their results, and the memory
+//! before and after.
 //!
-//! Files are compressed with xz (`NAME.xz`) or plain. Which kernel it was and what was done is in `recording.toml`
-//! ([`about`]); what there is to replay follows from the files present ([`Recording::parts`]). The formats are
-//! described beside the recordings in `oracle/golden/README.md`.
+//! Files are compressed with xz (`NAME.xz`) or plain, and may stand in another recording's folder.
+//! Which kernel it was and what was done is in `recording.toml` ([`about`]); what there is to
+//! replay follows from the files present ([`Recording::parts`]). The formats are described beside
+//! the recordings in `oracle/golden/README.md`.
 
 pub mod about;
 pub mod files;
@@ -23,18 +25,18 @@ use std::path::{Path, PathBuf};
 
 /// The one CPU of the recorded machines.
 pub const CPU: CpuId = CpuId::new(0);
-/// The recorded node: a zone of its own that nobody else uses.
+/// The recorded node, which only the experiment uses.
 pub const NODE: NodeId = NodeId::new(1);
-/// Its zone.
+/// The only zone of the recorded node, unless there are two.
 pub const ZONE: ZoneId = ZoneId::new(1);
 
-/// The operations of a trace that has to do with reclaim, and the answers.
+/// Operations of a trace under memory pressure, with the answers.
 const LRU_OPS: &str = "lru.txt";
 
-/// Sysctls whose effect a snapshot already holds, or that are deeds rather than settings.
+/// Sysctls whose effect is in the snapshot already, or that trigger an action.
 const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.compact_memory"];
 
-/// The file of a zone's state: that of Normal bears no name of its own.
+/// File of a zone's state. Normal's does not name the zone.
 pub fn snapshot_file(state: &str, zone: ZoneType) -> String {
     match zone {
         ZoneType::Normal => format!("{state}.snap"),
@@ -42,18 +44,18 @@ pub fn snapshot_file(state: &str, zone: ZoneType) -> String {
     }
 }
 
-/// Something a recording lets one replay.
+/// A part of a recording that can be replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// `trace.bin` from `t0.snap` on: every result is compared.
     Operations,
-    /// `lru.txt` from `t0.snap` on: every answer is compared, and what reclaim knows in between.
+    /// `lru.txt` from `t0.snap` on: every answer and every recorded LRU state is compared.
     Reclaim,
-    /// `trace.bin` on the filled memory of `f0.snap`: requests that compact, or have it done.
+    /// `trace.bin` on the filled memory of `f0.snap`: requests that compact, or wake kcompactd.
     Direct,
     /// The whole node compacted, by command or, if `proactive`, until its score is low enough.
     Sweep {
-        /// By kcompactd, for the sake of the fragmentation score.
+        /// Whether kcompactd does it, to lower the fragmentation score.
         proactive: bool,
     },
     /// A process faulting huge pages in, kcompactd at work beside it.
@@ -61,28 +63,27 @@ pub enum Part {
 }
 
 impl Part {
-    /// What the files about the states before and after start with.
+    /// First letter of the files with the states before and after.
     const fn letter(self) -> char {
         match self {
             Part::Operations | Part::Reclaim => 't',
             Part::Direct | Part::Sweep { .. } | Part::Faults => 'f',
         }
     }
-    /// The file that holds something (`snap`, `pages`, `vmstat`) about the state before.
+    /// File of the state before: its `snap`, `pages` or `vmstat`.
     pub fn before(self, what: &str) -> String {
         format!("{}0.{what}", self.letter())
     }
-    /// The file that holds something about the state after.
+    /// File of the state after.
     pub fn after(self, what: &str) -> String {
         format!("{}1.{what}", self.letter())
     }
 }
 
-/// A recording, opened; its files are read when they are asked for.
+/// An open recording. Files are read on demand.
 pub struct Recording {
-    /// The folder's name.
     pub name: String,
-    /// Which kernel, and what was done.
+    /// The kernel and the experiment.
     pub about: About,
     pub(crate) profile: Profile,
     folder: Folder,
@@ -92,19 +93,20 @@ impl Recording {
     /// Opens a folder.
     ///
     /// # Errors
-    /// If it is not there, is of a kernel without profile, or describes itself wrongly.
+    /// If it does not exist, its kernel has no profile, or `recording.toml` is wrong.
     pub fn open(dir: &Path) -> Result<Recording, BadRecording> {
         Recording::open_with(dir, None)
     }
 
-    /// Opens a folder to be replayed by this profile instead of that of its kernel.
+    /// Opens a folder to replay it by this profile instead of its kernel's.
     ///
     /// # Errors
-    /// As [`Recording::open`]; the kernel needs no profile where one is given.
+    /// As [`Recording::open`], but the kernel needs no profile of its own.
     pub fn open_with(dir: &Path, profile: Option<&Profile>) -> Result<Recording, BadRecording> {
-        let folder = Folder::open(dir)?;
+        let mut folder = Folder::open(dir)?;
         let name = folder.name();
         let about = About::read(&folder, &name)?;
+        folder.refer(&about.files)?;
         let profile = profile.map_or_else(|| about.profile(&name), |p| Ok(p.clone()))?;
         Ok(Recording { name, about, profile, folder })
     }
@@ -145,10 +147,10 @@ impl Recording {
         Ok(words.iter().map(|w| u32::from_le_bytes(*w)).collect())
     }
 
-    /// What there is to replay, in the order it happened.
+    /// The parts to replay, in order.
     ///
     /// # Errors
-    /// If files that only make sense together are not all there.
+    /// If a file that another one needs is missing.
     pub fn parts(&self) -> Result<Vec<Part>, BadRecording> {
         if self.is_of_lru() {
             self.check_lru()?;
@@ -168,14 +170,14 @@ impl Recording {
                 (true, _) => parts.push(Part::Operations),
                 (false, true) => parts.push(Part::Direct),
                 (false, false) => {
-                    // The state after tells which of the two it is that should be there.
+                    // The state after shows which state before is missing.
                     let part =
                         if self.has("f1.snap") && !self.has("t1.snap") { Part::Direct } else { Part::Operations };
                     return Err(BadRecording::whole(self.path(&part.before("snap")), "is missing"));
                 }
             }
         }
-        // The tracepoints are the trace's own, unless something else was done after it.
+        // The tracepoints belong to the trace, unless a sweep followed it.
         let events = self.has("trace.txt") && (parts.is_empty() || parts == [Part::Operations] && self.has("f0.snap"));
         if self.has("mig.txt") || events {
             if !self.has("f0.snap") {
@@ -186,7 +188,7 @@ impl Recording {
         Ok(parts)
     }
 
-    /// The trace, as this kernel understands it: what it has no mark for goes unmarked.
+    /// The trace. Flags that this kernel does not have are cleared.
     ///
     /// # Errors
     /// If it is missing or malformed.
@@ -205,10 +207,11 @@ impl Recording {
         Ok(ops)
     }
 
-    /// What the kernel returned for each of `ops` operations.
+    /// Results of the kernel for each of `ops` operations.
     ///
     /// # Errors
-    /// If it is missing, damaged or of another length, or `recording.toml` says another number of operations.
+    /// If it is missing, damaged or of another length, or `recording.toml` says another number of
+    /// operations.
     pub fn results(&self, ops: usize) -> Result<Vec<u32>, BadRecording> {
         let results = self.words("res.bin")?;
         if results.len() != ops {
@@ -232,12 +235,12 @@ impl Recording {
         ZoneSnapshot::parse(&self.text(file)?).map_err(|e| BadRecording::whole(self.path(file), e))
     }
 
-    /// Whether it is of a trace that has to do with reclaim.
+    /// Whether it holds a trace under memory pressure.
     pub fn is_of_lru(&self) -> bool {
         self.has(LRU_OPS) || self.has("t0.lru")
     }
 
-    /// The operations of such a trace and what the kernel answered.
+    /// The operations of such a trace with the kernel's answers.
     ///
     /// # Errors
     /// If they are missing or a line is malformed.
@@ -262,7 +265,7 @@ impl Recording {
         Ok(ops)
     }
 
-    /// What reclaim knew of the node in a state: `t0`, `t1`, or `d` and the number of a dump.
+    /// The node's LRU state `t0`, `t1`, or `d` and the number of a dump.
     ///
     /// # Errors
     /// If it is missing or contradicts itself.
@@ -271,10 +274,10 @@ impl Recording {
         lru::parse(&self.path(&file), &self.text(&file)?)
     }
 
-    /// Whether everything such a recording has to have is there and can be read.
+    /// Checks that every file of such a recording exists and can be parsed.
     ///
     /// # Errors
-    /// What is missing or malformed first.
+    /// The first file that is missing or malformed.
     pub fn check_lru(&self) -> Result<(), BadRecording> {
         let operations = self.lru_operations()?;
         let dumps = operations.iter().filter(|(op, _)| *op == LruOp::Dump).count();
@@ -293,7 +296,7 @@ impl Recording {
         VmStat::parse(file, &self.text(file)?).map_err(|e| BadRecording::line(self.path(file), e.line, e.reason))
     }
 
-    /// A machine whose node 1 is as recorded before a part, the recorded sysctls in force.
+    /// A machine whose node 1 is in the state recorded before a part, with the recorded sysctls.
     ///
     /// # Errors
     /// If a file is missing or malformed, or the recorded state contradicts itself.
@@ -324,8 +327,8 @@ impl Recording {
         Ok(m)
     }
 
-    /// A machine whose node 1 is as recorded before operations on memory under pressure: of one zone or of two, nobody's
-    /// page on its LRU.
+    /// The same for a trace under memory pressure: node 1 has one zone or two, and its LRU lists
+    /// are empty.
     fn machine_under_pressure(&self) -> Result<Memory, BadRecording> {
         let low = snapshot_file("t0", ZoneType::Dma32);
         let kinds: &[ZoneType] =
@@ -356,17 +359,17 @@ impl Recording {
         Ok(())
     }
 
-    /// Whether a part's state says which of the kernel's own pages are compound. Recordings of the first modules do not.
+    /// Whether a part's state marks the kernel's compound pages. The first modules did not.
     ///
     /// # Errors
-    /// If the file that would say it cannot be read.
+    /// If the file of the pages cannot be read.
     pub fn tells_compound_pages(&self, part: Part) -> Result<bool, BadRecording> {
         let pages = part.before("pages");
         Ok(self.has(&pages) && self.text(&pages)?.contains('c'))
     }
 
-    /// The zone's watermarks in a `zoneinfo` file: those in force after khugepaged, started for the first huge page, has
-    /// raised them.
+    /// The zone's watermarks from a `zoneinfo` file: those in force after khugepaged, started for
+    /// the first huge page, has raised them.
     fn watermarks(&self, file: &str) -> Result<Watermarks, BadRecording> {
         let info = ZoneInfo::parse(file, &self.text(file)?)
             .map_err(|e| BadRecording::line(self.path(file), e.line, e.reason))?;
@@ -376,12 +379,12 @@ impl Recording {
             zone.and_then(|z| z.sizes.get(name)).ok_or_else(none)
         };
         let (min, low, high) = (mark("min")?, mark("low")?, mark("high")?);
-        // Not every kernel shows the last one, which is as far above high as high is above low.
+        // Not every kernel prints promo, which is as far above high as high is above low.
         Ok(Watermarks { min, low, high, promo: mark("promo").unwrap_or(2 * high - low) })
     }
 
-    /// What the frames are used for where only the process that filled the node is known: it had all of `frag.pfns`,
-    /// and has left what is free by now.
+    /// The use of frames where only the process that filled the node is known: it had all of
+    /// `frag.pfns` and has freed what is free now.
     fn pages_of_a_process(&self, m: &Memory) -> Result<String, BadRecording> {
         let zone = m.zone(ZONE);
         let mut used = vec!['u'; zone.spanned() as usize];

@@ -1,9 +1,10 @@
-//! Replays: a recording carried out in the engine, every result held against the kernel's.
+//! Replays a recording in the engine and compares every result with the kernel's.
 //!
-//! Each kind of recording has its own file: [`operations`] (allocations and frees, direct compaction among them),
-//! [`reclaim`] (memory under pressure) and [`sweep`] (a node compacted as a whole); [`faults`] (huge pages
-//! asked for beside kcompactd) is held within bounds only. Each ends with the counters and the final state ([`outcome`]) and gives
-//! either what was compared or the first [`Difference`].
+//! Each kind of recording has its own file: [`operations`] (allocations and frees, direct
+//! compaction among them), [`reclaim`] (memory under pressure) and [`sweep`] (a node compacted as a
+//! whole). For [`faults`] (huge pages faulted in beside kcompactd) only bounds are held. Each ends
+//! with the counters and the final state ([`outcome`]), and returns what was compared or the first
+//! [`Difference`].
 
 mod daemons;
 mod events;
@@ -21,32 +22,32 @@ use faults::Closeness;
 use kontig_mm::Pfn;
 use kontig_mm::{MigrateOutcome, Owner};
 
-/// How many things were compared and found equal.
+/// Numbers of items that were compared and are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Operations carried out.
     pub operations: u64,
-    /// Results that were a block: a pfn of the kernel's and the same one of the engine's.
+    /// Results that are a pfn.
     pub pfns: u64,
-    /// Tracepoints: compaction's, and of memory under pressure reclaim's, too.
+    /// Tracepoints of compaction and, under memory pressure, of reclaim.
     pub events: u64,
-    /// Pages migrated, from and to the same places in the same order.
+    /// Migrations, by source and destination, in order.
     pub migrations: u64,
-    /// Counters.
     pub counters: u64,
-    /// States of the LRU lists, those on the way among them.
+    /// States of the LRU lists, on the way and at the end.
     pub lru_states: u64,
-    /// Pages and folios on the LRU lists of all these states, in order.
+    /// Pages and folios on the LRU lists in all these states, in order.
     pub lru_pages: u64,
     /// Free lists and per-CPU lists of the final state.
     pub lists: u64,
     /// Blocks on them, in order.
     pub listed: u64,
-    /// Zones' final states: marks, counters, pageblock types, skip hints and compaction's memory, beside the lists.
+    /// Final states of zones: lists, watermarks, counters, pageblock types, skip hints, and
+    /// compaction's cached positions and deferral.
     pub final_states: u64,
-    /// Frames the engine's migration scanner counted beyond the kernel's: the one tolerance there is, see [`outcome`].
+    /// Frames the engine's migration scanner counted beyond the kernel's. This is the one
+    /// tolerance; see [`outcome`].
     pub scanned_beyond: u64,
-    /// Where equality cannot be reached, how close the replay is.
+    /// Closeness of a replay that cannot be equal.
     pub close: Option<Closeness>,
 }
 
@@ -71,17 +72,17 @@ impl Compared {
 /// The result of a replay.
 pub type Replayed = Result<Compared, Box<Difference>>;
 
-/// How carefully to replay.
+/// Checks to make while replaying.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Care {
-    /// Let the engine's checker walk the whole machine after every so many operations, and at the end.
+    /// Operations between two walks of the engine's checker; it also walks at the end.
     pub check_every: Option<usize>,
 }
 
 /// Replays one part of a recording.
 ///
 /// # Errors
-/// If the recording is malformed; that the engine differs is no error.
+/// If the recording is malformed. A difference is not an error.
 pub fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
     match part {
         Part::Reclaim => reclaim::replay(rec, care),
@@ -91,7 +92,7 @@ pub fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRe
     }
 }
 
-/// Moves every page it is asked to move, and remembers the order: nobody had a reason to refuse in the recordings.
+/// Migrates every page and records the order. In the recordings no migration failed.
 #[derive(Clone, Default)]
 pub(crate) struct Moves(pub(crate) Vec<(Pfn, Pfn)>);
 

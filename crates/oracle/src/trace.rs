@@ -1,9 +1,10 @@
-//! Traces: allocations and frees, in the form a kernel module carries them out and the engine replays them.
+//! Traces of allocations and frees, in the form that the kernel module and the engine execute.
 //!
-//! A record is eight bytes, little-endian: `{u8 op, u8 order, u16 flags, u32 id}`. Requests are for the recorded node
-//! alone and give up quietly; their flags ([`Request`]) say the migratetype and what more they may do. [`random`] and
-//! [`targeted`] make traces; the same name and seed always make the same one. Those that reclaim has to do with have
-//! operations of their own ([`lru`]), and are made in [`pressure`].
+//! A record is eight bytes, little-endian: `{u8 op, u8 order, u16 flags, u32 id}`. Requests are for
+//! the recorded node alone and fail without a warning; their flags ([`Request`]) hold the
+//! migratetype and further rights. [`random`] and [`targeted`] generate traces; a name and seed
+//! always give the same one. Traces under memory pressure have operations of their own ([`lru`])
+//! and are generated in [`pressure`].
 
 pub mod lru;
 pub mod pressure;
@@ -18,40 +19,30 @@ use kontig_mm::types::MAX_ORDER;
 pub use request::Request;
 use std::fmt;
 
-/// What `res.bin` holds for an allocation that failed.
+/// Result in `res.bin` of an allocation that failed.
 pub const FAILED: u32 = 0xffff_ffff;
-/// What `res.bin` holds for a free of what is not held, and for an allocation under a number that is.
+/// Result in `res.bin` of a free of an id not held, and of an allocation under an id held already.
 pub const SKIPPED: u32 = 0xffff_fffe;
 
 const ALLOC: u8 = 1;
 const FREE: u8 = 2;
 const RECORD: usize = 8;
 
-/// The number an allocation is remembered under until it is freed.
+/// Id of a block until it is freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct BlockId(pub u32);
 
-/// One operation.
+/// An operation of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
-    /// Allocate a block; skipped if the number is taken.
-    Alloc {
-        /// Its size.
-        order: Order,
-        /// Of which type, and how.
-        request: Request,
-        /// What it is remembered under.
-        id: BlockId,
-    },
-    /// Free a block; skipped if its allocation failed.
-    Free {
-        /// Which.
-        id: BlockId,
-    },
+    /// Allocates a block; skipped if the id is held.
+    Alloc { order: Order, request: Request, id: BlockId },
+    /// Frees a block; skipped if its allocation failed.
+    Free { id: BlockId },
 }
 
 impl Op {
-    /// The block it is about.
+    /// Id of the block that it allocates or frees.
     pub const fn id(&self) -> BlockId {
         match *self {
             Op::Alloc { id, .. } | Op::Free { id } => id,
@@ -70,19 +61,18 @@ impl fmt::Display for Op {
     }
 }
 
-/// What is wrong with a trace.
+/// An error in a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadTrace {
-    /// Which operation, if it is about one.
+    /// Number of the operation, if the error is in one.
     pub op: Option<usize>,
-    /// What is wrong.
     pub reason: String,
 }
 
-/// Reads a trace.
+/// Parses a trace.
 ///
 /// # Errors
-/// The first operation that no module could carry out.
+/// The first operation that the module could not carry out.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Op>, BadTrace> {
     let (records, rest) = bytes.as_chunks::<RECORD>();
     if !rest.is_empty() {
@@ -94,11 +84,11 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Op>, BadTrace> {
     records.iter().enumerate().map(one).collect()
 }
 
-/// Reads one record of a trace of so many.
+/// Parses one record of a trace of `ops` operations.
 fn record(r: &[u8; RECORD], ops: usize) -> Result<Op, String> {
     let [code, order, f0, f1, i0, i1, i2, i3] = *r;
     let (flags, id) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes([i0, i1, i2, i3]));
-    // A trace never holds more blocks than it has operations, so nobody needs a larger number.
+    // A trace never holds more blocks than it has operations, so it needs no larger id.
     if id as usize >= ops {
         return Err(format!("block {id} is out of range in a trace of {ops} operations"));
     }
@@ -119,7 +109,7 @@ fn record(r: &[u8; RECORD], ops: usize) -> Result<Op, String> {
     }
 }
 
-/// Writes a trace.
+/// Encodes a trace as records.
 pub fn encode(ops: &[Op]) -> Vec<u8> {
     ops.iter()
         .flat_map(|op| {
@@ -135,13 +125,13 @@ pub fn encode(ops: &[Op]) -> Vec<u8> {
 
 /// A trace that can be generated.
 pub struct Recipe {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does, and which rule it is for.
+    /// Description: operations, then the rule they exercise.
     pub what: &'static str,
-    /// How many operations it is meant to have.
+    /// Default number of operations.
     pub ops: usize,
-    /// What has to be set before it.
+    /// Sysctls to set before it.
     pub sysctls: &'static [(&'static str, &'static str)],
     make: fn(&mut script::Script),
 }

@@ -1,4 +1,4 @@
-//! A folder verified: everything in it that can be replayed is, and the first difference is reported.
+//! Verifies a folder: replays all of it that can be replayed, and reports the first difference.
 
 use crate::difference::Difference;
 use crate::error::BadRecording;
@@ -11,22 +11,22 @@ use std::path::Path;
 /// The result of verifying a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The engine did everything the kernel did.
+    /// The engine did the same as the kernel.
     Equal(Compared),
-    /// It did not.
+    /// The engine did something else.
     Different(Box<Difference>),
-    /// The recording holds nothing the engine can carry out, and why.
+    /// The recording holds nothing that can be replayed; the reason.
     NotReplayed(String),
 }
 
-/// The patch level of a recorded kernel, where it is not the profile's.
+/// A recorded kernel's patch level that is not the profile's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherPatchLevel {
-    /// The recorded kernel's.
+    /// Patch level of the recorded kernel.
     pub recorded: String,
-    /// The profile, and the patch level whose rules it states.
+    /// Name of the profile.
     pub profile: String,
-    /// That patch level.
+    /// Patch level whose rules the profile states.
     pub stated: String,
 }
 
@@ -37,8 +37,8 @@ impl fmt::Display for OtherPatchLevel {
     }
 }
 
-/// Whether the recording in a folder is of another patch level than the profile it is verified by: that of its kernel,
-/// or `profile`. `None` where they are the same, or one of them does not say.
+/// Compares the patch level of a recording with that of `profile`, by default its kernel's. `None`
+/// if they are the same, or one of them states none.
 ///
 /// # Errors
 /// As [`verify`].
@@ -55,12 +55,12 @@ pub fn other_patch_level(dir: &Path, profile: Option<&Profile>) -> Result<Option
 /// Verifies the recording in a folder.
 ///
 /// # Errors
-/// If there is none, it is malformed, or it is of a kernel there is no profile for.
+/// If there is none, it is malformed, or its kernel has no profile.
 pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
     verify_with(dir, Care::default())
 }
 
-/// Verifies it by this profile, whatever kernel it is of: how far the rules of one kernel carry with another.
+/// Verifies it by another kernel's profile, to see how far that kernel's rules carry.
 ///
 /// # Errors
 /// If there is no recording, or it is malformed.
@@ -68,7 +68,7 @@ pub fn verify_by(dir: &Path, profile: &Profile) -> Result<Verdict, BadRecording>
     verified(&Recording::open_with(dir, Some(profile))?, Care::default())
 }
 
-/// The same, as carefully as wanted.
+/// Verifies with the given care.
 ///
 /// # Errors
 /// As [`verify`].

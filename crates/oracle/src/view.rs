@@ -1,15 +1,16 @@
-//! A zone of the engine in a dozen lines: what decides which block the next request gets.
+//! A zone of the engine in a dozen lines: the state that decides which block the next request gets.
 
 use crate::recording::{CPU, ZONE};
 use kontig_mm::state::FrameKind;
 use kontig_mm::{Memory, MigrateType, Order, Pfn};
 
-/// Per-CPU lists a zone has at most: three types of the orders 0 to 3, and two of huge pages.
+/// Upper bound on per-CPU lists: three types for orders 0 to 3, and two for huge pages.
 const PCP_LISTS: usize = 14;
-/// How many entries of a list are shown.
+/// Entries shown of a list.
 const SHOWN: usize = 6;
 
-/// Marks, counters, per-CPU lists, the free lists of `orders`, and the surroundings of each of `pfns`.
+/// Marks, counters, per-CPU lists, the free lists of `orders`, and the surroundings of each of
+/// `pfns`.
 pub fn zone(m: &Memory, orders: impl Iterator<Item = Order>, pfns: &[Pfn]) -> Vec<String> {
     let z = m.zone(ZONE);
     let w = &z.watermarks;
@@ -21,7 +22,8 @@ pub fn zone(m: &Memory, orders: impl Iterator<Item = Order>, pfns: &[Pfn]) -> Ve
     let c = &z.compaction;
     let [migrate_async, migrate_sync] = c.cached_migrate_pfn;
     lines.push(format!(
-        "compaction: migrate from {migrate_async} (async) {migrate_sync} (sync), free from {}; put off {} of {}, order {}",
+        "compaction: migrate from {migrate_async} (async) {migrate_sync} (sync), free from {}; \
+         put off {} of {}, order {}",
         c.cached_free_pfn,
         c.considered,
         1u32 << c.defer_shift,
@@ -45,7 +47,7 @@ pub fn zone(m: &Memory, orders: impl Iterator<Item = Order>, pfns: &[Pfn]) -> Ve
     lines
 }
 
-/// A list's length and first entries; nothing if it is empty.
+/// A list's length and first entries; `None` if it is empty.
 fn list(name: &str, pfns: impl Iterator<Item = Pfn>) -> Option<String> {
     let all: Vec<Pfn> = pfns.collect();
     let head: Vec<String> = all.iter().take(SHOWN).map(Pfn::to_string).collect();
@@ -53,7 +55,7 @@ fn list(name: &str, pfns: impl Iterator<Item = Pfn>) -> Option<String> {
     (!all.is_empty()).then(|| format!("{name}: {} blocks: {}{tail}", all.len(), head.join(" ")))
 }
 
-/// What a frame and its pageblock are.
+/// Describes a frame and its pageblock.
 fn block(m: &Memory, pfn: Pfn) -> String {
     let block = pfn.pageblock();
     let (t, skip) = (m.pageblocks().migratetype(block), m.pageblocks().skip(block));

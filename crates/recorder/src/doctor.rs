@@ -1,75 +1,71 @@
-//! Says what is missing to make recordings, and the line that installs it.
+//! Finds out what a host lacks for making recordings, and prints the command that installs it.
 //!
-//! Two places count: the host, which runs the emulator, and the place the kernel comes from, which is the host too or
-//! a Debian root given for it. What is installed is read from dpkg's own list.
+//! Both the host, which runs the emulator, and the place the kernel comes from matter; the latter
+//! is the host itself or a Debian root. Installed packages are read from dpkg's status file.
 
 use super::kernel::{Package, Series, images};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the host needs in any case.
+/// Packages the host always needs.
 const FOR_THE_MACHINE: &[&str] = &["qemu-system-x86", "busybox-static"];
-/// What building takes, wherever the kernel is.
+/// Packages the build needs, in the root if there is one.
 const FOR_BUILDING: &[&str] = &["gcc", "make", "libc6-dev"];
 
-/// How a thing was found.
+/// Result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// As it has to be.
+pub enum Health {
     Fine,
     /// A package that is not installed.
     Missing,
-    /// It is there, and is not as it has to be.
+    /// Installed, but not as recording needs it.
     Wrong,
 }
 
-/// One thing looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it was found.
-    pub state: State,
-    /// What it is.
+    pub health: Health,
     pub what: String,
 }
 
-/// Everything looked at, and what to do about what is missing.
+/// All checks, and the commands that install what is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What was looked at.
     pub findings: Vec<Finding>,
-    /// Commands, in order, that bring what is missing; lines for an administrator's shell.
+    /// Shell commands to run as root, in order.
     pub remedies: Vec<String>,
 }
 
 impl Diagnosis {
     /// Whether a recording can be made.
     pub fn is_healthy(&self) -> bool {
-        self.findings.iter().all(|f| f.state == State::Fine)
+        self.findings.iter().all(|f| f.health == Health::Fine)
     }
 
     /// Whether every package is installed, fine or not.
     pub fn has_all_packages(&self) -> bool {
-        self.findings.iter().all(|f| f.state != State::Missing)
+        self.findings.iter().all(|f| f.health != Health::Missing)
     }
 
-    /// What keeps a recording from being made, in one line.
+    /// The checks that failed, in one line.
     pub fn obstacles(&self) -> String {
-        let obstacles = self.findings.iter().filter(|f| f.state != State::Fine);
+        let obstacles = self.findings.iter().filter(|f| f.health != Health::Fine);
         obstacles.map(|f| f.what.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     fn fine(&mut self, what: String) {
-        self.findings.push(Finding { state: State::Fine, what });
+        self.findings.push(Finding { health: Health::Fine, what });
     }
     fn missing(&mut self, what: String) {
-        self.findings.push(Finding { state: State::Missing, what });
+        self.findings.push(Finding { health: Health::Missing, what });
     }
     fn wrong(&mut self, what: String) {
-        self.findings.push(Finding { state: State::Wrong, what });
+        self.findings.push(Finding { health: Health::Wrong, what });
     }
 }
 
-/// Looks at the host, and at the root the kernel comes from if there is one.
+/// Checks the host and, if given, the root the kernel comes from.
 pub fn examine(series: Series, root: Option<&Path>) -> Diagnosis {
     examine_host(Path::new("/"), series, root)
 }
@@ -94,7 +90,7 @@ fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
         install(&wanted, "", &mut d);
         return d;
     }
-    // Another Debian's kernel, with headers for another Debian's compiler: it gets a root of its own.
+    // Another Debian release's headers need that release's compiler: the kernel gets a root.
     let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
     install(&wanted, "", &mut d);
     let own = own.unwrap_or_else(|| "unknown".into());
@@ -102,7 +98,7 @@ fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
     if !on_host.has("debootstrap") {
         d.remedies.push("apt-get install debootstrap".into());
     }
-    // A root for each series: two of them are Debian 13's.
+    // One root per series, since Debian 13 has several.
     d.remedies.push(format!("oracle/make-root /var/lib/kontig/{series} {series}"));
     d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{series}"));
     d
@@ -121,7 +117,8 @@ fn examine_root(root: &Path, series: Series, mut d: Diagnosis) -> Diagnosis {
     d
 }
 
-/// Looks for an image of the series with headers of the same release; gives the packages to install.
+/// Looks for an image of the series and headers of the same release. Returns the packages to
+/// install.
 fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bool, d: &mut Diagnosis) -> Vec<String> {
     let found = match images(place, series) {
         Ok(found) => found,
@@ -161,14 +158,14 @@ fn check_kernel(place: &Path, series: Series, installed: &Installed, in_root: bo
     }
 }
 
-/// Adds the one line that installs these packages.
+/// Adds one command that installs these packages.
 fn install(packages: &[String], before: &str, d: &mut Diagnosis) {
     if !packages.is_empty() {
         d.remedies.push(format!("{before}apt-get install {}", packages.join(" ")));
     }
 }
 
-/// What dpkg has installed, with versions.
+/// Installed packages and their versions.
 struct Installed(BTreeMap<String, String>);
 
 impl Installed {
@@ -199,7 +196,7 @@ impl Installed {
         self.0.contains_key(package)
     }
 
-    /// Looks for packages; gives those that are missing.
+    /// Checks packages. Returns those that are missing.
     fn check(&self, packages: &[&str], place: &str, d: &mut Diagnosis) -> Vec<String> {
         for p in packages {
             match self.version(p) {
@@ -211,7 +208,7 @@ impl Installed {
     }
 }
 
-/// The Debian release of a place, such as `bookworm`.
+/// Codename of the Debian release in this root: `bookworm`.
 fn codename(place: &Path) -> Option<String> {
     let text = std::fs::read_to_string(place.join("etc/os-release")).ok()?;
     let value = text.lines().find_map(|l| l.strip_prefix("VERSION_CODENAME="))?;
@@ -275,8 +272,8 @@ mod tests {
     fn one_line_installs_all_that_is_missing() {
         let host = debian("bookworm", &[("gcc", "1"), ("make", "1")], None);
         let d = examine_host(host.path(), Series::V6_1, None);
-        let line = "apt-get install qemu-system-x86 busybox-static libc6-dev linux-image-6.1.0-56-cloud-amd64=6.1.192-2 \
-                    linux-headers-6.1.0-56-cloud-amd64=6.1.192-2";
+        let line = "apt-get install qemu-system-x86 busybox-static libc6-dev \
+                    linux-image-6.1.0-56-cloud-amd64=6.1.192-2 linux-headers-6.1.0-56-cloud-amd64=6.1.192-2";
         assert_eq!(d.remedies, [line]);
         assert!(!d.is_healthy());
     }
@@ -286,7 +283,7 @@ mod tests {
         let host = debian("bookworm", &with_kernel("6.1.192-2", "6.1.180-1"), Some(RELEASE));
         let d = examine_host(host.path(), Series::V6_1, None);
         assert!(
-            d.findings.iter().any(|f| f.state == State::Wrong && f.what.contains("headers are 6.1.180-1")),
+            d.findings.iter().any(|f| f.health == Health::Wrong && f.what.contains("headers are 6.1.180-1")),
             "{d:?}"
         );
         assert_eq!(d.remedies, [format!("apt-get install linux-image-{RELEASE} linux-headers-{RELEASE}")]);

@@ -1,12 +1,13 @@
-//! What can be recorded, and what an experiment of it consists of: a script for the machine, a trace, settings.
+//! The experiments that can be recorded. Each has a script for the machine, a trace and sysctls.
 
+mod guest;
 mod pressure;
 mod scenarios;
 
-use super::RecordError;
 use super::kernel::Series;
+use crate::error::RecordError;
 use crate::given::Given;
-use crate::guest::{self, Guest};
+use crate::guest::{self as guests, Guest};
 use crate::qemu::Board;
 use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
@@ -20,31 +21,31 @@ use scenarios::enough_requests;
 pub use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
 
-/// Proactive compaction is off while memory is prepared; this experiment switches it on when it is.
+/// Proactive compaction is off until memory is prepared; the script then switches it on.
 const PROACTIVENESS: &str = "vm.compaction_proactiveness";
 const PROACTIVE_SCRIPT: &str = "anon-proactive";
 const DIRECT_SCRIPT: &str = "direct";
 const THP_SCRIPT: &str = "thp";
 const BOOST: &str = "vm.watermark_boost_factor";
-/// More operations than node 0 has room for the results of.
+/// Results of more operations do not fit into node 0.
 const MOST_OPS: usize = 16 << 20;
 /// An order-9 block is a pageblock, and a huge page.
 const HUGE: Order = Order::new(9);
 
-/// µs between two huge page faults: what a program does with one of them, and the daemon's to work in.
+/// µs between two huge page faults: the program uses the page, and the daemon works meanwhile.
 const PAUSE_US: u32 = 2000;
 
-/// What somebody's own trace is asked for by.
+/// Name of the experiment that runs a trace file.
 pub const GIVEN: &str = "trace";
-/// What somebody's own operations on pages that reclaim takes are asked for by.
+/// Name of the experiment that runs a file of operations on reclaimable pages.
 pub const GIVEN_LRU: &str = "lru";
-/// Where compaction's tracepoints are written down.
+/// File of compaction's tracepoints.
 const EVENTS_FILE: &str = "trace.txt";
-/// The script that executes a trace, and what it sends.
+/// Script that executes a trace, and the files it sends.
 const TRACE_SCRIPT: &str = "trace";
 const TRACE_EXPECTED: &[&str] = &["t0.snap", "res.bin", "t1.snap"];
 
-/// Settings by name, as they are kept.
+/// Sysctls by name, in the form a plan keeps.
 fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     sysctls.iter().map(|(k, v)| (k.to_string(), v.to_string()))
 }
@@ -52,62 +53,55 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guest::SCRIPT])
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guests::SCRIPT])
 }
 
-/// What is asked for.
+/// A request for a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// An experiment's name.
     pub experiment: String,
-    /// Operations, or what the experiment counts instead.
+    /// Number of operations, or of whatever the experiment counts instead.
     pub ops: Option<usize>,
-    /// The seed of all randomness.
     pub seed: u64,
-    /// The size of requests, where it can be chosen.
+    /// Order of the requests, for experiments that let it be chosen.
     pub order: Option<u8>,
-    /// Sysctls.
     pub sysctls: BTreeMap<String, String>,
-    /// A trace to execute: that of [`GIVEN`], or one instead of the experiment's own.
+    /// Trace to execute: for [`GIVEN`], or in place of the experiment's own.
     pub trace: Option<Given>,
-    /// Operations to carry out under pressure: those of [`GIVEN_LRU`].
+    /// Operations of the file for [`GIVEN_LRU`].
     pub lru: Option<GivenOps>,
-    /// Whether compaction's tracepoints are written down also where they are no part of the experiment.
+    /// Whether to record compaction's tracepoints in an experiment that does not need them.
     pub events: bool,
 }
 
-/// An experiment worked out: everything the machine needs to know.
+/// An experiment with all its parameters settled.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The experiment's name.
     pub name: String,
-    /// The seed, if anything depends on it.
+    /// Seed, if anything depends on it.
     pub seed: Option<u64>,
-    /// The size of requests, if it was to be chosen.
+    /// Order of the requests, if the experiment lets it be chosen.
     pub order: Option<u8>,
-    /// What is set.
     pub sysctls: BTreeMap<String, String>,
-    /// What the experiment sets if nothing else is asked for; the recording's name does not say it.
+    /// The experiment's default sysctls, which the folder's name leaves out.
     pub(super) usual: &'static [(&'static str, &'static str)],
-    /// The trace, if one is executed.
+    /// Records of the trace, if the experiment executes one.
     pub trace: Option<Vec<u8>>,
-    /// Whether compaction's tracepoints are written down although the experiment could do without.
+    /// Whether compaction's tracepoints are recorded although the experiment does not need them.
     pub events: bool,
-    /// What the machine has.
     pub board: Board,
-    /// What the trace needs besides, where it has to do with reclaim.
+    /// Parameters of a trace under memory pressure.
     pub(super) reclaim: Option<Reclaim>,
-    /// What a guest does, where there is one.
     pub(super) guest: Option<Guest>,
     pub(super) script: &'static str,
     pub(super) expected: &'static [&'static str],
 }
 
 impl Plan {
-    /// Works out what is asked for, on a kernel of this series.
+    /// Settles the parameters for a kernel of this series.
     ///
     /// # Errors
-    /// If nobody knows it, or parts of it do not go together.
+    /// If the experiment is unknown, or options contradict each other.
     pub fn new(asked: &Asked, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if let Some(n) = asked.ops.filter(|n| *n == 0 || *n > MOST_OPS) {
@@ -122,7 +116,7 @@ impl Plan {
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
             None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
-            None => match (traces::find(&asked.experiment), guest::find(&asked.experiment)) {
+            None => match (traces::find(&asked.experiment), guests::find(&asked.experiment)) {
                 (Some(pressure), _) => Plan::of_pressure(asked, pressure),
                 (None, Some(pattern)) => Plan::of_guest(asked, pattern, series),
                 (None, None) => Plan::of_trace(asked),
@@ -130,7 +124,7 @@ impl Plan {
         }
     }
 
-    /// A trace and nothing else: generated under the name asked for, or somebody's own.
+    /// A trace alone, generated or from a file.
     fn of_trace(asked: &Asked) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if asked.order.is_some() {
@@ -189,7 +183,7 @@ impl Plan {
         }
         let order = asked.order.map_or(HUGE, Order::new);
         let generated = given.is_none();
-        // Three quarters of a pageblock in one piece hold plenty of anything smaller.
+        // Three quarters of a pageblock in one piece hold plenty of smaller blocks.
         let at_random = s.script == DIRECT_SCRIPT && order < HUGE;
         let trace = match (given, s.trace) {
             (Some(given), _) => Some(trace::encode(&given.ops)),
@@ -215,17 +209,17 @@ impl Plan {
         })
     }
 
-    /// How many operations the trace has.
+    /// Length of the trace, in operations.
     pub fn ops(&self) -> Option<u64> {
         self.trace.as_ref().map(|t| t.len() as u64 / 8)
     }
 
-    /// µs between two page faults, if the experiment makes any.
+    /// µs between two page faults, in experiments that make any.
     pub(super) fn fault_pause_us(&self) -> Option<u32> {
         (self.script == THP_SCRIPT).then_some(PAUSE_US)
     }
 
-    /// A recording's files, of those the machine has sent: the trace beside its results, or together with them.
+    /// Turns the files the machine sent into those of a recording, with the trace added.
     pub(super) fn files(&self, mut sent: Vec<(String, Vec<u8>)>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
         match (&self.reclaim, &self.guest, &self.trace) {
             (Some(reclaim), ..) => reclaim.answer(&mut sent)?,
@@ -236,20 +230,20 @@ impl Plan {
         Ok(sent)
     }
 
-    /// The files without which there is no recording.
+    /// Files the machine must send.
     pub(super) fn expected(&self) -> Vec<String> {
         let of_script = self.expected.iter().copied().chain(self.events.then_some(EVENTS_FILE)).map(String::from);
         of_script.chain(self.guest.iter().flat_map(Guest::expected)).collect()
     }
 
-    /// What the machine's first process reads: settings of a shell.
+    /// Shell variables for the machine's init script.
     pub(super) fn parameters(&self) -> String {
         let (late, early): (Vec<_>, Vec<_>) =
             self.sysctls.iter().partition(|(k, _)| self.script == PROACTIVE_SCRIPT && *k == PROACTIVENESS);
         let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
         let (seed, events) = (self.seed.unwrap_or(0), if self.events { "yes" } else { "" });
-        // What only one experiment wants to know.
+        // Variables of single experiments.
         let late = match (self.script, self.seed) {
             (DIRECT_SCRIPT, Some(_)) => late + "HOLES=random\n",
             (DIRECT_SCRIPT, None) => late + "HOLES=section\n",
@@ -262,7 +256,7 @@ impl Plan {
         format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
     }
 
-    /// A name for the recording's folder: the kernel, the experiment and what is not as usual.
+    /// Name of the recording's folder: kernel, experiment and all that is not a default.
     pub fn folder_name(&self, series: Series) -> String {
         let mut name = format!("{series}-{}", self.name);
         if let Some(o) = self.order.filter(|o| *o != HUGE.get()) {
@@ -295,7 +289,7 @@ fn unknown(name: &str) -> RecordError {
     RecordError::Asked(format!("no experiment '{name}'; known: {known}, {GIVEN} FILE and {GIVEN_LRU} FILE"))
 }
 
-/// What a recording of somebody's own trace is called: as its file, in letters that a file's name may have.
+/// Name of a recording made from a file: the file's own, in characters safe for a folder's name.
 fn name_of(file: &str) -> String {
     let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let fine = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
@@ -303,7 +297,7 @@ fn name_of(file: &str) -> String {
     if name.is_empty() { GIVEN.into() } else { name }
 }
 
-/// Whether somebody's trace can be carried out on a kernel of this series.
+/// Refuses a trace file that a kernel of this series cannot carry out.
 fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), RecordError> {
     let refuse = |reason: String| Err(RecordError::Asked(reason));
     if asked.ops.is_some() {
@@ -312,7 +306,7 @@ fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), Recor
     if given.ops.len() > MOST_OPS {
         return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.ops.len()));
     }
-    // A page can only be made migratable by this module where any module can do it.
+    // Only kernels that let any module own migratable pages let ours.
     let owned = |op: &Op| matches!(op, Op::Alloc { request, .. } if request.has(Request::OWNED));
     match given.ops.iter().position(owned) {
         Some(op) if !series.lets_modules_own() => {

@@ -1,10 +1,12 @@
-//! A recording's folder on the host: written under another name, and given its own when it is whole.
+//! The folder of a recording, written under a temporary name and renamed once it is complete.
 
 use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::qemu::{Machine, Qemu};
 use super::reclaim::Reclaim;
-use super::{Control, RecordError, about_file};
+use crate::control::Control;
+use crate::error::{RecordError, about_file};
+use kontig_oracle::Recording;
 use kontig_oracle::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
 use serde::Serialize;
@@ -12,10 +14,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Compression: the files are small, and made once.
+/// xz level: the files are small and written once.
 const PRESET: u32 = 6;
 
-/// What a recording says of itself.
+/// The fields of `recording.toml`.
 #[derive(Serialize)]
 pub(super) struct About {
     schema: &'static str,
@@ -41,12 +43,12 @@ pub(super) struct About {
     faults: Option<Faults>,
 }
 
-/// How page faults were made.
+/// Parameters of a process that faults pages in.
 #[derive(Serialize)]
 struct Faults {
-    /// µs between two of them.
+    /// µs between two faults.
     pause_us: f64,
-    /// Pages touched where there was no huge page.
+    /// Pages touched when no huge page was available.
     pages: u32,
 }
 
@@ -61,7 +63,7 @@ impl About {
             ops: plan.ops(),
             seed: plan.seed,
             order: plan.order,
-            // The module sees to it while it carries out a trace.
+            // The module makes it so while it executes a trace.
             real_time: plan.trace.iter().map(|_| KCOMPACTD).collect(),
             qemu: qemu.version.clone(),
             command_line: Machine::shown_command_line(plan.board),
@@ -72,10 +74,10 @@ impl About {
     }
 }
 
-/// Whether the folder can be written, found out before there is anything to write.
+/// Checks, before there is anything to write, that the folder can be written.
 ///
 /// # Errors
-/// Why not, and what to do instead.
+/// If it cannot, with advice.
 pub(super) fn check(out: &Path) -> Result<(), RecordError> {
     let place = out.display();
     if out.symlink_metadata().is_ok() {
@@ -90,7 +92,7 @@ pub(super) fn check(out: &Path) -> Result<(), RecordError> {
     })
 }
 
-/// The folder under the name it has until it is whole, made beside where it is to be.
+/// Creates the folder under its temporary name, beside its final place.
 fn unfinished(out: &Path) -> Result<Vanishing, RecordError> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = out.file_name().ok_or_else(|| RecordError::Asked(format!("{}: is no folder's name", out.display())))?;
@@ -121,10 +123,11 @@ pub(super) fn write(
     std::fs::rename(&unfinished.0, out).map_err(about_file(out, "give a finished recording this name"))
 }
 
-/// The first of these files that is not in the folder with the same bytes.
+/// Name of the first file whose bytes differ from the recording's.
 pub(super) fn differing(out: &Path, files: &[(String, Vec<u8>)]) -> Result<Option<String>, RecordError> {
+    let there = Recording::open(out).map_err(|e| RecordError::Failed(e.to_string()))?;
     for (name, bytes) in files {
-        let path = out.join(format!("{name}.xz"));
+        let path = there.path(name);
         let packed = std::fs::read(&path).map_err(about_file(&path, "read"))?;
         if packed != pack(bytes).map_err(about_file(&path, "compress"))? {
             return Ok(Some(name.clone()));
@@ -139,12 +142,12 @@ fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     writer.finish()
 }
 
-/// A folder for what is only needed while a recording is made.
+/// A temporary folder for files needed while recording.
 pub(super) struct Work(Vanishing);
 
 impl Work {
     pub(super) fn new() -> Result<Work, RecordError> {
-        // Two recordings of one process, as tests make them, need two folders.
+        // Tests make two recordings in one process.
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("kontig-record-{}-{number}", std::process::id()));
@@ -157,17 +160,17 @@ impl Work {
     }
 }
 
-/// Gone, with all it holds, when it is dropped.
+/// A folder removed on drop.
 struct Vanishing(PathBuf);
 
 impl Drop for Vanishing {
     fn drop(&mut self) {
-        // A finished recording has left this name already; of anything else nothing is to stay.
+        // A finished recording has been renamed already; anything else must not stay.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Keeps a failed machine's console where it can be looked at, and says where.
+/// Saves the console of a failed machine. Returns its path.
 pub(super) fn keep_console(experiment: &str, console: &str) -> String {
     let path = std::env::temp_dir().join(format!("kontig-{experiment}-{}.console", std::process::id()));
     match std::fs::write(&path, console) {
@@ -229,7 +232,15 @@ mod tests {
         assert_eq!(differing(&out, &file("hello")), Ok(None));
         assert_eq!(differing(&out, &file("hallo")), Ok(Some("x.txt".into())));
         let gone = differing(&dir.path().join("s"), &file("hello")).expect_err("not there").to_string();
-        assert!(gone.contains("x.txt.xz: cannot read"), "{gone}");
+        assert!(gone.contains("no such recording"), "{gone}");
+        std::fs::create_dir(dir.path().join("other")).expect("a folder");
+        std::fs::rename(out.join("x.txt.xz"), dir.path().join("other/y.xz")).expect("moved");
+        let gone = differing(&out, &file("hello")).expect_err("not there").to_string();
+        assert!(gone.contains("x.txt: cannot read"), "{gone}");
+        let about = std::fs::read_to_string(out.join("recording.toml")).expect("there");
+        let refers = format!("{about}\n[files]\n\"x.txt\" = \"../other/y\"\n");
+        std::fs::write(out.join("recording.toml"), refers).expect("written");
+        assert_eq!(differing(&out, &file("hello")), Ok(None));
     }
 
     #[test]

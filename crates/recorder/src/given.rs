@@ -1,4 +1,4 @@
-//! Traces that somebody brings: as text, an operation a line, or as the records a recording holds (`trace.bin`).
+//! Trace files: text with an operation a line, or the records of a recording (`trace.bin`).
 //!
 //! ```text
 //! # everything after a '#' is left out
@@ -6,8 +6,8 @@
 //! free NAME
 //! ```
 //!
-//! A name is any word; it stands for the block until it is freed. What a line asks for is in `docs/traces.md`. Whatever
-//! is wrong is told with the file, the line and what to write instead.
+//! A name is any word; it stands for the block until that is freed. `docs/traces.md` has the rest.
+//! Errors name the file, the line and what to write instead.
 
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
@@ -17,22 +17,21 @@ use std::collections::HashMap;
 const ALLOC: &str = "alloc NAME ORDER TYPE [RIGHT ...]";
 const FREE: &str = "free NAME";
 
-/// A trace and where it comes from.
+/// A trace read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// The file, as it was named.
+    /// Path, as the caller gave it.
     pub file: String,
-    /// Its operations.
     pub ops: Vec<Op>,
-    /// Where it is text: the line of each operation, counted from 1.
+    /// Line of each operation in a text file, counted from 1.
     lines: Option<Vec<usize>>,
 }
 
 impl Given {
-    /// Reads a file's content. A record of `trace.bin` starts with a 1 or a 2, which no text does.
+    /// Parses a file. A record of `trace.bin` starts with a 1 or a 2, which text never does.
     ///
     /// # Errors
-    /// In one line: the file, the line or operation, what is wrong with it and what to write.
+    /// One line: the file, the line or operation, the mistake and what to write instead.
     pub fn read(file: &str, content: &[u8]) -> Result<Given, String> {
         let given = if matches!(content.first(), Some(1 | 2)) {
             let ops = decode(content).map_err(|e| {
@@ -53,7 +52,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Where an operation stands, for messages.
+    /// Position of an operation, for messages.
     pub fn place(&self, op: usize) -> String {
         match self.lines.as_ref().and_then(|lines| lines.get(op)) {
             Some(line) => format!("{}:{line}", self.file),
@@ -62,7 +61,7 @@ impl Given {
     }
 }
 
-/// The operations of a text, each with its line; or the first line that is wrong, and why.
+/// Operations with their lines; or the first wrong line and the reason.
 fn parse(text: &str) -> Result<Vec<(usize, Op)>, (usize, String)> {
     let mut ids: HashMap<&str, BlockId> = HashMap::new();
     let mut ops = Vec::new();
@@ -89,7 +88,7 @@ fn parse(text: &str) -> Result<Vec<(usize, Op)>, (usize, String)> {
     Ok(ops)
 }
 
-/// What an allocation asks for.
+/// Parses the order, type and rights of an allocation.
 fn request(order: &str, kind: &str, rights: &[&str]) -> Result<(Order, Request), String> {
     let largest = MAX_ORDER.get();
     let order = order.parse().ok().filter(|o| *o <= largest);
@@ -123,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_line_is_an_operation() {
-        let text = "# a comment\nalloc cache 3 unmovable kswapd direct retry  # and another\n\nalloc 7 0 movable owned\nfree cache\n";
+        let text = "# a comment\nalloc cache 3 unmovable kswapd direct retry  # and another\n\n\
+                    alloc 7 0 movable owned\nfree cache\n";
         let given = Given::read("mine.txt", text.as_bytes()).expect("a trace");
         let direct = Request::UNMOVABLE.with(Request::KSWAPD).with(Request::DIRECT).with(Request::RETRY);
         let owned = Request::MOVABLE.with(Request::OWNED);

@@ -1,79 +1,54 @@
-//! Patterns of programs recorded on a guest: a machine of one node whose kernel works as it does anywhere, and is asked what it
-//! counts.
+//! Patterns of programs recorded on a guest: a machine of one node whose kernel runs unmodified.
 //!
-//! The rule: what is compared with the laboratory later is what the kernel says by itself, `/proc` at each phase of the pattern
-//! and the count of one tracepoint. A guest has disks, memory beside the kernel's with the times of flash (`oracle/module/disk.c`).
+//! The laboratory is compared only with what the kernel itself reports: `/proc` at each phase of
+//! the pattern and the count of one tracepoint. A guest's disks are memory outside the kernel's,
+//! with the latencies of flash (`oracle/module/disk.c`).
 
-use super::RecordError;
-use super::experiment::{Asked, Plan};
-use super::kernel::Series;
 use super::qemu::Board;
 use kontig_oracle::guest::PREFIX;
 use kontig_oracle::patterns::{Named, SWAP_PAGES};
 use kontig_program::pattern::{self, Step};
 
-/// The script, and what it executes.
+/// The script, and the file it executes.
 pub(super) const SCRIPT: &str = "guest";
 const STEPS: &str = "steps.txt";
-/// Everything that was sent, one text after the other.
+/// All texts the guest sent, one after the other.
 const STATES: &str = "states.txt";
-/// What is sent at each phase.
+/// Texts sent at each phase.
 const KINDS: [&str; 8] = ["clock", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "meminfo", "extfrag", "daemons"];
-/// The disk with the files, in MiB: room for the largest file and what the file system keeps of it.
+/// MiB of the disk for files: the largest file and the file system's metadata.
 const FILES_MIB: u32 = 1280;
-/// A disk lies behind the memory of the kernel, from here on.
+/// Start of the disks, above the kernel's memory.
 const DISKS_AT_MIB: u32 = 4096;
 const SWAP_MIB: u32 = SWAP_PAGES >> 8;
 
-/// A guest and what it does.
+/// The program of a guest.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     steps: Vec<Step>,
 }
 
-/// The pattern of an experiment's name.
+/// The pattern an experiment is named after.
 pub fn find(experiment: &str) -> Option<&'static Named> {
     kontig_oracle::guest::find(experiment.strip_prefix(PREFIX)?)
 }
 
-impl Plan {
-    /// A pattern on a guest.
-    pub(super) fn of_guest(asked: &Asked, pattern: &Named, series: Series) -> Result<Plan, RecordError> {
-        let refuse = |reason: &str| Err(RecordError::Asked(format!("{}: {reason}", asked.experiment)));
-        if series == Series::V5_10 {
-            return refuse("a guest's disks are for kernel 6.1 and later");
-        }
-        if asked.ops.is_some() || asked.order.is_some() || asked.trace.is_some() {
-            return refuse("a pattern has the steps it has: neither --ops, --order nor a FILE means anything");
-        }
-        if asked.events {
-            return refuse("what a guest counts is written down anyway; leave --events out");
-        }
-        let guest = Guest { steps: pattern.steps(asked.seed) };
-        Ok(Plan {
-            name: asked.experiment.clone(),
-            seed: Some(asked.seed),
-            order: None,
-            sysctls: asked.sysctls.clone(),
-            usual: &[],
-            trace: None,
-            events: false,
-            board: Board::Guest { memory_mib: pattern.memory_pages >> 8, disks_mib: FILES_MIB + SWAP_MIB },
-            reclaim: None,
-            guest: Some(guest),
-            script: SCRIPT,
-            expected: &[],
-        })
-    }
-}
-
 impl Guest {
-    /// What its program plays.
+    pub(super) fn new(pattern: &Named, seed: u64) -> Guest {
+        Guest { steps: pattern.steps(seed) }
+    }
+
+    /// The machine for a pattern.
+    pub(super) fn board(pattern: &Named) -> Board {
+        Board::Guest { memory_mib: pattern.memory_pages >> 8, disks_mib: FILES_MIB + SWAP_MIB }
+    }
+
+    /// The file its program executes.
     pub(super) fn file(&self) -> (&'static str, String) {
         (STEPS, pattern::text(&self.steps))
     }
 
-    /// Settings of the script's shell.
+    /// Shell variables for the script.
     pub(super) fn parameters(&self) -> String {
         let swap_at = DISKS_AT_MIB + FILES_MIB;
         format!(
@@ -81,12 +56,11 @@ impl Guest {
         )
     }
 
-    /// What it sends.
     pub(super) fn expected(&self) -> impl Iterator<Item = String> {
         pattern::phases(&self.steps).flat_map(|phase| KINDS.iter().map(move |kind| format!("{phase}.{kind}")))
     }
 
-    /// One file of all texts, each under a line `== PHASE KIND`, and the steps.
+    /// Puts all texts into one file, each under a line `== PHASE KIND`, and adds the steps.
     pub(super) fn gather(&self, sent: &mut Vec<(String, Vec<u8>)>) {
         let mut states = Vec::new();
         for (name, text) in sent.drain(..) {
@@ -102,29 +76,6 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn asked(experiment: &str) -> Asked {
-        Asked { experiment: experiment.into(), seed: 3, ..Asked::default() }
-    }
-
-    #[test]
-    fn a_pattern_is_an_experiment_and_every_phase_is_sent() {
-        let plan = Plan::new(&asked("guest-anon"), Series::V7_2).expect("a pattern");
-        assert_eq!(plan.folder_name(Series::V7_2), "7.2-guest-anon-seed3");
-        let expected = plan.expected();
-        assert_eq!(expected.len(), 5 * KINDS.len());
-        assert_eq!((expected[0].as_str(), expected[39].as_str()), ("start.clock", "unmapped.daemons"));
-        assert!(plan.parameters().contains("MODULE=guest=1\n"), "{}", plan.parameters());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
-        let refused = |asked: &Asked, series| Plan::new(asked, series).expect_err("refused").to_string();
-        assert!(refused(&asked("guest-tea"), Series::V6_1).contains("known: "));
-        assert!(refused(&asked("guest-file"), Series::V5_10).contains("6.1 and later"));
-        assert!(refused(&Asked { ops: Some(1), ..asked("guest-file") }, Series::V6_1).contains("neither --ops"));
-        assert!(refused(&Asked { events: true, ..asked("guest-file") }, Series::V6_1).contains("leave --events out"));
-    }
 
     #[test]
     fn texts_are_gathered_under_their_phases() {

@@ -1,15 +1,15 @@
-//! The machine's whole file system, as a cpio archive ("newc") the kernel unpacks into memory.
+//! The machine's whole file system, as a cpio archive ("newc") that the kernel unpacks into memory.
 //!
-//! Everything in it is the same in every build: no times, no owners, files in the order they are added.
+//! Every build gives the same bytes: there are no times and no owners, and the order is fixed.
 
 use super::experiment::Plan;
 use super::kernel::Kernel;
 use super::module::Built;
 use super::reclaim::Reclaim;
-use super::{RecordError, about_file};
+use crate::error::{RecordError, about_file};
 use std::path::Path;
 
-/// A shell and everything it calls, in one file without libraries.
+/// A static binary with the shell and all its tools.
 const BUSYBOX: &str = "/bin/busybox";
 
 const INIT: &str = include_str!("../../../oracle/guest/init");
@@ -25,7 +25,7 @@ const EXPERIMENTS: [(&str, &str); 9] = [
     ("thp", include_str!("../../../oracle/guest/experiments/thp.sh")),
 ];
 
-/// Puts the file system together for one experiment.
+/// Builds the file system of one experiment.
 pub(super) fn assemble(plan: &Plan, built: &Built, kernel: &Kernel) -> Result<Vec<u8>, RecordError> {
     let busybox = std::fs::read(BUSYBOX).map_err(about_file(Path::new(BUSYBOX), "read (package busybox-static)"))?;
     let mut a = Archive::default();
@@ -93,7 +93,8 @@ impl Archive {
         let links = if mode == FOLDER { 2 } else { 1 };
         // Nothing here is near 4 GiB: the largest is a trace, limited where it is made.
         let (size, name_size) = (contents.len() as u32, name.len() as u32 + 1);
-        // Number, mode, user, group, links, time, size, device, device a node stands for, length of the name, checksum.
+        // Inode, mode, uid, gid, links, mtime, size, device (2), rdevice (2), name length,
+        // checksum.
         let head = [self.entries, mode, 0, 0, links, 0, size, 0, 0, device.0, device.1, name_size, 0]
             .map(|n| format!("{n:08x}"));
         self.bytes.extend(b"070701");
@@ -105,7 +106,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Everything begins at a multiple of four.
+    /// Headers and contents are aligned to four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }

@@ -1,13 +1,13 @@
-//! Finds the kernel to boot, its image and its headers, on the host or in a Debian root.
+//! Finds a kernel image and its headers on the host or in a Debian root.
 
-use super::{RecordError, about_file};
+use crate::error::{RecordError, about_file};
 use lzma_rust2::XzReader;
 use std::cmp::Ordering;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The packages the recordings are of, a line each: also what `oracle/make-root` installs.
+/// The recorded packages, one a line; `oracle/make-root` installs the same.
 const KERNELS: &str = include_str!("../../../oracle/kernels");
 
 macro_rules! series {
@@ -50,14 +50,14 @@ series! {
     V7_3 = "7.3";
 }
 
-/// A kernel package, as a line of `oracle/kernels` names it.
+/// A line of `oracle/kernels`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// The Debian release it belongs to.
+    /// Codename of the Debian release.
     pub debian: &'static str,
-    /// The kernel's release, such as `6.1.0-56-cloud-amd64`.
+    /// Release as `uname -r` prints it: `6.1.0-56-cloud-amd64`.
     pub release: &'static str,
-    /// The version of its image and of its headers, such as `6.1.192-2`.
+    /// Version of the image and headers packages: `6.1.192-2`.
     pub version: &'static str,
 }
 
@@ -68,7 +68,7 @@ impl Series {
         format!("{} or {newest}", others.join(", "))
     }
 
-    /// The package the project's recordings of it are of.
+    /// The package that the project's recordings were made with.
     ///
     /// # Panics
     /// If `oracle/kernels`, which is part of this program, has no line for it.
@@ -82,12 +82,12 @@ impl Series {
         KERNELS.lines().find_map(line).expect("every series has a line in oracle/kernels")
     }
 
-    /// Whether a module can have pages that compaction moves: since 6.17 only the kernel's own can.
+    /// Whether a module can own pages that compaction moves; since 6.17 only built-in code can.
     pub const fn lets_modules_own(self) -> bool {
         matches!(self, Series::V5_10 | Series::V6_1 | Series::V6_12)
     }
 
-    /// The Debian release it belongs to.
+    /// Codename of the Debian release that has it.
     pub fn debian(self) -> &'static str {
         self.package().debian
     }
@@ -109,26 +109,24 @@ impl std::str::FromStr for Series {
     }
 }
 
-/// A kernel that can be booted and built for.
+/// A kernel image with its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its series.
     pub series: Series,
-    /// Its release, such as `6.1.0-56-cloud-amd64`.
+    /// Release as `uname -r` prints it: `6.1.0-56-cloud-amd64`.
     pub release: String,
-    /// The upstream version it is built from, such as `6.1.192`.
+    /// The upstream version: `6.1.192`.
     pub version: String,
-    /// The image.
     pub image: PathBuf,
-    /// The root it was found in, if not the host's: modules are built in there.
+    /// The root it was found in, where modules are built; `None` for the host.
     pub root: Option<PathBuf>,
 }
 
 impl Kernel {
-    /// Finds the newest kernel of a series that has its headers beside it.
+    /// Finds the newest kernel of a series whose headers are installed.
     ///
     /// # Errors
-    /// What is not there, and how it is got.
+    /// If image or headers are missing, with the command that shows how to get them.
     pub fn find(series: Series, root: Option<&Path>) -> Result<Kernel, RecordError> {
         let place = root.unwrap_or(Path::new("/"));
         if !place.is_dir() {
@@ -151,7 +149,7 @@ impl Kernel {
         Ok(Kernel { series, release: release.clone(), version, image, root: root.map(Path::to_path_buf) })
     }
 
-    /// One of its own modules, unpacked, such as `drivers/block/brd.ko`.
+    /// Reads and unpacks one of its modules, e.g. `drivers/block/brd.ko`.
     pub(super) fn module(&self, name: &str) -> Result<Vec<u8>, RecordError> {
         let place = self.root.as_deref().unwrap_or(Path::new("/"));
         let plain = place.join("usr/lib/modules").join(&self.release).join("kernel").join(name);
@@ -165,19 +163,19 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Where its headers are, as seen from within its root.
+    /// Path of its headers inside its root.
     pub fn build_folder(&self) -> PathBuf {
         build_folder(Path::new("/"), &self.release)
     }
 }
 
-/// The headers' folder is a link in `/lib/modules` that leads nowhere from outside a root: it is looked for where the
-/// packages put it.
+/// Path of the headers as the packages install them. The link in `/lib/modules` is of no use
+/// outside the root.
 fn build_folder(place: &Path, release: &str) -> PathBuf {
     place.join("usr/src").join(format!("linux-headers-{release}"))
 }
 
-/// Releases of a series whose images are there, oldest first.
+/// Installed images of a series, by release, oldest first.
 pub(super) fn images(place: &Path, series: Series) -> Result<Vec<String>, RecordError> {
     let boot = place.join("boot");
     let entries = match std::fs::read_dir(&boot) {
@@ -197,15 +195,15 @@ fn is_of(release: &str, series: Series) -> bool {
     release.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Compares the numbers in two releases, from the left.
+/// Compares two releases number by number.
 fn compare_releases(a: &str, b: &str) -> Ordering {
     let numbers =
         |s: &str| -> Vec<u64> { s.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect() };
     numbers(a).cmp(&numbers(b)).then_with(|| a.cmp(b))
 }
 
-/// The upstream version an image says it is built from. The image's head tells where it says so: an offset of two
-/// bytes, counted from the second sector.
+/// The upstream version in an image's banner. The setup header has the banner's offset, two bytes,
+/// counted from the second sector.
 fn version_in(image: &[u8]) -> Option<String> {
     const HEAD: usize = 0x202;
     const OFFSET_AT: usize = 0x20e;

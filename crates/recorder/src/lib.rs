@@ -1,13 +1,15 @@
-//! Makes recordings: boots a Debian kernel under emulation and takes what it did out of it, in the form that
-//! `kontig-oracle` replays.
+//! Boots Debian kernels under emulation and records what they do, in the form that `kontig-oracle`
+//! replays.
 //!
-//! The rule: the same experiment recorded twice gives the same bytes. The emulated machine counts instructions instead
-//! of time, has one CPU, no disk, no network and no source of chance ([`qemu`]); its file system is put together here
-//! from the module and the scripts under `oracle/` (`module`, `initramfs`). What comes out of its debug port is
-//! framed and counted, so that nothing missing goes unnoticed (`unpack`). A folder appears under its name only when
-//! it is whole.
+//! Recording an experiment twice gives the same bytes. The emulated machine counts instructions
+//! instead of time and has one CPU, no disk, no network and no source of randomness ([`qemu`]). Its
+//! initramfs is built from the module and the scripts under `oracle/` (`module`, `initramfs`).
+//! Results leave through the debug port in counted frames, so that a missing one is noticed
+//! (`unpack`). A recording's folder gets its name only when it is complete.
 
+mod control;
 pub mod doctor;
+mod error;
 pub mod experiment;
 mod folder;
 pub mod given;
@@ -20,88 +22,29 @@ pub mod reclaim;
 mod sysctls;
 mod unpack;
 
+pub use control::{Control, Progress};
+pub use error::RecordError;
+
+use error::about_file;
 use experiment::Plan;
 use kernel::Kernel;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Why there is no recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordError {
-    /// Asked for something that cannot be had.
-    Asked(String),
-    /// Something went wrong on the way.
-    Failed(String),
-    /// The caller has stopped it.
-    Interrupted,
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordError::Asked(reason) | RecordError::Failed(reason) => f.write_str(reason),
-            RecordError::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {}
-
-/// How an error of the operating system about a file is told.
-fn about_file(path: &Path, what: &str) -> impl FnOnce(std::io::Error) -> RecordError {
-    let (path, what) = (path.display().to_string(), what.to_string());
-    move |e| RecordError::Failed(format!("{path}: cannot {what}: {e}"))
-}
-
-/// How far a recording has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The module and the machine's file system are made.
-    Building,
-    /// The machine runs, and has sent so many bytes.
-    Running(u64),
-    /// What it sent is compressed and written.
-    Writing,
-}
-
-/// The caller's hold on a recording under way.
-pub struct Control<'a> {
-    /// Raised to stop it.
-    pub stop: &'a AtomicBool,
-    /// Told how far it has come, several times a second.
-    pub progress: &'a dyn Fn(Stage),
-}
-
-impl Control<'_> {
-    fn check(&self) -> Result<(), RecordError> {
-        if self.stop.load(Ordering::Relaxed) { Err(RecordError::Interrupted) } else { Ok(()) }
-    }
-
-    fn at(&self, stage: Stage) -> Result<(), RecordError> {
-        (self.progress)(stage);
-        self.check()
-    }
-}
-
-/// A recording that has been made.
+/// A recording that was made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Its folder.
     pub folder: PathBuf,
-    /// The kernel's release.
     pub kernel: String,
-    /// Its files, as large as they were before compression.
+    /// Its files and their sizes before compression.
     pub files: Vec<(String, u64)>,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Makes a recording of `plan` on `kernel` in the folder `out`, which must not be there yet.
+/// Records `plan` on `kernel` into the folder `out`, which must not exist.
 ///
 /// # Errors
-/// In one line: what is missing or went wrong, and where to look.
+/// One line: what is missing or failed, and where to look.
 pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
     let start = Instant::now();
     folder::check(out)?;
@@ -109,7 +52,7 @@ pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -
     Ok(Made { took: start.elapsed(), ..made })
 }
 
-/// A kernel, and what runs inside the machine built for it: for any number of recordings.
+/// A kernel and the programs built for it, ready for any number of recordings.
 pub struct Ready<'a> {
     kernel: &'a Kernel,
     qemu: qemu::Qemu,
@@ -117,21 +60,21 @@ pub struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    /// Builds what there is to build.
+    /// Builds the module and the programs.
     ///
     /// # Errors
-    /// In one line: what is missing or went wrong, and where to look.
+    /// One line: what is missing or failed, and where to look.
     pub fn new<'a>(kernel: &'a Kernel, control: &Control<'_>) -> Result<Ready<'a>, RecordError> {
-        control.at(Stage::Building)?;
+        control.at(Progress::Building)?;
         let qemu = qemu::Qemu::find()?;
         let work = folder::Work::new()?;
         Ok(Ready { kernel, qemu, built: module::build(kernel, work.path(), control)? })
     }
 
-    /// Makes a recording of `plan` in the folder `out`, which must not be there yet.
+    /// Records `plan` into the folder `out`, which must not exist.
     ///
     /// # Errors
-    /// In one line: what is missing or went wrong, and where to look.
+    /// One line: what is missing or failed, and where to look.
     pub fn record(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
         let start = Instant::now();
         folder::check(out)?;
@@ -142,15 +85,16 @@ impl Ready<'_> {
         Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
     }
 
-    /// Boots once more for a recording that is there; the first of its files that has other bytes, if one has.
+    /// Boots once more and compares with an existing recording. Returns the first file that
+    /// differs.
     ///
     /// # Errors
-    /// In one line: what is missing or went wrong, and where to look.
+    /// One line: what is missing or failed, and where to look.
     pub fn again(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Option<String>, RecordError> {
         folder::differing(out, &self.boot(plan, control)?)
     }
 
-    /// The files of one boot.
+    /// Boots once. Returns the files of the recording.
     fn boot(&self, plan: &Plan, control: &Control<'_>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
         let work = folder::Work::new()?;
         let machine = qemu::Machine {
@@ -165,12 +109,12 @@ impl Ready<'_> {
 
         let sent = run_to_the_end(&self.qemu, &machine, plan, control)?;
 
-        control.at(Stage::Writing)?;
+        control.at(Progress::Writing)?;
         plan.files(sent.files)
     }
 }
 
-/// Runs the machine; whatever keeps it from sending everything is told with its console's last word.
+/// Runs the machine. If results are missing, the error quotes the last line of its console.
 fn run_to_the_end(
     qemu: &qemu::Qemu,
     machine: &qemu::Machine,

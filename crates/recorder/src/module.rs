@@ -1,14 +1,16 @@
-//! Builds what runs inside the machine: the kernel module, and the program for what needs a process.
+//! Builds the kernel module and the user programs that run inside the machine.
 //!
-//! The module is built by the kernel's own headers, in the root they are installed in: an older compiler or C library
-//! than theirs does not do. Sources are part of this program; they are written to a work folder, built and read back.
+//! The module is built in the root that has the kernel's headers, because they need a compiler and
+//! C library at least as new as their own. The sources are embedded in this program; they are
+//! written to a work folder, built and read back.
 
 use super::kernel::Kernel;
-use super::{Control, RecordError, about_file};
+use crate::control::Control;
+use crate::error::{RecordError, about_file};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The module's sources: the only part of the project under the GPL, and only text to this program.
+/// The module's sources, the only part of the project under the GPL; here they are only text.
 const MODULE: [(&str, &str); 16] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
@@ -27,29 +29,28 @@ const MODULE: [(&str, &str); 16] = [
     ("extfrag.c", include_str!("../../../oracle/module/extfrag.c")),
     ("out.c", include_str!("../../../oracle/module/out.c")),
 ];
-/// What needs a process of its own, each a file in C.
+/// The user programs, one C file each.
 const PROGRAMS: [(&str, &str); 3] = [
     ("fragmenter", include_str!("../../../oracle/guest/fragmenter.c")),
     ("player", include_str!("../../../oracle/guest/player.c")),
     ("runner", include_str!("../../../oracle/guest/runner.c")),
 ];
 
-/// The folder that a module names as the one it was built in. The kernel's build adds a file of its own (`kontig.mod.c`) with debug
-/// information; with the real folder's name the module would have another size wherever it is built, and that is one of the things
-/// that move what a guest's kernel allocates.
+/// Build folder recorded in the module. The kernel's build adds a file (`kontig.mod.c`) with debug
+/// information; with the real path the module's size would depend on where it was built, and so
+/// would the allocations of a guest's kernel.
 const NAMED_FOLDER: &str = "/kontig";
 
-/// Lines of a failed build that are shown.
+/// Lines shown of a failed build's output.
 const SHOWN_LINES: usize = 5;
 
-/// What has been built.
+/// The module and the programs, built.
 pub(super) struct Built {
     pub(super) module: Vec<u8>,
-    /// Programs by name.
     pub(super) programs: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// Builds all of it for a kernel.
+/// Builds the module and the programs for a kernel.
 pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Result<Built, RecordError> {
     let site = Site::new(kernel, work)?;
     let sources = MODULE.map(|(name, text)| (name.to_string(), text)).into_iter();
@@ -75,11 +76,11 @@ pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Resu
     Ok(Built { module: read("kontig.ko")?, programs: programs.collect::<Result<_, RecordError>>()? })
 }
 
-/// A folder to build in, in a root or on the host; gone when it is dropped.
+/// A build folder in a root or on the host, removed on drop.
 struct Site<'a> {
-    /// As the host sees it.
+    /// Its path on the host.
     outside: PathBuf,
-    /// As the build sees it.
+    /// Its path in the root.
     inside: String,
     root: Option<&'a Path>,
 }
@@ -98,7 +99,7 @@ impl<'a> Site<'a> {
         Ok(Site { outside, inside, root })
     }
 
-    /// Runs a command of the build, in the root if there is one.
+    /// Runs a build command, in the root if there is one.
     fn run(&self, what: &str, words: &[&str]) -> Result<(), RecordError> {
         let mut command = match self.root {
             None => {
@@ -107,7 +108,7 @@ impl<'a> Site<'a> {
                 c
             }
             Some(root) => {
-                // The build reads /proc: mounted for it alone, gone with it.
+                // The build reads /proc, so it gets one in its own mount namespace.
                 let script = "mount -t proc proc \"$0/proc\" && exec chroot \"$0\" \"$@\"";
                 let mut c = Command::new("unshare");
                 if !is_root() {
@@ -130,7 +131,7 @@ impl<'a> Site<'a> {
 
 impl Drop for Site<'_> {
     fn drop(&mut self) {
-        // What cannot be removed is in a folder for things that may be lost.
+        // It is a temporary folder: a failure to remove it does no harm.
         let _ = std::fs::remove_dir_all(&self.outside);
     }
 }
@@ -140,7 +141,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
 }
 
-/// Where programs are looked for: also where a root's administrator keeps them.
+/// PATH with the system's folders added.
 fn path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();
     format!("{own}:/usr/sbin:/usr/bin:/sbin:/bin")

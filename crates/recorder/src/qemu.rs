@@ -1,55 +1,52 @@
-//! The emulated machine: one that does the same, instruction by instruction, every time it is switched on.
+//! The emulated machine, which executes the same instructions every time it is switched on.
 //!
-//! One instruction takes one nanosecond of its time (`-icount`), its clock starts at the same moment, its processor
-//! has no source of randomness, and its board is of a fixed version. Node 0 is 1 GiB with the only CPU; node 1, the
-//! observed one, has none: 2 GiB from 4 GiB on, or what an experiment asks for ([`Board`]). A guest has one node only.
+//! An instruction takes one nanosecond (`-icount`), the clock starts at a fixed date, the processor
+//! has no source of randomness, and the board's version is fixed. Node 0 has 1 GiB and the only
+//! CPU. Node 1, the observed one, has no CPU and 2 GiB from 4 GiB on, unless an experiment asks
+//! otherwise ([`Board`]). A guest has a single node.
 
-use super::{Control, RecordError, Stage, about_file};
+use crate::control::{Control, Progress};
+use crate::error::{RecordError, about_file};
 use kontig_text::short_size;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "qemu-system-x86_64";
-/// Far more than any experiment needs, on a host with much else to do, too.
+/// Far longer than any experiment takes, even on a busy host.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
 const POLL: Duration = Duration::from_millis(50);
 
-/// What the kernel is told.
+/// The kernel's command line.
 const COMMAND_LINE: &str = "console=ttyS0 quiet rdinit=/init panic=-1 oops=panic nowatchdog audit=0 nokaslr \
     random.trust_cpu=off random.trust_bootloader=off mitigations=off numa_balancing=disable \
     transparent_hugepage=never init_on_alloc=0";
 
-/// What reclaim is recorded with: no groups of processes, each with lists of its own, and a clock that always ticks, since
-/// a CPU that falls asleep without it folds its counters.
+/// Options for recordings of reclaim: no memory cgroups, each of which would have its own LRU
+/// lists, and no tickless idle, because a CPU that goes idle without a tick folds its counters.
 const FOR_RECLAIM: &str = " cgroup_disable=memory nohz=off";
 
-/// What guests run with: no groups of processes.
+/// Options for guests: no memory cgroups.
 const FOR_GUESTS: &str = " cgroup_disable=memory";
 
-/// How a machine differs from experiment to experiment.
+/// The parts of a machine that experiments choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Board {
-    /// A node with the CPU, and another one that is observed.
+    /// A node with the CPU, and a second one that is observed.
     Observed {
-        /// MiB of the observed node.
+        /// Size of the observed node.
         node_mib: u32,
-        /// Whether half of it is below 4 GiB, in zone DMA32.
+        /// Whether half of it lies below 4 GiB, in zone DMA32.
         two_zones: bool,
         /// Whether reclaim is recorded.
         reclaim: bool,
     },
     /// One node, and memory from 4 GiB on that the kernel leaves to the guest's disks.
-    Guest {
-        /// MiB of the node.
-        memory_mib: u32,
-        /// MiB of the disks.
-        disks_mib: u32,
-    },
+    Guest { memory_mib: u32, disks_mib: u32 },
 }
 
 impl Board {
-    /// What most recordings are made on.
+    /// The machine of most recordings.
     pub const USUAL: Board = Board::Observed { node_mib: 2048, two_zones: false, reclaim: false };
     const NODE_0_MIB: u32 = 1024;
 
@@ -62,7 +59,6 @@ impl Board {
         }
     }
 
-    /// MiB of all.
     const fn all_mib(self) -> u32 {
         match self {
             Board::Observed { node_mib, .. } => Board::NODE_0_MIB + node_mib,
@@ -70,7 +66,7 @@ impl Board {
         }
     }
 
-    /// What the kernel is told besides.
+    /// Further options on the kernel's command line.
     fn told(self) -> String {
         match self {
             Board::Observed { reclaim: false, .. } => String::new(),
@@ -79,7 +75,7 @@ impl Board {
         }
     }
 
-    /// The nodes, where there is more than one.
+    /// Options for the nodes, if there are several.
     fn nodes(self) -> Vec<(&'static str, String)> {
         let Board::Observed { node_mib, .. } = self else { return Vec::new() };
         vec![
@@ -94,27 +90,24 @@ impl Board {
 /// The emulator on this host.
 #[derive(Clone, Debug)]
 pub struct Qemu {
-    /// Its version, such as `7.2.22`.
+    /// Version, in the form `7.2.22`.
     pub version: String,
 }
 
-/// Where a machine finds what it boots, and leaves what it says.
+/// A machine: the files it boots and those it writes.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// The kernel's image.
     pub kernel: PathBuf,
-    /// Its file system.
     pub initramfs: PathBuf,
-    /// What it writes to its console.
+    /// Log of its console.
     pub console: PathBuf,
-    /// What it writes to its debug port.
+    /// Output of its debug port.
     pub results: PathBuf,
-    /// What it has.
     pub board: Board,
 }
 
 impl Qemu {
-    /// Asks the emulator who it is.
+    /// Finds the emulator and its version.
     ///
     /// # Errors
     /// If it is not installed.
@@ -129,7 +122,7 @@ impl Qemu {
         Ok(Qemu { version })
     }
 
-    /// Boots the machine and waits until it stops by itself.
+    /// Boots the machine and waits until it powers off.
     pub(super) fn run(&self, machine: &Machine, control: &Control<'_>) -> Result<(), RecordError> {
         let complaints = machine.console.with_extension("qemu");
         let errors = std::fs::File::create(&complaints).map_err(about_file(&complaints, "write"))?;
@@ -150,7 +143,7 @@ impl Qemu {
     }
 }
 
-/// A process that does not outlive this one's interest in it.
+/// A child process, killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -158,7 +151,7 @@ impl Running {
         let start = Instant::now();
         loop {
             let sent = std::fs::metadata(&machine.results).map_or(0, |m| m.len());
-            control.at(Stage::Running(sent))?;
+            control.at(Progress::Running(sent))?;
             let over = self.0.try_wait().map_err(|e| RecordError::Failed(format!("{PROGRAM}: {e}")))?;
             if let Some(status) = over {
                 return Ok(status);
@@ -173,14 +166,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both only fail where it has ended already.
+        // Both fail only if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Machine {
-    /// The emulator's command line.
+    /// Command line of the emulator.
     pub fn arguments(&self) -> Vec<String> {
         let file = |p: &Path| p.display().to_string();
         let command_line = format!("{COMMAND_LINE}{}", self.board.told());
@@ -216,7 +209,7 @@ impl Machine {
         switches.into_iter().chain(all.flat_map(|(name, value)| [name.to_string(), value])).collect()
     }
 
-    /// The command line with the files' names alone: the same wherever they were.
+    /// The command line with bare file names, which does not depend on the host's folders.
     pub(super) fn shown_command_line(board: Board) -> String {
         let named = |name: &str| PathBuf::from(name);
         let machine = Machine {
@@ -232,7 +225,7 @@ impl Machine {
     }
 }
 
-/// A comma in a value of a list of options is written twice.
+/// Doubles commas, as a value in a list of options needs.
 fn in_list(value: &str) -> String {
     value.replace(',', ",,")
 }
@@ -243,11 +236,12 @@ fn version_in(text: &str) -> Option<String> {
     after.split_whitespace().next().map(str::to_string)
 }
 
-/// The line of a console that says best why a machine stopped: its own complaint, the kernel's, or the last one.
+/// The console line that explains best why the machine stopped: the module's or a program's
+/// message, the kernel's panic, or the last line.
 pub(super) fn last_word(console: &str) -> Option<&str> {
     let lines = || console.lines().map(str::trim).filter(|l| !l.is_empty());
     let complaint = |what: &'static str| lines().rfind(move |l| l.contains(what));
-    // What the module or a program complained of comes before the script's giving up, and says more.
+    // The first message of the module or a program says more than the script's failure after it.
     let first = lines().find(|l| l.contains("kontig: ") && !l.contains("kontig: failed"));
     first
         .or_else(|| complaint("kontig: failed"))

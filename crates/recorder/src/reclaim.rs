@@ -1,30 +1,29 @@
-//! What a trace that has to do with reclaim needs of its machine, and how its results are kept.
+//! Traces under memory pressure: the machine they need, and the form their results are kept in.
 //!
-//! Such a trace is text in a recording, an operation a line with what the kernel answered; the machine has it as records
-//! and sends a word for each.
+//! A recording keeps such a trace as text, a line for each operation with the kernel's answer. The
+//! machine gets it as records and sends a word for each.
 
-use super::RecordError;
 use super::qemu::Board;
+use crate::error::RecordError;
 use kontig_oracle::trace::lru::{self, LruOp, ProcessPage};
 use kontig_oracle::trace::pressure::{Node, Pressure};
 
-/// The script that has it carried out, and what that sends.
+/// The script that runs the trace, and the files it sends.
 pub(super) const SCRIPT: &str = "lru";
 pub(super) const EXPECTED: &[&str] = &["t0.snap", "t0.lru", RESULTS, "t1.snap", "t1.lru", "trace.txt"];
-/// The words of the operations, and the file that holds both.
+/// The words of the answers, and the text file with operations and answers.
 const RESULTS: &str = "res.bin";
 const ANSWERED: &str = "lru.txt";
 
-/// MiB of memory to swap to, where somebody's own operations touch a process's memory and do not say how much.
+/// Default swap in MiB for a file of operations that touch a process's memory.
 const OWN_SWAP_MIB: u32 = 256;
-/// What says so in a file, with a number of MiB: `swap 1`.
+/// Keyword of the line that sets it, in MiB: `swap 1`.
 const SWAP: &str = "swap";
-/// More than node 0 has room for: states are kept in memory until all is done.
+/// More states do not fit into node 0, which holds them until the end.
 const MOST_DUMPS: usize = 32;
-/// Pages of a process.
 const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
 
-/// A trace of this kind.
+/// A trace under memory pressure.
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
     node: Node,
@@ -33,21 +32,21 @@ pub(super) struct Reclaim {
     ops: Vec<LruOp>,
 }
 
-/// Operations that somebody brings, and the file they come from: lines of a recording's `lru.txt`, with or without answers.
+/// Operations read from a file: lines of a recording's `lru.txt`, with or without answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenOps {
-    /// The file, as it was named.
+    /// Path, as the caller gave it.
     pub file: String,
-    /// MiB of memory to swap to, if the file says so.
+    /// Swap in MiB, if the file sets it.
     swap_mib: Option<u32>,
     ops: Vec<LruOp>,
 }
 
 impl GivenOps {
-    /// Reads a file's content; what follows a '#' is left out.
+    /// Parses a file; comments begin with '#'.
     ///
     /// # Errors
-    /// In one line: the file, the line and what is wrong with it.
+    /// One line: the file, the line and the mistake.
     pub fn read(file: &str, content: &[u8]) -> Result<GivenOps, String> {
         let text = std::str::from_utf8(content).map_err(|_| format!("{file}: is not text; see docs/traces.md"))?;
         let lines = (1..).zip(text.lines().map(|l| l.split(['#', '=']).next().unwrap_or_default().trim()));
@@ -79,7 +78,7 @@ impl GivenOps {
         if ops.iter().filter(|op| **op == LruOp::Dump).count() > MOST_DUMPS {
             return Err(format!("{file}: more than {MOST_DUMPS} dumps"));
         }
-        // Numbers of blocks are the module's places to keep them in.
+        // The module keeps blocks in an array with one slot per operation.
         let most = ops.len();
         let beyond = |op: &LruOp| matches!(op, LruOp::Alloc { id, .. } | LruOp::Free(id) if id.0 as usize >= most);
         match ops.iter().find(|op| beyond(op)) {
@@ -88,7 +87,6 @@ impl GivenOps {
         }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.ops.len()
     }
@@ -99,7 +97,7 @@ impl Reclaim {
         Reclaim { node: p.node, process_pages: p.process_pages, swap_mib: p.swap_mib, ops: p.generate(seed, ops) }
     }
 
-    /// Somebody's own operations, on a node as most have it.
+    /// Operations from a file, on a node of the usual size.
     pub(super) fn given(given: &GivenOps) -> Reclaim {
         let touched = given.ops.iter().filter_map(|op| match op {
             LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => Some(page.0 + 1),
@@ -110,7 +108,7 @@ impl Reclaim {
         Reclaim { node: Node::SMALL, process_pages, swap_mib, ops: given.ops.clone() }
     }
 
-    /// The records the machine's module reads.
+    /// Records for the machine's module.
     pub(super) fn trace(&self) -> Vec<u8> {
         lru::encode(&self.ops)
     }
@@ -119,23 +117,23 @@ impl Reclaim {
         Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
     }
 
-    /// MiB to swap to; nothing where no process has memory.
+    /// Swap in MiB; `None` if the trace uses no process's memory.
     pub(super) fn swap_mib(&self) -> Option<u32> {
         (self.process_pages > 0).then_some(self.swap_mib)
     }
 
-    /// Whether pages are swapped out.
+    /// Whether there is swap.
     pub(super) fn swaps(&self) -> bool {
         self.swap_mib > 0
     }
 
-    /// Settings of the script's shell.
+    /// Shell variables for the script.
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
         format!("PAGES={}\nSWAP_KIB={swap}\n", self.process_pages)
     }
 
-    /// Puts the operations with their answers in the place of the words that came out of the machine.
+    /// Replaces the words the machine sent by the operations with their answers, as text.
     pub(super) fn answer(&self, sent: &mut Vec<(String, Vec<u8>)>) -> Result<(), RecordError> {
         let results = sent.iter().position(|(name, _)| name == RESULTS).map(|i| sent.remove(i).1).unwrap_or_default();
         let (words, rest) = results.as_chunks::<4>();
@@ -184,7 +182,7 @@ mod tests {
         assert!(GivenOps::read("x", &[0xff]).expect_err("refused").contains("is not text"));
     }
 
-    /// What the module's sources call numbers that begin so: `OP_ALLOC = 1,`.
+    /// Enum constants with this prefix in the module's sources: `OP_ALLOC = 1,`.
     fn named_in(source: &str, prefix: &str) -> Vec<(String, u32)> {
         let number = |text: &str| match text.split_once("<<") {
             Some((one, by)) => Some(one.trim().parse::<u32>().ok()? << by.trim().parse::<u32>().ok()?),
@@ -237,7 +235,7 @@ mod tests {
         }
         for (name, bit) in flags {
             let right = match name.as_str() {
-                // What pages of a trace's own have, and which type it is.
+                // TYPE is the migratetype; OWNED is for pages the module owns.
                 "TYPE" | "OWNED" => continue,
                 "TRY_HARD" => "retry".to_string(),
                 other => other.to_lowercase(),

@@ -1,26 +1,26 @@
-//! Whether a kernel takes a setting, found out before it is booted.
+//! Checks sysctls before the kernel is booted.
 //!
-//! The names below `vm` are those that a kernel of the series had when it was booted to be asked (`crates/procfs/kernels/read`).
-//! Of what the engine has as well, the range is known, too. Everything else only the kernel can judge.
+//! Names under `vm` were read from a booted kernel of each series (`crates/procfs/kernels/read`).
+//! For those that the engine implements, the range is checked as well; the rest is up to the
+//! kernel.
 
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::kernel::Series;
 use kontig_mm::sysctl::Sysctl;
 
 impl Series {
-    /// The names under `/proc/sys/vm`.
     fn sysctls(self) -> impl Iterator<Item = &'static str> {
         self.sysctl_lines().lines()
     }
 }
 
-/// Whether a kernel of this series takes the value.
+/// Refuses a sysctl that a kernel of this series would refuse.
 ///
 /// # Errors
-/// In one line: what is wrong with it, and what would be right.
+/// One line: the mistake, and a value that is accepted.
 pub(super) fn check(name: &str, value: &str, series: Series) -> Result<(), RecordError> {
     let refuse = |reason: String| Err(RecordError::Asked(format!("--set {name}={value}: {reason}")));
-    // Names and values go through a shell, and under /proc/sys.
+    // Names and values pass through a shell and become paths under /proc/sys.
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let word = |s: &str| !s.is_empty() && s.chars().all(fine);
     let digits = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_digit());
@@ -48,7 +48,7 @@ pub(super) fn check(name: &str, value: &str, series: Series) -> Result<(), Recor
     }
 }
 
-/// Which kernels have it, or what was probably meant.
+/// Suggests a kernel that has it, or the name probably meant.
 fn remedy(short: &str, series: Series) -> String {
     let having: Vec<&str> =
         Series::ALL.into_iter().filter(|s| s.sysctls().any(|known| known == short)).map(Series::name).collect();

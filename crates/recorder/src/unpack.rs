@@ -1,35 +1,35 @@
-//! Takes apart what came out of the machine's debug port.
+//! Unpacks the output of the machine's debug port.
 //!
-//! A stream is frames, each a file: `KTG1`, the name's length (u8), the name, the length and the checksum (FNV-1a) of
-//! the contents (u64 each, little-endian), the contents. The last one is called `end` and holds how many came before
-//! it: a stream without it, or with another number, was cut short.
+//! It is a stream of frames, one a file: `KTG1`, the name's length (u8), the name, the length and
+//! checksum (FNV-1a) of the contents (u64 each, little-endian), the contents. The last frame,
+//! `end`, holds the number of frames before it; a stream without it, or with another number, is
+//! incomplete.
 
 use std::fmt;
 
 const MAGIC: &[u8] = b"KTG1";
 const END: &str = "end";
 
-/// Everything a machine has sent, in order.
+/// The files a machine has sent, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Names and contents.
     pub(super) files: Vec<(String, Vec<u8>)>,
 }
 
-/// What is wrong with a stream.
+/// A defect of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BadStream {
-    /// It ends within or after so many whole files.
+    /// It ends before `end`.
     CutShort { files: usize, last: Option<String> },
-    /// At this byte there should be a frame.
+    /// No frame begins at this byte.
     NoFrame(usize),
-    /// A name that no file of a recording has.
+    /// A name not allowed for a file.
     Name(String),
-    /// A file's contents are not what was sent.
+    /// The checksum of this file is wrong.
     Checksum(String),
-    /// So many files were sent, but so many arrived.
+    /// Some files did not arrive.
     Count { sent: u64, arrived: usize },
-    /// The same name twice.
+    /// Two files have this name.
     Twice(String),
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for BadStream {
     }
 }
 
-/// Takes a stream apart.
+/// Unpacks a stream.
 ///
 /// # Errors
 /// If it is cut short or damaged.
@@ -97,7 +97,7 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     take(rest, 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
-/// A name becomes a file on the host: letters, digits and what a name needs besides.
+/// Accepts only names that are safe for a file on the host.
 fn file_name(bytes: &[u8]) -> Result<String, BadStream> {
     let name = String::from_utf8_lossy(bytes).into_owned();
     let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kontig_lab::{Failed, LabError};
-use kontig_recorder::doctor::{State, examine};
+use kontig_recorder::doctor::{Health, examine};
 use kontig_recorder::kernel::Series;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
     let d = examine(a.kernel, a.root.as_deref());
     let mut text = String::new();
     for f in &d.findings {
-        text += &format!("{}  {}\n", found(f.state), f.what);
+        text += &format!("{}  {}\n", found(f.health), f.what);
     }
     if d.is_healthy() {
         text += &format!("\nkernel {} can be recorded\n", a.kernel);
@@ -30,15 +30,15 @@ pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
     text += "\nas root:\n";
     text += &d.remedies.iter().map(|line| format!("  {line}\n")).collect::<String>();
     crate::print(&text)?;
-    let missing = d.findings.iter().filter(|f| f.state != State::Fine).count();
+    let missing = d.findings.iter().filter(|f| f.health != Health::Fine).count();
     let reason = format!("{missing} of {} things are missing", d.findings.len());
     Err(Failed::Run { run: "oracle doctor".into(), reason }.into())
 }
 
-fn found(state: State) -> &'static str {
-    match state {
-        State::Fine => "ok      ",
-        State::Missing => "missing ",
-        State::Wrong => "wrong   ",
+fn found(health: Health) -> &'static str {
+    match health {
+        Health::Fine => "ok      ",
+        Health::Missing => "missing ",
+        Health::Wrong => "wrong   ",
     }
 }

@@ -11,7 +11,7 @@ use kontig_recorder::experiment::{Asked, GIVEN_LRU, Plan};
 use kontig_recorder::given::Given;
 use kontig_recorder::kernel::{Kernel, Series};
 use kontig_recorder::reclaim::GivenOps;
-use kontig_recorder::{Control, Made, Ready, RecordError, Stage};
+use kontig_recorder::{Control, Made, Progress, Ready, RecordError};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -232,12 +232,12 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
-fn message(stage: Stage, release: &str) -> String {
-    match stage {
-        Stage::Building => format!("building the module for {release}"),
-        Stage::Running(0) => format!("{release} is booting and preparing memory"),
-        Stage::Running(bytes) => format!("{release} is running: {:.1} MB of results", bytes as f64 / 1e6),
-        Stage::Writing => "writing the recording".into(),
+fn message(progress: Progress, release: &str) -> String {
+    match progress {
+        Progress::Building => format!("building the module for {release}"),
+        Progress::Running(0) => format!("{release} is booting and preparing memory"),
+        Progress::Running(bytes) => format!("{release} is running: {:.1} MB of results", bytes as f64 / 1e6),
+        Progress::Writing => "writing the recording".into(),
     }
 }
 

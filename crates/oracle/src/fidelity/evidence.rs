@@ -1,8 +1,9 @@
-//! The evidence: three files under `oracle/`, read and held against each other.
+//! The evidence: three files under `oracle/`, checked against each other.
 //!
-//! `mechanisms.toml` lists the mechanisms and where in the engine each begins; `mutants.toml` lists the mistakes planted in
-//! them. `evidence.toml` says which recordings run through which mechanism and which notice which mistake; the test that
-//! plants the mistakes (`crates/oracle/tests/mutants.rs`) measures it, and fails if the file says otherwise.
+//! `mechanisms.toml` lists the mechanisms and their entry points in the engine; `mutants.toml`
+//! lists the mistakes planted in them. `evidence.toml` has the recordings that run through each
+//! mechanism and those that notice each mistake. The test that plants the mistakes measures it, and
+//! fails if the file differs.
 
 use crate::error::BadRecording;
 use serde::de::DeserializeOwned;
@@ -11,29 +12,28 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
 
-/// The files, below the project's folder.
+/// Path of the mechanisms, below the project's folder.
 pub const MECHANISMS: &str = "oracle/mechanisms.toml";
-/// The planted mistakes.
+/// Path of the planted mistakes.
 pub const MUTANTS: &str = "oracle/mutants.toml";
-/// What was measured.
+/// Path of the measured evidence.
 pub const EVIDENCE: &str = "oracle/evidence.toml";
 
 /// A mechanism of the engine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanism {
-    /// What it is called in the field.
     pub name: Spanned<String>,
-    /// Its files below `crates/mm/src`.
+    /// Paths of its files below `crates/mm/src`.
     pub engine: Vec<String>,
-    /// Its sections of `docs/kernel-behaviour/`.
+    /// Its sections of `docs/kernel-behaviour/`, as shown.
     pub rules: String,
-    /// Where it begins: code that passes one of these places runs through it.
+    /// Entry points: an execution that passes one runs through the mechanism.
     pub begins: Vec<Place>,
-    /// The kernels, by series, that do not have it.
+    /// Series of the kernels that do not have it.
     #[serde(default)]
     pub absent: Vec<String>,
-    /// Why some kernel's is not verified, where it is not.
+    /// Reason why it is not verified for some kernels.
     #[serde(default)]
     pub unverified: String,
 }
@@ -42,49 +42,45 @@ pub struct Mechanism {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
-    /// The file, below `crates/mm/src`.
+    /// Path of a file below `crates/mm/src`.
     pub file: String,
-    /// A text in it that occurs once; the place is behind the first `{` from its start on.
+    /// Text that occurs once in it; the place is after the first `{` from there on.
     pub at: String,
-    /// What has to hold there, if not all that comes by counts.
+    /// Condition for an execution to count; without it all do.
     pub when: Option<String>,
 }
 
-/// Something no recording can say anything about.
+/// A limit of all recordings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// What.
     pub what: String,
-    /// Why.
     pub why: String,
 }
 
-/// `mechanisms.toml`.
+/// The contents of `mechanisms.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanisms {
     /// The mechanisms, in reading order.
     pub mechanism: Vec<Mechanism>,
-    /// What is not verified, or not there, as a whole.
+    /// Features that are not verified, or not modelled, as a whole.
     #[serde(default)]
     pub limit: Vec<Limit>,
-    /// Why a recording is not reproduced, where that is established.
+    /// Known reasons why recordings are not reproduced.
     #[serde(default)]
     pub differing: BTreeMap<String, String>,
-    /// What an experiment does, in a few words.
+    /// Short descriptions of experiments.
     #[serde(default)]
     pub experiments: BTreeMap<String, String>,
 }
 
-/// A mistake planted in a mechanism, as far as it matters here.
+/// A mistake planted in a mechanism; only the fields needed here.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Mistake {
-    /// What it is called.
     pub name: Spanned<String>,
-    /// The mechanism it is in.
     pub mechanism: Option<String>,
-    /// Why no recording can notice it, where none can.
+    /// Reason why no recording can notice it.
     #[serde(default)]
     pub unnoticed: Option<String>,
 }
@@ -94,24 +90,21 @@ struct Mutants {
     mutant: Vec<Mistake>,
 }
 
-/// `evidence.toml`.
+/// The contents of `evidence.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// For every mechanism the recordings that run through it.
+    /// Recordings that run through each mechanism.
     pub reached: BTreeMap<String, Vec<String>>,
-    /// For every mistake a recording of each kernel that notices it, where there is one.
+    /// For each mistake, one recording of each kernel that notices it.
     pub noticed: BTreeMap<String, Vec<String>>,
 }
 
-/// All of it.
+/// Mechanisms, mistakes and measurements.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// The mechanisms.
     pub mechanisms: Mechanisms,
-    /// The mistakes.
     pub mistakes: Vec<Mistake>,
-    /// What was measured.
     pub measured: Measured,
 }
 
@@ -119,7 +112,7 @@ impl Evidence {
     /// Reads the files below the project's folder.
     ///
     /// # Errors
-    /// If one is missing or malformed, or they do not belong together.
+    /// If one is missing or malformed, or they contradict each other.
     pub fn read(root: &Path) -> Result<Evidence, BadRecording> {
         let mechanisms: Mechanisms = read(root, MECHANISMS)?.0;
         let (Mutants { mutant: mistakes }, mutants_text) = read(root, MUTANTS)?;
@@ -171,7 +164,7 @@ fn read<T: DeserializeOwned>(root: &Path, file: &str) -> Result<(T, String), Bad
     }
 }
 
-/// The line, from 1, of a position in a text.
+/// Line of a byte position in a text, counted from 1.
 fn line_of(text: &str, position: usize) -> usize {
     text.bytes().take(position).filter(|b| *b == b'\n').count() + 1
 }

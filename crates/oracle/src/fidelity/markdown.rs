@@ -1,4 +1,4 @@
-//! The page as Markdown: a sentence or two on what the words mean, then tables.
+//! Writes the page as Markdown: a few sentences on the words used, then tables.
 
 use super::page::{Outcome, Page, Replayed, Row, Standing, Unnoticed};
 use crate::replay::Compared;
@@ -9,14 +9,14 @@ use kontig_text::grouped;
 use kontig_text::markdown::{self, Align};
 use std::iter::once;
 
-/// Where the page is, below the project's folder.
+/// Path of the page, below the project's folder.
 pub const FILE: &str = "docs/fidelity.md";
 /// The command that makes the page.
 pub const MAKE: &str = "kontig oracle fidelity --out docs/fidelity.md";
 /// The command that measures the evidence the page rests on.
 pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-oracle --test mutants";
 
-/// The whole page.
+/// Writes all sections of the page.
 pub fn page(p: &Page) -> String {
     let sections =
         [intro(p), mechanisms(p), carried(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
@@ -32,31 +32,43 @@ fn intro(p: &Page) -> String {
     let others = all - equal - close;
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     format!(
-        "# What to believe\n\n\
-         Kontig's engine is held against {all} recordings of real kernels ({kernels}, as Debian builds them): it starts from \
-         the recorded state, is asked the same, and has to return the same pfns, go through the same compaction events \
-         (begin, end, finished, and what was isolated and migrated; under pressure reclaim's, too) and end with the same lists in the same order. In {equal} it does; {close} are within {TOLERANCE} %; {others} it does not \
-         reproduce. To see whether the recordings would notice a mistake, {planted} rules are \
-         done wrongly, one at a time: {noticed} are noticed.\n\n\
-         **Reclaim with the multi-generational LRU is not modelled.** Debian 13, Ubuntu since 23.10 and Fedora run with it; all \
-         these recordings have it off (`/sys/kernel/mm/lru_gen/enabled` is 0). What is said below of the LRU, of reclaim and of \
-         what comes back holds for active and inactive lists alone.\n\n\
-         This page is made by `{MAKE}`, from the replays; the tests fail where it is not what they say. `kontig oracle \
-         verify all` replays the recordings one by one.\n",
-        kernels = kernels.join(" and "),
+        "# Fidelity\n\n\
+         Kontig's engine is checked against {all} recordings of real kernels ({kernels}, as built by Debian). It \
+         starts from the recorded state, gets the same operations, and must return the same pfns, go through the same \
+         compaction events (begin, end, finished, pages isolated and migrated; under memory pressure reclaim's as \
+         well) and end with the same lists in the same order. {equal} recordings are equal; {close} are within \
+         {TOLERANCE} %; {others} are not reproduced. To test whether the recordings would notice a mistake, {planted} \
+         rules are broken, one at a time: {noticed} of these mistakes are noticed.\n\n\
+         **Reclaim with the multi-generational LRU is not modelled.** Debian 13, Ubuntu since 23.10 and Fedora enable \
+         it; all these recordings have it off (`/sys/kernel/mm/lru_gen/enabled` is 0). All statements below on the \
+         LRU, reclaim and refaults are about active and inactive lists only.\n\n\
+         `{MAKE}` generates this page from the replays, and a test fails if the page differs from them. `kontig \
+         oracle verify all` replays the recordings one by one.\n",
+        kernels = list(&kernels),
         planted = p.mistakes,
         noticed = p.mistakes - p.unnoticed.len(),
     )
 }
 
+/// `a, b and c`.
+fn list(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 fn mechanisms(p: &Page) -> String {
     let mut text = format!(
         "## Mechanisms\n\n\
-         * **exact** *r / m*: *r* recordings run through it and are equal, and *m* mistakes planted in it are noticed by them.\n\
-         * **equal** *r*: the same, but no planted mistake is noticed by this kernel's recordings: believe it less.\n\
-         * **within {TOLERANCE} %**, *r / m*: only recordings that no replay can equal run through it; their totals agree.\n\
+         * **exact** *r / m*: *r* recordings run through it and are equal, and they notice *m* mistakes planted in \
+         it.\n\
+         * **equal** *r*: the same, but this kernel's recordings notice no planted mistake: trust it less.\n\
+         * **within {TOLERANCE} %**, *r / m*: only recordings that no replay can equal run through it; their totals \
+         agree.\n\
          * **not verified**: no recording runs through it. **–**: the kernel does not have it.\n\n\
-         § are sections of [kernel-behaviour](kernel-behaviour/README.md), files those of [`crates/mm/src`](../crates/mm/src).\n\n"
+         § refers to [kernel-behaviour](kernel-behaviour/README.md), files are in \
+         [`crates/mm/src`](../crates/mm/src).\n\n"
     );
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     let columns = ["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]);
@@ -85,13 +97,14 @@ fn standing(s: &Standing) -> String {
     }
 }
 
-/// What a user may expect of a kernel that has no profile of its own yet.
+/// How a kernel without a profile of its own fares with the profile of the kernel before it.
 fn carried(p: &Page) -> String {
     let Some(c) = &p.carried else {
         return String::new();
     };
     let mut text = format!(
-        "## How far a profile carries\n\nThe recordings of {} kept here, replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
+        "## How far a profile carries\n\n\
+         The recordings of {} kept here, replayed by the profile of {}, the kernel before it: {} of {} are equal.\n",
         c.kernel.version,
         c.by.version,
         c.equal,
@@ -113,14 +126,14 @@ fn differing(p: &Page) -> String {
     if p.differing.is_empty() {
         return String::new();
     }
-    let mut text = "## Where it differs\n\nUnder `oracle/differing` is what is not reproduced.\n\n".to_string();
+    let mut text = "## Differences\n\nThe recordings under `oracle/differing` are not reproduced.\n\n".to_string();
     for (r, why) in &p.differing {
         let result = match &r.outcome {
             Outcome::Different(d) => format!("differs at {}: the kernel {}, the engine {}", d.at, d.kernel, d.engine),
             Outcome::Reproduced(_) => "is reproduced now: it belongs under `oracle/golden`".into(),
             Outcome::NotReplayed(why) => format!("is not replayed: {why}"),
         };
-        let why = why.as_deref().unwrap_or("Which rule is missing is not established.");
+        let why = why.as_deref().unwrap_or("The missing rule is not known.");
         text += &format!("* {} ({}) {result}. {why}\n", r.name, r.what);
     }
     text
@@ -150,11 +163,13 @@ fn not_verified(p: &Page) -> String {
 const NUMBERS: [&str; 8] = ["ops", "pfns", "events", "moves", "counters", "LRU pages", "lists", "blocks"];
 
 fn recordings(p: &Page) -> String {
-    let mut text =
-        "## Recordings\n\nHow much was compared: results of operations, pfns among them, tracepoints, migrations from and to, counters; under \
-         pressure the pages on the LRU lists, in order, in all recorded states; and at the end the free lists and per-CPU lists with the blocks on them, in order.\n\n".to_string();
+    let mut text = "## Recordings\n\n\
+         The columns count what was compared: results of operations, pfns among them, tracepoints, migrations by \
+         source and destination, and counters; under memory pressure the pages on the LRU lists, in order, in all \
+         recorded states; at the end the free lists and per-CPU lists, with the blocks on them in order.\n\n"
+        .to_string();
     let words = |name| (name, Align::Left);
-    let columns = ["recording", "what was done"].map(words).into_iter();
+    let columns = ["recording", "experiment"].map(words).into_iter();
     text += &markdown::head(columns.chain(NUMBERS.map(|name| (name, Align::Right))).chain([words("result")]));
     text.extend(p.recordings.iter().map(recording));
     text
@@ -173,7 +188,7 @@ fn recording(r: &Replayed) -> String {
     markdown::row([r.name.clone(), r.what.clone()].into_iter().chain(numbers).chain([result]))
 }
 
-/// The recordings that are only close, figure by figure.
+/// The recordings that are only close, with all figures.
 fn close(p: &Page) -> String {
     let close: Vec<(&str, &Closeness)> = p.recordings.iter().filter_map(closeness).collect();
     let Some((_, first)) = close.first() else {
@@ -181,8 +196,9 @@ fn close(p: &Page) -> String {
     };
     let mut text = format!(
         "### Huge page faults, within {TOLERANCE} %\n\n\
-         When kcompactd runs is the scheduler's, which the engine does not have: its share of the CPU is taken from the \
-         recording. So the two part after some faults, and their totals are compared: kernel / engine.\n\n"
+         The scheduler decides when kcompactd runs, and the engine has none: kcompactd's share of the CPU is taken \
+         from the recording. Kernel and engine therefore diverge after some faults, and their totals are compared: \
+         kernel / engine.\n\n"
     );
     text += &markdown::head(once(("", Align::Left)).chain(close.iter().map(|(name, _)| (*name, Align::Right))));
     let of = |same: u64, all: u64| format!("{} of {}", grouped(same), grouped(all));
@@ -215,7 +231,7 @@ fn off_by(f: &Figure) -> String {
     format!("{off:.1} % off{}", if f.held { "" } else { " (not held)" })
 }
 
-/// What is allowed for in recordings that count as equal.
+/// The tolerance in recordings that count as equal.
 fn tolerance(p: &Page) -> String {
     let beyond = |r: &Replayed| match &r.outcome {
         Outcome::Reproduced(c) if c.scanned_beyond > 0 => Some(format!("{} by {}", r.name, grouped(c.scanned_beyond))),
@@ -227,10 +243,11 @@ fn tolerance(p: &Page) -> String {
     }
     format!(
         "### The one tolerance\n\n\
-         Recordings that do not say which of the kernel's own pages are compound leave open how many of them the migration \
-         scanner counts. So for them, in the zone's first {} pageblocks, where these are, `nr_scanned` of a single range is not \
-         compared, and their sum `compact_migrate_scanned` may exceed the kernel's by up to {SLAB_TAILS}; it does in {}. \
-         The other recordings have to be equal in these too, and nothing else is allowed for.\n",
+         Recordings that do not mark the kernel's compound pages leave open how many of them the migration scanner \
+         counts. For these recordings, in the zone's first {} pageblocks, where such pages are, `nr_scanned` of a \
+         single range is not compared, and the sum `compact_migrate_scanned` may exceed the kernel's by up to \
+         {SLAB_TAILS}; it does in {}. All other recordings must be equal in these as well. There is no other \
+         tolerance.\n",
         KERNEL_PAGES / PAGEBLOCK_PAGES,
         beyond.join(", ")
     )
@@ -275,7 +292,7 @@ mod tests {
         assert!(text.contains("| Capture | **exact** 4 / 2 | not verified | 5.3 | `compact/run.rs` |\n"), "{text}");
         assert!(text.contains("\n* Capture (7.2): nobody captured.\n"), "{text}");
         assert!(text.contains("\n* Swap: not modelled.\n"), "{text}");
-        assert!(text.contains("3 rules are done wrongly, one at a time: 2 are noticed"), "{text}");
+        assert!(text.contains("3 rules are broken, one at a time: 2 of these mistakes are noticed"), "{text}");
     }
 
     #[test]
@@ -293,7 +310,8 @@ mod tests {
     fn how_far_the_profile_before_the_newest_carries_is_counted() {
         let text = page(&small(vec![Standing::Unverified; 2], Outcome::Reproduced(Compared::default())));
         assert!(text.contains(
-            "The recordings of 7.2.9 kept here, replayed by the profile of 6.1.9, the kernel before it: 2 of 3 are equal.\n"
+            "The recordings of 7.2.9 kept here, replayed by the profile of 6.1.9, the kernel before it: \
+             2 of 3 are equal.\n"
         ));
         assert!(
             text.contains("\nThe others differ first: 7.2-a at operation 7. `kontig profile diff 6.1 7.2` lists"),

@@ -1,9 +1,10 @@
-//! What to believe: mechanism by mechanism, which kernel the engine was held against, and how it came out.
+//! Fidelity: how each mechanism of the engine stands against each recorded kernel.
 //!
-//! [`evidence`] reads what is known of the recordings: which mechanisms each runs through, and which mistakes planted in
-//! them it notices. [`page`] replays all of them and concludes; [`markdown`] writes it down, as `docs/fidelity.md`. Nothing
-//! on that page is an opinion: a mechanism is exact against a kernel if a recording of that kernel runs through it and is
-//! equal, and a recording of that kernel differs once something in it is done wrongly.
+//! [`evidence`] reads which mechanisms each recording runs through, and which planted mistakes it
+//! notices. [`page`] replays all recordings and derives the standings; [`markdown`] writes them to
+//! `docs/fidelity.md`. Nothing on that page is an opinion: a mechanism is exact against a kernel if
+//! a recording of that kernel runs through it and is equal, and some recording of that kernel
+//! differs once a mistake is planted in it.
 
 pub mod evidence;
 pub mod markdown;

@@ -1,4 +1,4 @@
-//! The page's content: every recording replayed, and what follows for each mechanism and kernel.
+//! The page's content: replays of all recordings, and the standing of each mechanism and kernel.
 
 use super::evidence::{Evidence, Limit, Mechanism};
 use crate::difference::Difference;
@@ -10,140 +10,122 @@ use crate::trace::recipes;
 use crate::verify::{Verdict, verify, verify_by};
 use std::path::{Path, PathBuf};
 
-/// The recordings that come with the project.
+/// Folder of the recordings that the engine reproduces.
 pub const GOLDEN: &str = "oracle/golden";
-/// Those the engine does not reproduce.
+/// Folder of the recordings that it does not reproduce.
 pub const DIFFERING: &str = "oracle/differing";
 
-/// How far a mechanism can be believed, against one kernel.
+/// Standing of a mechanism against one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Recordings that run through it are equal, and would not be if it were done wrongly.
+    /// Recordings that run through it are equal, and would not be with a mistake in it.
     Exact {
-        /// How many run through it.
         recordings: usize,
-        /// How many planted mistakes are noticed.
+        /// Planted mistakes that are noticed.
         mistakes: usize,
     },
-    /// Recordings that run through it are equal; that they would notice a mistake is not shown.
-    Equal {
-        /// How many run through it.
-        recordings: usize,
-    },
-    /// Only recordings that cannot be equal run through it; their totals are close enough.
+    /// Recordings that run through it are equal, but none is known to notice a mistake.
+    Equal { recordings: usize },
+    /// Only recordings that cannot be equal run through it; their totals are within the tolerance.
     Close {
-        /// How many run through it.
         recordings: usize,
-        /// How many planted mistakes are noticed all the same.
+        /// Planted mistakes that are noticed.
         mistakes: usize,
     },
     /// A recording that runs through it is not reproduced.
-    Differs {
-        /// Which.
-        recording: String,
-    },
+    Differs { recording: String },
     /// No recording runs through it.
     Unverified,
-    /// The kernel has no such thing.
+    /// The kernel does not have it.
     Absent,
 }
 
-/// A kernel there are recordings of.
+/// A kernel with recordings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its series, such as `6.1`.
+    /// Series in the form `6.1`.
     pub series: String,
-    /// Its version, such as `6.1.192`.
+    /// Version in the form `6.1.192`.
     pub version: String,
 }
 
-/// A mechanism and how it stands.
+/// A mechanism and its standings.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is.
     pub mechanism: Mechanism,
-    /// Against each of [`Page::kernels`].
+    /// One for each of [`Page::kernels`].
     pub standings: Vec<Standing>,
 }
 
 /// A recording and the result of its replay.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// Its folder's name.
     pub name: String,
-    /// Of which series.
     pub series: String,
-    /// Of which version, if it says so.
+    /// Empty if the recording states none.
     pub version: String,
-    /// What was done, in a few words, with what settings.
+    /// The experiment in a few words, and its sysctls.
     pub what: String,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The engine did what the kernel did, or came close where that is all there is.
+    /// Equal, or close if equality cannot be had.
     Reproduced(Compared),
-    /// It did not.
+    /// Not equal; the first difference.
     Different(Box<Difference>),
-    /// There was nothing to replay, and why.
+    /// Nothing could be replayed; the reason.
     NotReplayed(String),
 }
 
-/// How far the rules of one kernel carry with the next: the newest kernel's recordings, replayed by the profile of the
-/// kernel before it.
+/// How far one kernel's rules carry to the next: the newest kernel's recordings, replayed by the
+/// profile of the kernel before it.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// The newest kernel.
     pub kernel: Kernel,
-    /// The one before it.
+    /// The kernel before it.
     pub by: Kernel,
-    /// Recordings that are reproduced all the same.
+    /// Recordings that are equal all the same.
     pub equal: usize,
-    /// Those that are not, and where each differs first.
+    /// The others, with their first difference.
     pub different: Vec<(String, String)>,
 }
 
-/// All there is to say.
+/// Contents of the page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The recorded kernels, oldest first.
+    /// Recorded kernels, oldest first.
     pub kernels: Vec<Kernel>,
-    /// The mechanisms.
     pub rows: Vec<Row>,
-    /// The recordings.
     pub recordings: Vec<Replayed>,
-    /// How far the rules before the newest carry; nothing where only one kernel is recorded.
+    /// `None` if only one kernel is recorded.
     pub carried: Option<Carried>,
-    /// Recordings that are known not to be reproduced, each with the reason if that is established.
+    /// Recordings that are not reproduced, with the reason if it is known.
     pub differing: Vec<(Replayed, Option<String>)>,
-    /// What no recording can say anything about.
     pub limits: Vec<Limit>,
-    /// Planted mistakes, and how many of them no recording notices.
+    /// Number of planted mistakes.
     pub mistakes: usize,
-    /// Those no recording notices.
+    /// Mistakes that no recording notices.
     pub unnoticed: Vec<Unnoticed>,
 }
 
 /// A planted mistake that no recording notices.
 #[derive(Clone, Debug)]
 pub struct Unnoticed {
-    /// What it is called.
     pub mistake: String,
-    /// The mechanism it is in.
     pub mechanism: String,
-    /// Why none can, if that is known.
+    /// The reason, if it is known.
     pub why: Option<String>,
 }
 
 impl Page {
-    /// Replays the project's recordings and further ones. The further ones are listed; what is concluded of the mechanisms
-    /// rests on the project's own.
+    /// Replays the project's recordings and further ones. The latter are listed, but the standings
+    /// rest on the project's own.
     ///
     /// # Errors
-    /// If a recording cannot be replayed, or the evidence is malformed or of other recordings.
+    /// If a recording cannot be replayed, or the evidence is malformed or names other recordings.
     pub fn of(root: &Path, further: &[PathBuf]) -> Result<Page, BadRecording> {
         Page::replayed_by(verify, root, further)
     }
@@ -213,7 +195,7 @@ fn replayed(dir: &Path, verdict: Verdict, evidence: &Evidence) -> Result<Replaye
     Ok(Replayed { name: rec.name, series: about.series, version: about.version, what, outcome })
 }
 
-/// Replays the newest kernel's recordings by the profile before.
+/// Replays the newest kernel's recordings by the profile before it.
 fn carried(golden: &Path, page: &Page) -> Result<Option<Carried>, BadRecording> {
     let [.., by, kernel] = &page.kernels[..] else { return Ok(None) };
     let Some(profile) = profile_of(&by.series) else { return Ok(None) };
@@ -228,12 +210,12 @@ fn carried(golden: &Path, page: &Page) -> Result<Option<Carried>, BadRecording> 
     Ok(Some(carried))
 }
 
-/// What a trace does, without what it is for.
+/// The part of a description before the rule it is for.
 fn first_clause(what: &str) -> String {
     what.split(':').next().unwrap_or_default().to_string()
 }
 
-/// Every name in the evidence has to be one there is.
+/// Checks that every name in the evidence exists.
 fn check(root: &Path, evidence: &Evidence, recordings: &[Replayed]) -> Result<(), BadRecording> {
     let measured = &evidence.measured;
     let bad = |reason: String| {
@@ -277,12 +259,14 @@ fn conclude(evidence: &Evidence, recordings: Vec<Replayed>) -> Page {
     Page { kernels, rows, recordings, carried: None, differing: Vec::new(), limits, mistakes, unnoticed }
 }
 
-/// The profiles of kernels that nobody has recorded.
+/// The profiles of kernels that were never recorded.
 fn not_recorded() -> Limit {
     let names: Vec<String> = kontig_profiles::all().filter(|p| !p.recorded).map(|p| p.name).collect();
     Limit {
         what: format!("Linux {}", names.join(", ")),
-        why: "rules followed from sources and descriptions alone; these kernels are packaged no more, and were not recorded".into(),
+        why: "rules taken from sources and descriptions alone; these kernels are no longer packaged and were \
+              not recorded"
+            .into(),
     }
 }
 
@@ -315,7 +299,7 @@ fn standing(evidence: &Evidence, m: &Mechanism, recordings: &[Replayed], series:
             Outcome::NotReplayed(_) => {}
         }
     }
-    // What a merely close recording notices does not show that the equal ones would.
+    // A mistake noticed by a close recording might not be noticed by the equal ones.
     let by = if equal.is_empty() { &close } else { &equal };
     let noticed = |mistake: &&str| evidence.noticed(mistake).iter().any(|n| by.contains(&n));
     let mistakes = evidence.mistakes_in(name).filter(noticed).count();

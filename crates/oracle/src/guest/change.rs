@@ -1,19 +1,21 @@
-//! What a setting changes on a real kernel and in the laboratory: the same pattern without it and with it, on both sides.
+//! Effect of a sysctl on a real kernel and in the laboratory: a pattern without and with it, on
+//! both sides.
 //!
-//! The rule: a figure is within the spread if the laboratory's runs and the kernel's overlap. A setting changes a figure if the
-//! runs with it and those without do not; then both sides have to say the same.
+//! A figure is within the spread if the laboratory's runs and the kernel's overlap. A sysctl
+//! changes a figure if the runs with it and without it do not overlap; then both sides must agree
+//! on the direction.
 
 use super::State;
 use super::compare::Spread;
 use std::cmp::Ordering;
 
-/// A figure that is shown: its name, what it is counted in, and what a run has of it.
+/// A figure: its name, its unit, and its value for a run.
 struct Figure {
     name: &'static str,
     of: fn(&Run<'_>) -> Option<f64>,
 }
 
-/// What was counted from the first phase to the last.
+/// Counters of a run, from the first phase to the last.
 struct Run<'a> {
     states: &'a [State],
 }
@@ -35,7 +37,7 @@ impl Run<'_> {
 
 const ALLOCSTALL: [&str; 4] = ["allocstall_dma", "allocstall_dma32", "allocstall_normal", "allocstall_movable"];
 
-/// All of them, in the order in which they are shown.
+/// All figures, in the order shown.
 const FIGURES: &[Figure] = &[
     Figure {
         name: "huge pages obtained, % of those asked for",
@@ -80,12 +82,10 @@ const FIGURES: &[Figure] = &[
     Figure { name: "pages taken from another type's blocks", of: |run| run.counted("extfrag") },
 ];
 
-/// A figure without the setting and with it.
+/// A figure without and with the sysctl.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pair {
-    /// Without.
     pub without: Spread,
-    /// With.
     pub with: Spread,
 }
 
@@ -98,7 +98,7 @@ impl Pair {
         Some(Pair { without: over(without)?, with: over(with)? })
     }
 
-    /// How the figure changes; equal if the runs overlap.
+    /// Direction of the change; `Equal` if the runs overlap.
     pub fn change(&self) -> Ordering {
         if overlap(self.without, self.with) { Ordering::Equal } else { self.with.mean.total_cmp(&self.without.mean) }
     }
@@ -107,29 +107,27 @@ impl Pair {
 /// A figure on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// What it is.
     pub figure: &'static str,
-    /// On the kernel.
     pub kernel: Pair,
-    /// In the laboratory; none if it was not asked, or does not count such a thing.
+    /// `None` if the laboratory did not run, or does not count it.
     pub lab: Option<Pair>,
 }
 
 impl Change {
-    /// Whether the laboratory's runs overlap with the kernel's: without the setting, and with it.
+    /// Whether the laboratory's runs overlap with the kernel's, without and with the sysctl.
     pub fn within(&self) -> Option<[bool; 2]> {
         let lab = self.lab?;
         Some([overlap(self.kernel.without, lab.without), overlap(self.kernel.with, lab.with)])
     }
 }
 
-/// Whether a value of one could be one of the other.
+/// Whether two ranges overlap.
 fn overlap(a: Spread, b: Spread) -> bool {
     a.least <= b.most && b.least <= a.most
 }
 
-/// Every figure of a pattern without a setting and with it: runs on a kernel, a seed each, and in the laboratory. What has no
-/// value on the kernel is left out.
+/// Every figure of a pattern without and with a sysctl, from one run a seed on the kernel and in
+/// the laboratory. Figures without a value on the kernel are left out.
 pub fn changes(kernel: [&[&[State]]; 2], lab: [&[&[State]]; 2]) -> Vec<Change> {
     let change = |figure: &Figure| {
         let kernel = Pair::of(figure, kernel[0], kernel[1])?;

@@ -1,16 +1,19 @@
-//! A pattern's counters on a real kernel and in the laboratory: means and spreads over seeds, and whether they agree.
+//! A pattern's counters on a real kernel and in the laboratory: means, ranges over seeds, and
+//! verdicts.
 //!
-//! Events (`pgscan_kswapd`) are counted from the first phase to the last. Levels (`nr_inactive_file`) are averaged over the
-//! phases' ends, the first aside, where nothing has happened yet. What nobody has counted is no zero: the row says who has not.
+//! Events (`pgscan_kswapd`) are counted from the first phase to the last. Levels
+//! (`nr_inactive_file`) are averaged over the ends of the phases, without the first, before which
+//! nothing has happened. A counter that one side lacks is not taken for zero; the row says which
+//! side lacks it.
 
 use super::{DAEMONS, EXTFRAG, State};
 
-/// A counter agrees if the laboratory's mean is within this share of the kernel's.
+/// Allowed deviation of the laboratory's mean, as a share of the kernel's.
 pub const TOLERANCE: f64 = 0.15;
-/// Events of fragmentation agree within this factor.
+/// Allowed factor between counts of fragmentation events.
 pub const EXTFRAG_FACTOR: f64 = 2.0;
 
-/// The counters that are compared, by what their names begin with.
+/// Prefixes of the compared counters.
 const COMPARED: [&str; 12] = [
     "pgscan",
     "pgsteal",
@@ -26,48 +29,41 @@ const COMPARED: [&str; 12] = [
     "extfrag",
 ];
 
-/// A counter over seeds.
+/// Values of a counter over seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// The mean.
     pub mean: f64,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
-/// Whether both agree.
+/// Comparison of laboratory and kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Within the tolerance.
     Inside,
-    /// Not.
     Outside,
-    /// One of them has not counted it.
+    /// One side has not counted it.
     Missing,
 }
 
 /// A counter on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Its name.
     pub counter: String,
-    /// On the kernel.
     pub kernel: Spread,
-    /// In the laboratory, if it counts such a thing.
+    /// `None` if the laboratory does not count it.
     pub lab: Option<Spread>,
-    /// Of a level: what the kernel had before anything was done.
+    /// For a level: the kernel's value at the start.
     pub at_first: Option<Spread>,
 }
 
 impl Row {
-    /// The laboratory's mean by the kernel's; none where the kernel has counted nothing.
+    /// The laboratory's mean divided by the kernel's; `None` if that is zero.
     pub fn ratio(&self) -> Option<f64> {
         self.lab.filter(|_| self.kernel.mean > 0.0).map(|lab| lab.mean / self.kernel.mean)
     }
 
-    /// Whether they agree.
+    /// Judges the row by the tolerances.
     pub fn verdict(&self) -> Verdict {
         let Some(lab) = self.lab else { return Verdict::Missing };
         let (least, most) = match EXTFRAG.contains(&self.counter.as_str()) {
@@ -82,8 +78,8 @@ impl Row {
     }
 }
 
-/// The rows of a pattern: its runs on a kernel, a seed each, and those in the laboratory, none if there are none. Counters that
-/// nobody has moved are left out.
+/// Rows of a pattern, from one run a seed on the kernel and in the laboratory, where there may be
+/// none. Counters that never moved are left out.
 pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     let Some(names) = kernel.first().and_then(|run| run.first()).map(|state| state.counters.names()) else {
         return Vec::new();
@@ -102,8 +98,8 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
 }
 
-/// How long each phase took, in ns, without the first, where counting begins, and how long daemons were on the CPU meanwhile. No
-/// more is known of time: it is not judged.
+/// Durations in ns of all phases but the first, at which counting begins, and the daemons' CPU
+/// time. These are not judged.
 pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     let phases = kernel.first().map_or(1, |run| run.len());
     let took = |runs: &[&[State]], i: usize| {
@@ -122,13 +118,13 @@ pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
 }
 
 impl Spread {
-    /// Over runs; none if a run has not counted it, or there is no run.
+    /// Values over runs; `None` if a run lacks the counter, or there is no run.
     fn of(runs: &[&[State]], counter: &str) -> Option<Spread> {
         let values = runs.iter().map(|run| value(run, counter)).collect::<Option<Vec<f64>>>()?;
         Spread::over(&values)
     }
 
-    /// None over nothing.
+    /// `None` for an empty slice.
     pub(super) fn over(values: &[f64]) -> Option<Spread> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let least = values.iter().copied().reduce(f64::min)?;
@@ -136,7 +132,7 @@ impl Spread {
     }
 }
 
-/// What a run has of a counter.
+/// Value of a counter in a run.
 fn value(run: &[State], counter: &str) -> Option<f64> {
     let counts = run.iter().map(|state| state.counters.get(counter)).collect::<Option<Vec<u64>>>()?;
     let (first, rest) = counts.split_first()?;
@@ -148,7 +144,7 @@ fn value(run: &[State], counter: &str) -> Option<f64> {
     })
 }
 
-/// Whether a counter says how many there are, and not how many there have been.
+/// Whether a counter is a level and not a count of events.
 fn is_level(counter: &str) -> bool {
     const EVENTS: [&str; 6] = [
         "nr_vmscan_write",

@@ -1,7 +1,7 @@
-//! `recording.toml`: which kernel a recording is of and what was done to it.
+//! `recording.toml`: the recorded kernel and the experiment.
 //!
-//! Recordings made before there was such a file are understood by their folder's name: it starts with the kernel's
-//! series (`6.1-…`), and `defrag1` in it means `vm.defrag_mode` was 1, `proactive40` that
+//! Recordings older than this file are described by their folder's name: it starts with the
+//! kernel's series (`6.1-…`), `defrag1` in it means `vm.defrag_mode` was 1, and `proactive40` that
 //! `vm.compaction_proactiveness` was 40.
 
 use super::Part;
@@ -18,58 +18,58 @@ pub const SCHEMA: &str = "kontig.recording/1";
 /// The daemon [`About::real_time`] may name.
 pub const KCOMPACTD: &str = "kcompactd";
 
-/// The profile that stands for a kernel series, such as `6.1`, if a kernel of that series was recorded.
+/// The profile of a kernel series (`6.1`), if that series was recorded.
 pub fn profile_of(series: &str) -> Option<Profile> {
     kontig_profiles::find(series).filter(|p| p.recorded)
 }
 
-/// The kernel series there is such a profile for.
+/// The recorded kernel series.
 fn known_series() -> impl Iterator<Item = String> {
     kontig_profiles::all().filter(|p| p.recorded).map(|p| p.name)
 }
 
-/// What a recording says of itself.
+/// The fields of `recording.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct About {
-    /// The version of this file's form.
+    /// Version of the file's format.
     pub schema: String,
-    /// What was done.
     pub experiment: String,
-    /// The kernel's release, such as `6.1.0-56-cloud-amd64`.
+    /// Release of the kernel: `6.1.0-56-cloud-amd64`.
     pub kernel: String,
-    /// The upstream version it is built from, such as `6.1.192`.
+    /// The upstream version: `6.1.192`.
     #[serde(default)]
     pub version: String,
-    /// The series, such as `6.1`: what a profile stands for.
+    /// The series, which has a profile: `6.1`.
     pub series: String,
-    /// How many operations the trace has, if there is one.
+    /// Number of operations, if there is a trace.
     #[serde(default)]
     pub ops: Option<i64>,
-    /// What was set before the experiment.
+    /// Sysctls set before the experiment.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
-    /// Daemons that were of a real-time class, beside kswapd.
+    /// Daemons with a real-time policy, besides kswapd.
     #[serde(default)]
     pub real_time: Vec<String>,
-    /// MiB of the device that a process's memory was swapped to; 0 where there was none. Recordings that do not say had more
-    /// than they used.
+    /// MiB of swap; 0 if there was none. Recordings without this key had more than they used.
     #[serde(default)]
     pub swap_mib: Option<u32>,
-    /// How a process's page faults were made.
     #[serde(default)]
     pub faults: Faults,
-    /// Where the trace was generated: its seed.
+    /// Seed of a generated trace.
     #[serde(default)]
     pub seed: Option<u64>,
+    /// Files kept in another folder because their bytes are the same: the path from this folder.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
-/// How page faults were made; by default as in the recordings that do not say.
+/// Parameters of a process that faults pages in. The default is for recordings without them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
-    /// µs between two of them.
+    /// µs between two faults.
     pub pause_us: f64,
-    /// Pages touched where there was no huge page.
+    /// Pages touched when no huge page was available.
     pub pages: u32,
 }
 
@@ -80,7 +80,7 @@ impl Default for Faults {
 }
 
 impl About {
-    /// Reads `recording.toml`, or goes by the folder's name.
+    /// Reads `recording.toml`; without it, parses the folder's name.
     pub(crate) fn read(folder: &Folder, name: &str) -> Result<About, BadRecording> {
         const FILE: &str = "recording.toml";
         if !folder.has(FILE) {
@@ -116,7 +116,7 @@ impl About {
         Ok(About { series: series.into(), experiment: name.into(), sysctls, ..About::default() })
     }
 
-    /// The profile that stands for the recorded kernel.
+    /// The profile of the recorded kernel.
     pub(super) fn profile(&self, name: &str) -> Result<Profile, BadRecording> {
         let unknown = || {
             format!("no profile for kernel {}; known: {}", self.series, known_series().collect::<Vec<_>>().join(", "))
@@ -124,21 +124,22 @@ impl About {
         profile_of(&self.series).ok_or_else(|| BadRecording::whole(name, unknown()))
     }
 
-    /// Whether kcompactd was of a real-time class, as kswapd always is: then the task that wakes it waits for it.
+    /// Whether kcompactd had a real-time policy, as kswapd always has. It then preempts the task
+    /// that wakes it.
     pub fn kcompactd_is_real_time(&self) -> bool {
         self.real_time.iter().any(|daemon| daemon == KCOMPACTD)
     }
 
-    /// `vm.compaction_proactiveness` during the experiment; recorded machines have it off unless said.
+    /// `vm.compaction_proactiveness` during the experiment; by default it is off.
     pub(super) fn proactiveness(&self) -> u32 {
         self.sysctls.get("vm.compaction_proactiveness").and_then(|v| shown(v).parse().ok()).unwrap_or(0)
     }
 
-    /// What was set, by name, as text to write.
+    /// The sysctls, by name, with their values as text.
     pub(super) fn sysctls_in_force(&self, part: Part) -> BTreeMap<String, String> {
         let mut set: BTreeMap<String, String> = self.sysctls.iter().map(|(k, v)| (k.clone(), shown(v))).collect();
         if self.schema.is_empty() && part == Part::Direct {
-            // The recordings of direct compaction that say nothing of themselves were made without boost.
+            // Recordings of direct compaction without recording.toml were made without boost.
             set.entry("vm.watermark_boost_factor".into()).or_insert_with(|| "0".into());
         }
         set

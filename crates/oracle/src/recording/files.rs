@@ -1,16 +1,22 @@
-//! The files of a recording's folder: compressed or plain, whichever is there.
+//! The files of a recording: compressed or plain, in its folder, or in another folder that
+//! `recording.toml` names because the bytes are the same.
 
 use crate::error::BadRecording;
 use lzma_rust2::XzReader;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Nothing a recording holds is larger than this unpacked; a file that is was not made by a recorder.
+/// Limit on an unpacked file. No recorder makes larger ones.
 const LARGEST: u64 = 1 << 30;
 
 /// A folder of files, each `NAME` or `NAME.xz`.
-pub struct Folder(PathBuf);
+pub struct Folder {
+    dir: PathBuf,
+    /// Paths of files kept in another folder.
+    elsewhere: BTreeMap<String, PathBuf>,
+}
 
 impl Folder {
     /// Opens a folder.
@@ -19,31 +25,47 @@ impl Folder {
     /// If there is none of this name.
     pub fn open(dir: &Path) -> Result<Folder, BadRecording> {
         match std::fs::metadata(dir) {
-            Ok(m) if m.is_dir() => Ok(Folder(dir.to_path_buf())),
+            Ok(m) if m.is_dir() => Ok(Folder { dir: dir.to_path_buf(), elsewhere: BTreeMap::new() }),
             Ok(_) => Err(BadRecording::whole(dir, "is not a folder")),
             Err(e) => Err(BadRecording::whole(dir, format!("no such recording: {}", plain(&e)))),
         }
     }
 
-    /// The folder's own name.
+    /// Adds files kept in another folder: each name with the path from this folder, without `.xz`.
+    ///
+    /// # Errors
+    /// If such a file does not exist, or this folder has one of that name.
+    pub(crate) fn refer(&mut self, files: &BTreeMap<String, String>) -> Result<(), BadRecording> {
+        for (file, path) in files {
+            let bad = |reason: String| BadRecording::whole(self.dir.join("recording.toml"), reason);
+            if self.has(file) {
+                return Err(bad(format!("says that {file} is {path}, but the folder has a {file}, too: remove one")));
+            }
+            let found = existing(&self.dir, path).ok_or_else(|| {
+                bad(format!(
+                    "says that {file} is {path}, and no such file is there: name the folder that holds it itself"
+                ))
+            })?;
+            self.elsewhere.insert(file.clone(), found);
+        }
+        Ok(())
+    }
+
+    /// Name of the folder.
     pub fn name(&self) -> String {
-        let real = self.0.canonicalize().unwrap_or_else(|_| self.0.clone());
+        let real = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
         real.file_name().map_or_else(|| real.display().to_string(), |n| n.to_string_lossy().into_owned())
     }
 
     /// Whether there is a file of this name.
     pub fn has(&self, file: &str) -> bool {
-        self.0.join(file).is_file() || self.packed(file).is_file()
+        self.elsewhere.contains_key(file) || existing(&self.dir, file).is_some()
     }
 
-    /// Where a file is, or would be.
+    /// Path of a file, which may not exist.
     pub fn path(&self, file: &str) -> PathBuf {
-        let packed = self.packed(file);
-        if packed.is_file() { packed } else { self.0.join(file) }
-    }
-
-    fn packed(&self, file: &str) -> PathBuf {
-        self.0.join(format!("{file}.xz"))
+        let elsewhere = || self.elsewhere.get(file).cloned();
+        existing(&self.dir, file).or_else(elsewhere).unwrap_or_else(|| self.dir.join(file))
     }
 
     /// A file's contents, unpacked.
@@ -82,7 +104,12 @@ impl Folder {
     }
 }
 
-/// An error in words, without the system's number.
+/// The file of this name, compressed or plain.
+fn existing(dir: &Path, file: &str) -> Option<PathBuf> {
+    [format!("{file}.xz"), file.to_string()].iter().map(|name| dir.join(name)).find(|path| path.is_file())
+}
+
+/// The text of an error without its number.
 fn plain(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

@@ -1,10 +1,11 @@
-//! What reclaim knew of a node: `*.lru`, one for each state of a trace that has to do with reclaim.
+//! LRU state of a node (`*.lru`), one file for each state of a trace under memory pressure.
 //!
-//! Text, a line an entry: event counters (`EVENT`), the node, its `LRUVEC`, counters (`STAT`), each list (`LIST`) from its head on, what the CPU
-//! has collected for the lists (`BATCH`), the shadows of evicted pages, the process's pages that are in swap, and how
-//! long all of it is. Numbers of pages are hexadecimal and absolute. Everything is said once, and nothing that every
-//! kernel has is left out. A page is on one list; what it belongs to belongs to it alone; and a place in swap is
-//! somebody's, and holds one page. A file that says otherwise is refused with the line.
+//! A text with an entry a line: event counters (`EVENT`), the node, its `LRUVEC`, counters
+//! (`STAT`), each list from its head on (`LIST`), the CPU's batches (`BATCH`), shadows of evicted
+//! pages, the process's pages in swap, and the length of all before. Pfns are hexadecimal and
+//! absolute. Each entry appears once, and everything common to all kernels is present. A page is on
+//! one list, a page of a file or process is one frame, and a swap slot has an owner and holds one
+//! page. A file that breaks these rules is refused with the line.
 
 use crate::error::BadRecording;
 use crate::trace::lru::{FilePage, ProcessPage, file_page, process_page};
@@ -12,19 +13,19 @@ use kontig_mm::{Order, Pfn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The lists of a node, in the order they are written in.
+/// The lists of a node, in file order.
 pub const LISTS: [&str; 4] = ["inactive_anon", "active_anon", "inactive_file", "active_file"];
-/// What is collected for the lists, by the kernel's names.
+/// The per-CPU batches, by the kernel's names.
 pub const BATCHES: [&str; 6] = ["lru_add", "deactivate_file", "deactivate", "lazyfree", "activate", "rotate"];
-/// What `NODE` and `LRUVEC` say of every kernel's node.
+/// Numbers that `NODE` and `LRUVEC` have on every kernel.
 const NODE: [&str; 4] = ["node", "kswapd_order", "kswapd_highest_zoneidx", "kswapd_failures"];
 const LRUVEC: [&str; 5] = ["anon_cost", "file_cost", "nonresident_age", "refaults_anon", "refaults_file"];
-/// What to do about a file that is not as the module writes it.
+/// Advice for a file that the module cannot have written.
 const AGAIN: &str = "record it again with 'kontig oracle record'";
-/// Letters a page's flags are written with.
+/// Letters of the page flags, in bit order.
 const FLAGS: &str = "ARWSDBCLM";
 
-/// What is noted at a page.
+/// Flags of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageFlags(u16);
 
@@ -39,100 +40,96 @@ impl PageFlags {
     const fn bit(self, at: u16) -> bool {
         self.0 & 1 << at != 0
     }
-    /// `A`: `PG_active`.
+    /// Whether `PG_active` is set.
     pub const fn active(self) -> bool {
         self.bit(0)
     }
-    /// `R`: `PG_referenced`.
+    /// Whether `PG_referenced` is set.
     pub const fn referenced(self) -> bool {
         self.bit(1)
     }
-    /// `W`: `PG_workingset`.
+    /// Whether `PG_workingset` is set.
     pub const fn workingset(self) -> bool {
         self.bit(2)
     }
-    /// `S`: `PG_swapbacked`.
+    /// Whether `PG_swapbacked` is set.
     pub const fn swapbacked(self) -> bool {
         self.bit(3)
     }
-    /// `D`: `PG_dirty`.
+    /// Whether `PG_dirty` is set.
     pub const fn dirty(self) -> bool {
         self.bit(4)
     }
-    /// `B`: `PG_writeback`.
+    /// Whether `PG_writeback` is set.
     pub const fn writeback(self) -> bool {
         self.bit(5)
     }
-    /// `C`: `PG_reclaim`: goes to the tail of its list once it is written.
+    /// `PG_reclaim`: moves to the tail of its list after writeback.
     pub const fn reclaim(self) -> bool {
         self.bit(6)
     }
-    /// `L`: `PG_locked`.
+    /// Whether `PG_locked` is set.
     pub const fn locked(self) -> bool {
         self.bit(7)
     }
-    /// `M`: some process has it mapped.
+    /// Whether a process has it mapped.
     pub const fn mapped(self) -> bool {
         self.bit(8)
     }
 }
 
-/// What a page belongs to.
+/// Owner of a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum OwnedBy {
     /// A file of the trace.
     File(FilePage),
-    /// The process the trace touches memory of.
+    /// The process of the trace.
     Process(ProcessPage),
-    /// Something of the kernel's that the trace knows nothing of.
+    /// The kernel, for a purpose unknown to the trace.
     Other,
 }
 
 /// A page or folio on a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LruPage {
-    /// Its number; a folio's is its first page's.
+    /// Pfn of its first page.
     pub pfn: Pfn,
-    /// Its size.
     pub order: Order,
-    /// What is noted at it.
     pub flags: PageFlags,
-    /// What it belongs to.
     pub owner: OwnedBy,
-    /// Its place in swap, if it has one.
+    /// Its swap slot, if it has one.
     pub slot: Option<u32>,
 }
 
-/// What an evicted page has left behind.
+/// Shadow entry of an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shadow {
-    /// Of which page.
     pub page: FilePage,
-    /// The node's nonresident age then.
+    /// The node's nonresident age at eviction.
     pub age: u64,
-    /// Whether it was of the working set.
+    /// Whether `PG_workingset` was set.
     pub workingset: bool,
 }
 
-/// A counter, as the kernel keeps it.
+/// A counter with its per-CPU delta.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counter {
-    /// What everybody sees.
+    /// The global value that all CPUs read.
     pub counted: i64,
-    /// What the CPU has not added yet.
+    /// The CPU's delta, not yet folded in.
     pub unfolded: i64,
 }
 
-/// What reclaim knew of a node at one moment.
+/// LRU state of a node at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LruState {
-    /// What has happened since the first state, by the names of `vmstat`; what has not is left out.
+    /// Events since the first state, by their names in `vmstat`; zero counts are left out.
     pub events: BTreeMap<String, u64>,
-    /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and `refaults_file`. Those
-    /// of every kernel are there.
+    /// `NODE` and `LRUVEC`: numbers by name, as `kswapd_order`, `anon_cost`; `refaults_anon` and
+    /// `refaults_file`. Those of every kernel are there.
     pub numbers: BTreeMap<String, i64>,
-    /// How large the CPU's part of a counter becomes, by `node` or the zone's name: of the node, and of every zone that
-    /// has counters.
+    /// How large the CPU's part of a counter becomes, by `node` or the zone's name: of the node,
+    /// and of every zone that has counters.
     pub thresholds: BTreeMap<String, i64>,
     /// Counters that are not 0, by `node` or the zone's name, and their own.
     pub counters: BTreeMap<(String, String), Counter>,
@@ -196,7 +193,8 @@ struct Reader {
     owned: BTreeMap<OwnedBy, usize>,
     /// Places in swap that pages on lists or in batches have: by which page, and in which line.
     slots: Vec<(u32, LruPage, usize)>,
-    /// Places in swap, and the line that has each: of a page in memory, or of one that is in swap alone (`true`).
+    /// Places in swap, and the line that has each: of a page in memory, or of one that is in swap
+    /// alone (`true`).
     places: BTreeMap<(bool, u32), usize>,
     /// Lines of which there is one, by how they begin.
     said: BTreeMap<String, usize>,
@@ -306,7 +304,7 @@ impl Reader {
         let page = LruPage { pfn, order, flags, owner, slot };
         self.left.0 -= 1;
         let into = self.into.ok_or_else(|| format!("page {pfn} is on no list"))?;
-        // Only a page that is to be added is on no list yet; the others wait for something else.
+        // Only pages of the lru_add batch are on no list; those of other batches stay on theirs.
         let exclusive = match into {
             Into::List(at) => Some(LISTS[at]),
             Into::Batch(0) => Some(BATCHES[0]),
@@ -356,7 +354,7 @@ impl Reader {
         }
     }
 
-    /// What can only be judged when all is read: the line and what is wrong with it.
+    /// Checks that need the whole file. An error has its line.
     fn finish(self) -> Result<LruState, (usize, String)> {
         self.nothing_is_left_out()?;
         if let Some(missing) = LISTS.iter().chain(&BATCHES).nth(self.headings) {

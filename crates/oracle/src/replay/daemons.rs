@@ -1,5 +1,5 @@
-//! The node's daemons on a recorded machine: they share its one CPU with whoever asks for memory, and run when they get
-//! it (the profile says when).
+//! The node's daemons on a recorded machine. They share its only CPU with the allocating task, and
+//! run when they get it, which depends on the profile.
 
 use crate::recording::{CPU, NODE};
 use kontig_mm::kcompactd::Kcompactd;
@@ -7,32 +7,31 @@ use kontig_mm::kswapd::Kswapd;
 use kontig_mm::rules::Preemption;
 use kontig_mm::{Daemon, Memory, Owner, Profile, Step, Turn, Wait};
 
-/// Pageblocks a step visits at most; it does not change what happens.
+/// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
 
-/// A replay's host: the owner of the pages, and who has the daemons beside it.
+/// The host of a replay: owner of the pages, with the daemons beside it.
 pub(super) trait Host: Owner + Sized {
-    /// The daemons beside it.
     fn beside(&mut self) -> &mut Beside;
 }
 
-/// Daemons that run beside the one who allocates.
+/// The daemons beside the allocating task.
 #[derive(Clone)]
 pub(super) struct Beside {
-    /// None while one of them runs: it is not interrupted.
+    /// `None` while one of them runs, since it is not interrupted.
     daemons: Option<Daemons>,
     preemption: Preemption,
     kcompactd_is_real_time: bool,
-    /// A daemon has run since last asked.
+    /// Whether a daemon has run since the last query.
     ran: bool,
 }
 
-/// The node's daemons, and which of them have been woken and wait for the CPU.
+/// The node's daemons, and which of them are runnable.
 #[derive(Clone)]
 struct Daemons {
     kswapd: Kswapd,
     kswapd_waits: bool,
-    /// It has gone to sleep for the time being, and will look again.
+    /// kswapd naps and will look again.
     kswapd_naps: bool,
     kcompactd: Kcompactd,
     kcompactd_waits: bool,
@@ -51,7 +50,7 @@ impl Beside {
         Beside { daemons: Some(daemons), preemption, kcompactd_is_real_time, ran: false }
     }
 
-    /// Whether one waits for the CPU.
+    /// Whether one is runnable.
     pub(super) fn is_awaited(&self, m: &Memory) -> bool {
         let waits = |d: &Daemons| d.kswapd_waits || d.kcompactd_waits;
         m.has_wakes() || self.daemons.as_ref().is_some_and(waits)
@@ -99,7 +98,7 @@ impl Daemons {
     }
 }
 
-/// Gives the CPU to daemons that wait for it. One that runs already is not interrupted.
+/// Gives the CPU to runnable daemons, unless one is running already.
 #[cold]
 fn give_cpu<H: Host>(host: &mut H, run: impl FnOnce(&mut Daemons, &mut H)) {
     if let Some(mut daemons) = host.beside().daemons.take() {
@@ -110,7 +109,7 @@ fn give_cpu<H: Host>(host: &mut H, run: impl FnOnce(&mut Daemons, &mut H)) {
     }
 }
 
-/// Lets the node's daemons run until they wait.
+/// Runs the node's daemons until they wait.
 #[cold]
 pub(super) fn run<H: Host>(host: &mut H, m: &mut Memory) {
     if host.beside().is_awaited(m) {
@@ -118,7 +117,7 @@ pub(super) fn run<H: Host>(host: &mut H, m: &mut Memory) {
     }
 }
 
-/// Lets those that have run since last asked sleep for good: kswapd takes a nap, and looks again.
+/// Lets daemons that have run go to sleep: kswapd naps first, and looks again.
 pub(super) fn let_sleep<H: Host>(host: &mut H, m: &mut Memory) {
     run(host, m);
     if std::mem::take(&mut host.beside().ran) {
@@ -132,13 +131,13 @@ pub(super) fn let_sleep<H: Host>(host: &mut H, m: &mut Memory) {
     }
 }
 
-/// The task may lose its CPU now, or offers it.
+/// A point at which the task may lose the CPU, or offers it.
 pub(super) fn turn<H: Host>(host: &mut H, m: &mut Memory, turn: Turn) {
     let (preemption, kcompactd_is_real_time) = (host.beside().preemption, host.beside().kcompactd_is_real_time);
     match (preemption, turn) {
         (Preemption::Voluntary, Turn::Offered) => run(host, m),
-        // In older recordings only kswapd is of a real-time class. When it goes to sleep, the kcompactd it has
-        // woken mostly goes before the request; one that the request has woken itself waits for its end.
+        // In older recordings only kswapd has a real-time policy. When it sleeps, a kcompactd it
+        // has woken mostly runs before the request; one woken by the request runs after it.
         (Preemption::Immediate, Turn::Woken) => give_cpu(host, |daemons, host| {
             daemons.take_wakes(m);
             let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;

@@ -1,35 +1,35 @@
-//! Compaction's tracepoints, line by line: the same runs over the same ranges, with the same results.
+//! Compares compaction's tracepoints line by line: runs, their ranges and their results.
 
 use super::outcome;
 use crate::error::BadRecording;
 use crate::recording::{Part, Recording, ZONE};
 use kontig_mm::{Event, Listen, Memory, Pfn};
 
-/// The tracepoints that are compared: what the scanners did, and how runs ended.
+/// Compared tracepoints: the scanners' work, and the ends of runs.
 const COMPARED: [&str; 6] = ["begin", "end", "isolate_migratepages", "isolate_freepages", "migratepages", "finished"];
 const PREFIX: &str = "mm_compaction_";
 const NONE: &str = "no more events";
 
-/// What the engine has to report for [`Recorded::first_difference`].
+/// Events the engine must emit for [`Recorded::first_difference`].
 pub(super) const LISTEN: Listen = Listen::COMPACTION.with(Listen::COMPACTION_DETAIL);
 
-/// The kernel's tracepoints that are compared, in their order.
+/// The kernel's compared tracepoints, in order.
 pub(super) struct Recorded {
     text: String,
-    /// Whether the counts of scans over the kernel's own pages are compared too.
+    /// Whether scan counts over the kernel's own pages are compared too.
     tells_compound_pages: bool,
 }
 
-/// An event that is not the kernel's.
+/// The first event that differs.
 pub(super) struct Differing {
-    /// Its number, from 0.
+    /// Its number, counted from 0.
     pub at: usize,
     pub kernel: String,
     pub engine: String,
 }
 
 impl Recorded {
-    /// Reads `trace.txt`; `None` if there is none, or if the kernel's buffer was too small for all of it.
+    /// Reads `trace.txt`; `None` if there is none, or if the kernel's buffer overflowed.
     pub fn open(rec: &Recording, part: Part) -> Result<Option<Recorded>, BadRecording> {
         if !rec.has("trace.txt") {
             return Ok(None);
@@ -44,7 +44,7 @@ impl Recorded {
         self.text.lines().filter_map(|line| compared(line[line.find(PREFIX)?..].trim_end()))
     }
 
-    /// The first event of the engine's that is not the kernel's, or that only one of them has.
+    /// The first event in which engine and kernel differ, or that only one of them has.
     pub fn first_difference(&self, m: &Memory, events: &[Event]) -> Option<Differing> {
         let zone_start = m.zone(ZONE).start.get();
         let mut engine = events.iter().filter(|e| is_compared(e)).map(|e| (e, e.to_string()));
@@ -71,13 +71,13 @@ impl Recorded {
 }
 
 impl Differing {
-    /// The pfns its two lines start with.
+    /// The first pfn of each of its two lines.
     pub fn pfns(&self) -> Vec<Pfn> {
         [&self.kernel, &self.engine].into_iter().filter_map(|line| first_pfn(line)).collect()
     }
 }
 
-/// How many of the engine's events are compared.
+/// Number of compared events among the engine's.
 pub(super) fn count(events: &[Event]) -> usize {
     events.iter().filter(|e| is_compared(e)).count()
 }
@@ -86,13 +86,13 @@ fn is_compared(event: &Event) -> bool {
     event.name().strip_prefix(PREFIX).is_some_and(|name| COMPARED.contains(&name))
 }
 
-/// The event itself, if it is one that is compared.
+/// The event, if it is compared.
 fn compared(event: &str) -> Option<&str> {
     let (name, _) = event.strip_prefix(PREFIX)?.split_once(':')?;
     COMPARED.contains(&name).then_some(event)
 }
 
-/// Whether nothing was overwritten before it was read: `entries-in-buffer/entries-written: 6147/6147`.
+/// Whether the buffer kept all events: `entries-in-buffer/entries-written: 6147/6147`.
 fn is_whole(text: &str) -> bool {
     let numbers = text.lines().find_map(|l| l.strip_prefix("# entries-in-buffer/entries-written:"));
     let kept = numbers.and_then(|n| n.split_whitespace().next()?.split_once('/'));

@@ -1,12 +1,13 @@
-//! Page faults of a process that asks for huge pages, kcompactd at work beside it: two rounds, `thp.txt` and `thp2.txt`.
+//! Huge page faults of a process with kcompactd running beside it: two rounds, `thp.txt` and
+//! `thp2.txt`.
 //!
-//! What each fault does is the engine's own doing. When kcompactd runs is not: that is the scheduler's, which the engine
-//! does not model. Its share of the CPU is therefore taken from the recording, fault by fault: what a fault took beyond
-//! its own work, kcompactd had. So the two cannot be held together to the page all the way; the replay says how far they
-//! are the same, and holds the totals within [`TOLERANCE`].
+//! The engine decides the result of each fault, but not when kcompactd runs: that is the
+//! scheduler's decision, which the engine does not model. Its share of the CPU is taken from the
+//! recording: the time of each fault beyond the fault's own work went to kcompactd. Engine and
+//! kernel therefore diverge at some point. The replay reports how far they are the same and holds
+//! the totals within [`TOLERANCE`].
 //!
-//! Where there is no huge page, the process touches small pages in its place. Between the rounds it gives
-//! everything back.
+//! Without a huge page the process touches small pages instead. Between the rounds it frees all.
 
 use super::events::{self, Recorded};
 use crate::difference::{At, Difference};
@@ -19,35 +20,32 @@ use kontig_mm::types::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
 use kontig_mm::{AllocSlow, Daemon, Gfp, Memory, MigrateOutcome, Order, Owner, PageFlags, Pfn, Request, Step, VmEvent};
 use kontig_procfs::VmStat;
 
-/// How far the totals may be from the kernel's, in percent.
+/// Allowed deviation of the totals from the kernel's, in percent.
 pub const TOLERANCE: u64 = 5;
 
-/// The rounds' files, each with the state after it.
+/// Files of the rounds.
 const ROUNDS: [&str; 2] = ["thp.txt", "thp2.txt"];
-/// µs of the recording's clock, on which an instruction is a nanosecond. The first small fault in place of a huge one, with
-/// kswapd's vain run in it: those of 7.2-defrag1-thp took 197 to 251.
+/// µs of the recording's clock, in which an instruction takes a nanosecond. The first small fault
+/// in place of a huge one, including kswapd's run in vain: in 7.2-defrag1-thp it took 197 to 251.
 const FIRST_SMALL_FAULT: f64 = 230.0;
-/// Another small fault, but for clearing its page; nothing was recorded of these, so it is assumed.
+/// Any further small fault, without clearing its page. Assumed: these were not recorded.
 const SMALL_FAULT: f64 = 1.0;
-/// What kcompactd takes to migrate a page, but for copying it. By its tracepoints' times 32 pages took 311 and 76 took 669,
-/// which is 9.3 a page, and 4.1 of it is the copy.
+/// Migration of a page by kcompactd, without the copy. By the times of its tracepoints 32 pages
+/// took 311 and 76 took 669, which is 9.3 a page; 4.1 of that is the copy.
 const MIGRATION: f64 = 5.2;
-/// What it takes to give a page back from a per-CPU list: 63,172 pages took about 35,000.
+/// Freeing a page from a per-CPU list: 63,172 pages took about 35,000.
 const DRAINED_PAGE: f64 = 0.55;
 
-/// Pageblocks a step visits at most; it does not change what happens.
+/// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
 
-/// A total, of the kernel's and of the engine's.
+/// A total on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// Of what.
     pub name: &'static str,
-    /// The kernel's.
     pub kernel: u64,
-    /// The engine's.
     pub engine: u64,
-    /// Whether the two have to be close.
+    /// Whether the two must be close.
     pub held: bool,
 }
 
@@ -58,35 +56,30 @@ impl Figure {
     }
 }
 
-/// How close a replay came.
+/// Closeness of a replay to its recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closeness {
-    /// Faults, and how many from the first on got the same block.
     pub faults: u64,
-    /// Of them.
+    /// Leading faults that got the same block.
     pub faults_same: u64,
-    /// Compaction tracepoints, and how many from the first on are the same.
     pub events: u64,
-    /// Of them.
+    /// Leading tracepoints that are the same.
     pub events_same: u64,
-    /// The totals held.
     pub figures: Vec<Figure>,
 }
 
-/// One recorded fault.
 struct Fault {
     pfn: u32,
     huge: bool,
     micros: f64,
 }
 
-/// Replays the rounds.
 pub(super) fn replay(rec: &Recording) -> Result<Result<Closeness, Box<Difference>>, BadRecording> {
     let mut world = World::new(rec.machine(Part::Faults)?, rec.about.faults);
     let (mut faults, mut same, mut all_same, mut huge) = (0, 0, true, [0, 0]);
     for round in ROUNDS.into_iter().filter(|r| rec.has(r)) {
         let faults_of_round = recorded_faults(rec, round)?;
-        // A huge fault by itself: the least there is, nearly all of it clearing the page.
+        // A huge fault by itself: the minimum, nearly all of it clearing the page.
         let alone = faults_of_round.iter().filter(|f| f.huge).map(|f| f.micros).fold(f64::INFINITY, f64::min);
         world.huge_fault = if alone.is_finite() { alone } else { world.huge_fault };
         for fault in faults_of_round {
@@ -123,7 +116,8 @@ pub(super) fn replay(rec: &Recording) -> Result<Result<Closeness, Box<Difference
         total("pages isolated", VmEvent::CompactIsolated),
         total("frames scanned for pages to move", VmEvent::CompactMigrateScanned),
         total("kswapd runs", VmEvent::Pageoutrun),
-        // A handful: whether kcompactd has just stopped or just not when the next fault wakes it is the scheduler's.
+        // Few: the scheduler decides whether kcompactd has just stopped when the next fault wakes
+        // it.
         Figure { held: false, ..total("kcompactd runs", VmEvent::CompactDaemonWake) },
     ];
     if let Some(far) = figures.iter().find(|f| f.held && !f.is_close()) {
@@ -144,7 +138,7 @@ fn no_page(fault: u64) -> Box<Difference> {
     Box::new(Difference { at, asked: Some("a page fault".into()), kernel, engine, around: Vec::new() })
 }
 
-/// The lines of a round: the fault's number, its pfn, whether it is huge, and its time.
+/// Parses a round: the fault's number, its pfn, whether it is huge, and its time.
 fn recorded_faults(rec: &Recording, round: &str) -> Result<Vec<Fault>, BadRecording> {
     let fault = |(i, line): (usize, &str)| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -161,7 +155,7 @@ fn recorded_faults(rec: &Recording, round: &str) -> Result<Vec<Fault>, BadRecord
     rec.text(round)?.lines().enumerate().map(fault).collect()
 }
 
-/// What the process holds; compaction moves the small ones.
+/// Pages of the process; compaction moves the small ones.
 #[derive(Default)]
 struct Process {
     held: Vec<(Pfn, Order)>,
@@ -174,7 +168,7 @@ impl Owner for Process {
     }
     fn migrate(&mut self, _: Pfn, to: Pfn, index: u32) -> MigrateOutcome {
         self.migrated += 1;
-        // Pages that were there before the first fault belong to nobody: 0.
+        // Pages from before the first fault have no owner: 0.
         if let Some((pfn, _)) = (index as usize).checked_sub(1).and_then(|i| self.held.get_mut(i)) {
             *pfn = to;
         }
@@ -182,7 +176,7 @@ impl Owner for Process {
     }
 }
 
-/// The node, the process, and the daemons on the one CPU they share.
+/// The node, the process and the daemons, which share one CPU.
 struct World {
     memory: Memory,
     process: Process,
@@ -211,9 +205,10 @@ impl World {
         }
     }
 
-    /// A fault, and kcompactd's share of the time it took; the first page it got, and whether it is huge.
+    /// Replays a fault and kcompactd's share of its time. Returns the first page, and whether it is
+    /// huge.
     fn fault(&mut self, recorded: &Fault) -> Option<(Pfn, bool)> {
-        // defrag=defer: kswapd is woken, nobody waits; the process is bound to the node.
+        // defrag=defer: the fault wakes kswapd and does not wait; the process is bound to the node.
         let light = Gfp::TRANSHUGE_LIGHT.with(Gfp::KSWAPD_RECLAIM).with(Gfp::THISNODE).with(Gfp::NORETRY);
         let got = match self.allocate(light, PAGEBLOCK_ORDER) {
             Some(pfn) => (pfn, true),
@@ -227,7 +222,7 @@ impl World {
         };
         self.credit += match (got.1, recorded.huge) {
             (true, true) => (recorded.micros - self.huge_fault).max(0.0),
-            // The kernel's fault was of the other kind: as much for kcompactd as for the process.
+            // The kernel's fault was of the other kind: half of its time goes to kcompactd.
             (true, false) => self.huge_fault,
             (false, _) => {
                 let others = f64::from(self.made.pages - 1);
@@ -244,7 +239,7 @@ impl World {
         self.huge_fault / f64::from(PAGEBLOCK_PAGES)
     }
 
-    /// Allocates for the process; kswapd runs when the request is through, it being the only one on the CPU.
+    /// Allocates for the process. kswapd runs after the request, which has the only CPU.
     fn allocate(&mut self, gfp: Gfp, order: Order) -> Option<Pfn> {
         let m = &mut self.memory;
         let request = Request::new(CPU, NODE, gfp, order);
@@ -274,7 +269,7 @@ impl World {
         }
     }
 
-    /// Lets kcompactd run as long as it has credit; what it does not need is lost.
+    /// Runs kcompactd while it has credit; unused credit is lost.
     fn run_kcompactd(&mut self) {
         while self.kcompactd_runs && self.credit > 0.0 {
             let on_lists = |m: &Memory| m.zone(ZONE).pcp(CPU).count;
@@ -289,7 +284,7 @@ impl World {
         }
     }
 
-    /// The process gives everything back, once kcompactd is through.
+    /// Frees all of the process's memory, once kcompactd is done.
     fn end_round(&mut self) {
         self.credit = f64::INFINITY;
         self.run_kcompactd();

@@ -1,7 +1,7 @@
-//! Allocations and frees: every block must have the kernel's pfn.
+//! Replays allocations and frees. Every block must have the kernel's pfn.
 //!
-//! A request the fast path cannot serve goes the slow way, as in the kernel, with whatever rights its flags give it.
-//! The recorded machine has one CPU: daemons that are woken run when they get it from the request, or once it is done.
+//! A request that the fast path cannot serve takes the slow path with the rights of its flags. The
+//! recorded machine has one CPU: daemons that are woken run when the request yields it or is done.
 
 use super::daemons::{self, Beside, Host};
 use super::events::{self, Recorded};
@@ -14,20 +14,19 @@ use crate::trace::{BlockId, FAILED, Op, Request, SKIPPED};
 use crate::view;
 use kontig_mm::{Event, Listen, Memory, MigrateOutcome, Order, Owner, Pfn, Turn};
 
-/// How many operations before the differing one, and events of it, are shown.
+/// Operations shown before the one that differs, and events shown of it.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
-/// What a request without end returns, which no kernel does: a number no pfn has.
+/// Result of a request that never ends. No pfn has this number.
 const ENDLESS: u32 = SKIPPED - 1;
 
-/// Replays a trace.
 pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed, BadRecording> {
     let ops = rec.trace()?;
     let results = rec.results(ops.len())?;
     let start = rec.machine(part)?;
     let mut runner = Runner::new(start, &ops, rec.about.kcompactd_is_real_time());
     let untouched = runner.clone();
-    // In front of a sweep the tracepoints are the sweep's.
+    // If a sweep follows, the tracepoints belong to it.
     let recorded = if part == Part::Direct || !rec.has("f0.snap") { Recorded::open(rec, part)? } else { None };
     if recorded.is_some() {
         runner.memory.trace().listen(events::LISTEN);
@@ -57,17 +56,17 @@ pub(super) fn replay(rec: &Recording, part: Part, care: Care) -> Result<Replayed
     }))
 }
 
-/// The blocks held, and where they are: compaction moves those that are movable by their owner.
+/// The held blocks and their pfns. Compaction moves those their owner can migrate.
 #[derive(Clone)]
 struct Held {
-    /// By id; [`FAILED`] where nothing is held.
+    /// By id; [`FAILED`] if not held.
     blocks: Vec<(u32, Order)>,
     moves: Moves,
     beside: Beside,
 }
 
 impl Held {
-    /// The number kept with a page that may move, so that its holder is found: 0 is nobody's.
+    /// Owner number of a movable page, to find its block; 0 means none.
     fn owner(id: BlockId) -> u32 {
         id.0 + 1
     }
@@ -98,22 +97,22 @@ impl Owner for Held {
     }
 }
 
-/// A machine on which a trace is carried out.
+/// A machine that executes a trace.
 #[derive(Clone)]
 pub struct Runner {
-    /// The machine.
     pub memory: Memory,
     held: Held,
-    /// Blocks are kept as the single pages they are to the scanners: the requests were not for compound pages.
+    /// Whether blocks are kept as single pages, as the scanners see them, since they are not
+    /// compound.
     loose: bool,
 }
 
 impl Runner {
-    /// A machine on which nothing of `ops` has been done yet, and whose kcompactd runs as soon as it is woken, or when the
-    /// scheduler finds it time.
+    /// A machine before `ops`. kcompactd runs as soon as it is woken if it is real-time, otherwise
+    /// when the scheduler lets it.
     pub fn new(memory: Memory, ops: &[Op], kcompactd_is_real_time: bool) -> Runner {
         let ids = ops.iter().map(|op| op.id().0 as usize + 1).max().unwrap_or(0);
-        // Only where something may be compacted does anybody look, or where pairs pass for movable.
+        // This matters only if something may be compacted, or where pairs pass for movable.
         let compacts = |r: &Request| r.has(Request::DIRECT) || r.has(Request::KSWAPD);
         let loose = memory.profile().fallback.pairs_look_movable
             || ops.iter().any(|op| matches!(op, Op::Alloc { request, .. } if compacts(request)));
@@ -125,7 +124,8 @@ impl Runner {
         Runner { memory, held, loose }
     }
 
-    /// Carries out operations until one has another result than the kernel's: its number, and the engine's result.
+    /// Executes operations up to the first with another result than the kernel's. Returns its
+    /// number and the engine's result.
     pub fn first_difference(&mut self, ops: &[Op], results: &[u32]) -> Option<(usize, u32)> {
         ops.iter().zip(results).enumerate().find_map(|(i, (op, want))| {
             let got = self.carry_out(op);
@@ -133,7 +133,7 @@ impl Runner {
         })
     }
 
-    /// The same, with the checker in between where that is wanted.
+    /// The same, with the checker if asked for.
     fn run(&mut self, ops: &[Op], results: &[u32], care: Care) -> Option<Box<Difference>> {
         let chunk = care.check_every.unwrap_or(usize::MAX).max(1);
         let mut done = 0;
@@ -155,7 +155,7 @@ impl Runner {
         None
     }
 
-    /// Carries out one operation; returns what `res.bin` would hold for it.
+    /// Executes one operation. Returns its result in the form of `res.bin`.
     #[inline(always)]
     pub fn carry_out(&mut self, op: &Op) -> u32 {
         let result = match *op {
@@ -197,7 +197,7 @@ impl Runner {
         pfn.get()
     }
 
-    /// The slow path. The daemons it wakes run when they get the CPU, and at the latest when it is done.
+    /// The slow path. Daemons it wakes run when they get the CPU, at the latest after it.
     #[cold]
     fn alloc_slowly(&mut self, order: Order, request: Request, id: BlockId) -> u32 {
         let result = match request::finish(asked_for(order, request), &mut self.memory, &mut self.held) {
@@ -210,13 +210,13 @@ impl Runner {
     }
 }
 
-/// What a trace's request says to the allocator.
+/// Translates a trace's request for the allocator.
 #[inline(always)]
 fn asked_for(order: Order, request: Request) -> kontig_mm::Request {
     kontig_mm::Request::new(CPU, NODE, request.gfp(), order)
 }
 
-/// An operation in words, a request with what it says to the allocator.
+/// Describes an operation, a request with its gfp flags.
 fn asked(op: Op) -> String {
     match op {
         Op::Alloc { request, .. } => format!("{op}: {}", request.gfp()),
@@ -224,7 +224,6 @@ fn asked(op: Op) -> String {
     }
 }
 
-/// A result in words.
 fn returned(op: Op, result: u32) -> String {
     match (op, result) {
         (Op::Alloc { .. }, FAILED) => "no block".into(),
@@ -236,8 +235,8 @@ fn returned(op: Op, result: u32) -> String {
     }
 }
 
-/// What led to a differing operation, what the engine did in it, and its zone just before: the trace is replayed up to
-/// there once more.
+/// Operations before the one that differs, the engine's events in it, and its zone just before. The
+/// trace is replayed up to there once more.
 fn around(mut runner: Runner, ops: &[Op], results: &[u32], at: usize) -> Vec<Section> {
     ops[..at].iter().for_each(|op| {
         runner.carry_out(op);
@@ -257,7 +256,7 @@ fn around(mut runner: Runner, ops: &[Op], results: &[u32], at: usize) -> Vec<Sec
     let predecessors = (from..at).map(|i| format!("{i}: {}: {}", ops[i], returned(ops[i], results[i]))).collect();
     let zone = before.memory.zone(ZONE);
     let mut shown: Vec<Order> = order.and_up().collect();
-    // What is too small for the request says what was split or merged last.
+    // Smaller orders show what was split or merged last.
     shown.retain(|o| zone.nr_free(*o) > 0);
     vec![
         Section::new("the operations before it", predecessors),

@@ -1,4 +1,4 @@
-//! What is compared after a replay: event counters and the zone's final state.
+//! Compares event counters and the zone's final state after a replay.
 
 use super::{Care, Compared, Replayed};
 use crate::difference::{At, Difference, Section};
@@ -8,8 +8,8 @@ use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::{Memory, VmEvent};
 use kontig_procfs::VmStat;
 
-/// The counters that are compared. Nobody else on the recorded machine allocates from node 1, reclaims or compacts, so
-/// what they grew by is the experiment's own doing.
+/// Compared counters. Only the experiment allocates from node 1, reclaims or compacts on the
+/// recorded machine, so their growth is its own.
 const COUNTERS: [VmEvent; 11] = [
     VmEvent::AllocstallNormal,
     VmEvent::AllocstallMovable,
@@ -24,24 +24,24 @@ const COUNTERS: [VmEvent; 11] = [
     VmEvent::CompactSuccess,
 ];
 
-/// How many of the kernel's own frames a recording that does not tell them may count less than the engine: as many later
-/// pages as compound pages have in the zone in any recording of 6.1 that tells them (`6.1-thp`: 174).
+/// Frames of the kernel's own that a recording without marks of compound pages may count less than
+/// the engine: the most tail pages in the zone in any recording of 6.1 with marks (`6.1-thp`: 174).
 pub const SLAB_TAILS: u64 = 174;
-/// Where the kernel's own pages end: frames from the start of the zone.
+/// End of the kernel's own pages, in frames from the start of the zone.
 pub const KERNEL_PAGES: u32 = 0xc00;
 
-/// Whether a scan that starts so many frames into the zone may count differently, where the recording does not tell which
-/// of the kernel's own pages are compound ([`Recording::tells_compound_pages`]).
+/// Whether the counts of a scan that starts at this frame of the zone may differ, in a recording
+/// without marks of the kernel's compound pages ([`Recording::tells_compound_pages`]).
 ///
-/// The migration scanner steps over a slab's later pages without counting them. So for these recordings what it scanned
-/// is held against the kernel's wherever the zone holds user pages, which is everywhere but in its first six pageblocks;
-/// and the counter of all frames scanned may be larger by as many frames as slabs have later pages there. For all others
-/// both have to be equal.
+/// The migration scanner skips the tail pages of a slab without counting them. In these recordings
+/// its counts are compared where the zone has user pages, which is everywhere but in its first six
+/// pageblocks, and the counter of all scanned frames may exceed the kernel's by the number of tail
+/// pages there. In all other recordings both must be equal.
 pub(super) fn is_slab_country(frames_into_zone: u32) -> bool {
     frames_into_zone < KERNEL_PAGES
 }
 
-/// Holds counters and final state against the recording's, as far as it has them.
+/// Compares counters and final state with the recording's, if it has them.
 pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Result<Replayed, BadRecording> {
     if let (Some(_), Err(e)) = (care.check_every, m.check()) {
         return Ok(Err(contradiction(0, e)));
@@ -54,7 +54,7 @@ pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Re
             Err(d) => return Ok(Err(d)),
         }
     }
-    // Of memory under pressure every zone's state has been compared.
+    // Under memory pressure every zone's state has been compared already.
     if part != Part::Reclaim && rec.has(&part.after("snap")) {
         let want = rec.snapshot(&part.after("snap"))?.to_string();
         let got = ZoneSnapshot::of(m, ZONE).to_string();
@@ -66,21 +66,21 @@ pub(super) fn compare(rec: &Recording, part: Part, m: &Memory, care: Care) -> Re
     Ok(Ok(compared))
 }
 
-/// What there is in a zone's final state, in which nothing differs.
+/// Counts the items of a final state that is equal.
 pub(super) fn final_state(state: &str) -> Compared {
     let lists = || state.lines().filter(|l| l.starts_with("FL ") || l.starts_with("PL "));
-    // Each begins with three words that say which.
+    // The first three words identify the list.
     let listed = lists().map(|l| l.split_ascii_whitespace().skip(3).count() as u64).sum();
     Compared { lists: lists().count() as u64, listed, final_states: 1, ..Compared::default() }
 }
 
-/// The engine's checker found something.
+/// The difference for an error of the engine's checker.
 pub(super) fn contradiction(op: usize, e: String) -> Box<Difference> {
     let kernel = "(not involved)".into();
     Box::new(Difference { at: At::Checker(op), asked: None, kernel, engine: e, around: Vec::new() })
 }
 
-/// Holds what the counters grew by against the kernel's; how many there were, and how many frames more were scanned.
+/// Compares the growth of the counters. Returns their number and the surplus of scanned frames.
 fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64), Box<Difference>>, BadRecording> {
     let (before, after) = (rec.counters(&part.before("vmstat"))?, rec.counters(&part.after("vmstat"))?);
     let grown = |e: VmEvent| -> Result<u64, BadRecording> {
@@ -111,16 +111,16 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64)
     Ok(Ok((COUNTERS.len() as u64 + 1, m.vmstat().get(scanned) - want)))
 }
 
-/// How many differing lines are shown.
+/// Differing lines that are shown.
 const LINES_SHOWN: usize = 8;
 
-/// The first line in which two states differ, which is `at` its first words, and the lines that differ after it.
+/// The first line in which two states differ, identified by its first words, and those after it.
 pub(super) fn states(want: &str, got: &str, at: impl FnOnce(String) -> At) -> Option<Box<Difference>> {
     let mut differing = Vec::new();
     let keys = |text: &str| -> Vec<String> { text.lines().map(key).collect() };
     let (want_keys, got_keys) = (keys(want), keys(got));
     let find = |text: &'_ str, k: &str| text.lines().find(|l| key(l) == k).map(str::to_string);
-    // A list that only one side has is a line that only one side has: lines go by their first words.
+    // Lines are matched by their first words, because a list may be missing on one side.
     let all = want_keys.iter().chain(got_keys.iter().filter(|k| !want_keys.contains(k)));
     for k in all {
         let (w, g) = (find(want, k), find(got, k));
@@ -140,7 +140,7 @@ pub(super) fn states(want: &str, got: &str, at: impl FnOnce(String) -> At) -> Op
     Some(Box::new(Difference { at: at(first), asked: None, kernel, engine, around }))
 }
 
-/// The words that tell a state's lines apart.
+/// The words that identify a line of a state.
 fn key(line: &str) -> String {
     let words = match line.split(' ').next() {
         Some("FL" | "PL" | "PCP") => 3,
@@ -149,7 +149,7 @@ fn key(line: &str) -> String {
     line.split(' ').take(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Two lines, shortened to what is around the first difference between them.
+/// Shortens two lines to the part around their first difference.
 fn around_first_difference(a: &str, b: &str) -> (String, String) {
     const BEFORE: usize = 30;
     const SHOWN: usize = 100;

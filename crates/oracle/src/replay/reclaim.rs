@@ -1,8 +1,9 @@
-//! Memory under pressure: files read, a process's memory touched, and what reclaim takes of both.
+//! Replays memory pressure: files that are read, a process's memory, and reclaim of both.
 //!
-//! Every operation must have the kernel's answer: the same page, found or brought back, with the same flags. In between
-//! and in the end the LRU lists must hold the same pages in the same order (`state`), and the tracepoints of reclaim and
-//! compaction must be the kernel's, line by line (`traced`). The pages' owner is `host`.
+//! Every operation must have the kernel's answer: the same page, cached or brought back, with the
+//! same flags. In each recorded state the LRU lists must hold the same pages in the same order
+//! (`state`), and the tracepoints of reclaim and compaction must match line by line (`traced`).
+//! `host` owns the pages.
 
 mod host;
 mod state;
@@ -17,13 +18,12 @@ use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
 use kontig_mm::{Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace, Turn};
 
-/// What a process's fault may do for its page.
+/// The request of a process's page fault.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
-/// How many operations before the differing one are shown.
+/// Operations shown before the one that differs.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
 
-/// Replays the operations of a recording.
 pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecording> {
     let ops = rec.lru_operations()?;
     let part = Part::Reclaim;
@@ -31,7 +31,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     state::begin(rec, &mut memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
-        // More than is ever needed, where the recording does not say; else all of the device but its head.
+        // More than any recording needs, if it does not say; else all of the device but its header.
         let pages = rec.about.swap_mib.map_or(u64::from(u32::MAX), |mib| (u64::from(mib) << 8).saturating_sub(1));
         memory.set_swap(SwapSpace { total: pages, free: pages });
     }
@@ -93,14 +93,14 @@ fn shown(events: &[Event]) -> Vec<String> {
     lines
 }
 
-/// A machine and the owner of its pages.
+/// A machine with the owner of its pages.
 struct Runner {
     memory: Memory,
     host: Files,
 }
 
 impl Runner {
-    /// Carries out one operation; what the kernel would have answered.
+    /// Executes one operation. Returns its answer in the kernel's form.
     fn carry_out(&mut self, op: &LruOp) -> Answer {
         let answer = match *op {
             LruOp::Alloc { id, order, asks } => self.alloc_block(id, order, asks),
@@ -166,12 +166,13 @@ impl Runner {
 
     fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
         let request = Runner::request(order, asks, more);
-        // What has no end fails here; its events tell it from the kernel's failure.
+        // A request that never ends fails here; its events differ from those of a failure in the
+        // kernel.
         let slowly = |m: &mut Memory, host: &mut Files| request::finish(request, m, host)?.ok();
         self.memory.alloc(request).ok().or_else(|| slowly(&mut self.memory, &mut self.host))
     }
 
-    /// A block that nobody reclaims. Its pages are single ones to compaction.
+    /// Allocates an unreclaimable block. Compaction sees its pages as single ones.
     fn alloc_block(&mut self, id: BlockId, order: Order, asks: Asks) -> Answer {
         if self.host.blocks.contains_key(&id.0) {
             return Answer::Skipped;
@@ -198,7 +199,7 @@ impl Runner {
         Answer::of_page(pfn)
     }
 
-    /// A page of a file is added, if it is not there; a reader marks it as accessed.
+    /// Adds a file's page if it is not cached; a read also marks it as accessed.
     fn add(&mut self, page: FilePage, order: Order, asks: Asks, reads: bool) -> Answer {
         let mut said = "";
         let number = match self.host.find(page) {
@@ -232,7 +233,7 @@ impl Runner {
         self.answer(number, said)
     }
 
-    /// What the kernel says of a page.
+    /// The kernel's answer for a page.
     fn answer(&self, number: u32, said: &'static str) -> Answer {
         let kept = self.host.kept(number);
         let flags = self.memory.lru().flags(kept.pfn);
@@ -245,7 +246,7 @@ impl Runner {
         Answer::Page(Page::new(kept.pfn, &words))
     }
 
-    /// Something is done to a page of a file, if it is there.
+    /// Applies `what` to a file's page, if it is cached.
     fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, &mut Kept, Pfn)) -> Answer {
         let Some(number) = self.host.find(page) else { return Answer::Skipped };
         let kept = self.host.kept_mut(number);
@@ -254,7 +255,7 @@ impl Runner {
         self.answer(number, "")
     }
 
-    /// A file's page goes, as if the file were cut; what there is in a folio's place, if it is asked for as one.
+    /// Removes a file's page as truncation does; with an order, all pages in the folio's range.
     fn truncate(&mut self, page: FilePage, order: Order) -> Answer {
         let Some(number) = self.host.find(page) else { return Answer::Skipped };
         let answer = self.answer(number, "");
@@ -306,14 +307,14 @@ impl Runner {
         self.answer(number, said)
     }
 
-    /// A page that the process has written nothing to yet. Its first contents are zeros that are written.
+    /// The first store to a page of the process: it gets a zeroed page.
     fn first_page(&mut self, page: ProcessPage) -> Option<u32> {
         let number = self.fault(page, None)?;
         self.host.kept_mut(number).written = true;
         Some(number)
     }
 
-    /// A new page for the process.
+    /// Allocates a page for the process.
     fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>) -> Option<u32> {
         let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
         let number = self.host.map(page, pfn);
@@ -326,7 +327,7 @@ impl Runner {
         Some(number)
     }
 
-    /// A page has come back from swap: it is read, and gives its place there up.
+    /// Maps a page that came back from swap, and frees its slot.
     fn brought_back(&mut self, number: u32, writes: bool) {
         let rules = self.memory.profile().faults;
         if rules.reading_swap_offers_cpu {
@@ -340,7 +341,7 @@ impl Runner {
         self.host.kept_mut(number).dirty |= rules.frees_swap_at_once;
     }
 
-    /// The process writes to a page that others hold: it gets one of its own.
+    /// The process writes to a shared page and gets a copy.
     fn copy(&mut self, page: ProcessPage, old: u32) -> Option<u32> {
         let number = self.fault(page, None)?;
         let Kept { pfn, .. } = self.host.remove(old, None);
@@ -348,7 +349,7 @@ impl Runner {
         Some(number)
     }
 
-    /// The process gives a page back.
+    /// The process drops a page.
     fn drop_page(&mut self, page: ProcessPage) -> Answer {
         let Some(mapped) = self.host.process.remove(&page) else { return Answer::Skipped };
         if self.memory.profile().faults.drains_before_unmapping {
@@ -376,7 +377,7 @@ impl Runner {
         }
     }
 
-    /// Pages that reclaim gave to slow devices are written.
+    /// Completes writes that reclaim started on slow devices.
     fn finish(&mut self, most: u32) -> u32 {
         let mut done = 0;
         while done < most

@@ -1,13 +1,13 @@
-//! A request that the fast path cannot serve, with a bound: by another kernel's rules it may have no end.
+//! The slow path with a bound, because under another kernel's rules a request may never end.
 
 use kontig_mm::{AllocFailure, AllocSlow, Memory, Owner, Pfn, Request, Step};
 
-/// More steps than any request of the recorded machines takes: they take a few hundred.
+/// More steps than any recorded request takes, which is a few hundred.
 pub(super) const MOST_STEPS: usize = 20_000;
-/// Pageblocks a step visits at most; it does not change what happens.
+/// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
 
-/// Takes the slow path to its end; `None` if there is none.
+/// Runs the slow path to its end; `None` if it has none.
 pub(super) fn finish<O: Owner>(request: Request, m: &mut Memory, owner: &mut O) -> Option<Result<Pfn, AllocFailure>> {
     let mut slow = AllocSlow::new(m, request);
     for _ in 0..MOST_STEPS {

@@ -1,4 +1,4 @@
-//! A node compacted as a whole: the same ranges scanned, the same pages moved to the same places in the same order.
+//! Replays the compaction of a whole node: ranges scanned, and pages moved, in order.
 
 use super::events::{self, Recorded};
 use super::{Care, Compared, Moves, Replayed, outcome};
@@ -12,12 +12,11 @@ use kontig_mm::state::FrameKind;
 use kontig_mm::{Event, Memory, Order, Pfn};
 use std::collections::HashSet;
 
-/// Pageblocks a step visits at most; it does not change what happens.
+/// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
-/// How many events or migrations before the differing one are shown.
+/// Events or migrations shown before the one that differs.
 const SHOWN: usize = 8;
 
-/// Replays a sweep.
 pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Replayed, BadRecording> {
     let part = Part::Sweep { proactive };
     let start = rec.machine(part)?;
@@ -43,7 +42,7 @@ pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Rep
         compared.migrations = want.len() as u64;
     }
     if proactive {
-        // The recording went on for seconds, in which the CPU idled.
+        // The recording continued for seconds with an idle CPU.
         sweep.memory.fold_vmstat(CPU);
     }
     Ok(outcome::compare(rec, part, &sweep.memory, care)?.map(|end| {
@@ -52,11 +51,11 @@ pub(super) fn replay(rec: &Recording, proactive: bool, care: Care) -> Result<Rep
     }))
 }
 
-/// A sweep under way, with all that has happened.
+/// A sweep under way, with its events and migrations so far.
 struct Sweep {
     memory: Memory,
     sweep: NodeSweep,
-    /// By kcompactd, and the score it started from.
+    /// For kcompactd: the score it started from.
     proactive: Option<u64>,
     events: Vec<Event>,
     moves: Moves,
@@ -70,15 +69,15 @@ impl Sweep {
         Sweep { memory, sweep, proactive, events: Vec::new(), moves: Moves::default() }
     }
 
-    /// Advances; false when all is done.
+    /// Advances. Returns false at the end.
     fn step(&mut self) -> bool {
         let done = self.sweep.step(&mut self.memory, &mut self.moves, BUDGET) == Step::Done(());
         self.events.extend(self.memory.trace().take());
         !done || self.again()
     }
 
-    /// kcompactd looks again half a second later. A pass that gained something is followed by another as long as the
-    /// score is too high; after one that did not it waits longer than was recorded.
+    /// kcompactd looks again after half a second. After a pass that lowered the score it goes on
+    /// while the score is too high; after one that did not, it waits longer than was recorded.
     fn again(&mut self) -> bool {
         let Some(before) = self.proactive else {
             return false;
@@ -93,7 +92,7 @@ impl Sweep {
     }
 }
 
-/// The zone before the step in which a sweep passes a point: the sweep is run again up to there.
+/// The zone before the step in which a sweep passes a point. The sweep is repeated up to there.
 fn state_before(start: Memory, proactive: bool, passed: impl Fn(&Sweep) -> bool, pfns: &[Pfn]) -> Section {
     let mut sweep = Sweep::new(start.clone(), proactive);
     let mut steps = 0;
@@ -107,7 +106,8 @@ fn state_before(start: Memory, proactive: bool, passed: impl Fn(&Sweep) -> bool,
     Section::new("the engine's zone shortly before it", view::zone(&sweep.memory, Order::all(), pfns))
 }
 
-/// Which moves are of pages the recording module owns: it logs those alone, and a kernel may have user pages, too.
+/// Indices of migrations of the module's own pages: it logs only these, but a kernel may have user
+/// pages, too.
 fn of_the_module(moves: &[(Pfn, Pfn)], start: &Memory) -> Vec<usize> {
     let mut moved = HashSet::new();
     let mut is_its_own = |from: &Pfn, to: &Pfn| {
@@ -120,7 +120,7 @@ fn of_the_module(moves: &[(Pfn, Pfn)], start: &Memory) -> Vec<usize> {
     moves.iter().enumerate().filter_map(|(i, (from, to))| is_its_own(from, to).then_some(i)).collect()
 }
 
-/// The first page that was not moved as the kernel moved it.
+/// The first migration that differs from the kernel's.
 fn first_differing_move(
     want: &[(Pfn, Pfn)],
     got: &[(Pfn, Pfn)],
@@ -140,7 +140,7 @@ fn first_differing_move(
     Some(Box::new(Difference { at: At::Migration(at), asked: None, kernel: shown(w), engine: shown(g), around }))
 }
 
-/// Every migration of `mig.txt`: source and destination, after a line of totals.
+/// Parses `mig.txt`: a line of totals, then source and destination of each migration.
 fn migrations(rec: &Recording, zone_start: Pfn) -> Result<Vec<(Pfn, Pfn)>, BadRecording> {
     let pfn = |word: &str| {
         let n = u32::from_str_radix(word, 16).ok()?;

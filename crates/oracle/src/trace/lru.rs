@@ -1,9 +1,9 @@
-//! Operations on memory under pressure: allocations, and what is done to pages that reclaim can take.
+//! Operations of a trace under memory pressure: allocations, and accesses to reclaimable pages.
 //!
-//! Each is one thing a kernel's user does: a file's page added to the page cache or read, a process's page touched. As
-//! text it is a line (`read f0:1f 0 movable direct retry`), which a recording keeps together with what the kernel
-//! answered (`= 1043f active workingset`); to the recorder's module it is a record of eight bytes, like those of other
-//! traces. Numbers of pages are hexadecimal, all others decimal.
+//! An operation adds a file's page to the page cache, reads it, touches a process's page and so on.
+//! As text it is a line (`read f0:1f 0 movable direct retry`), kept in a recording with the
+//! kernel's answer (`= 1043f active workingset`). For the recorder's module it is a record of eight
+//! bytes, as in other traces. Page numbers are hexadecimal, all others decimal.
 
 mod text;
 
@@ -13,18 +13,16 @@ pub use text::{file_page, parse, parse_answered, process_page, write_answered};
 
 /// Files a trace can name.
 pub const MAX_FILES: u8 = 16;
-/// Pages a file has at most.
+/// Most pages of a file.
 pub const FILE_PAGES: u32 = 1 << FILE_SHIFT;
 const FILE_SHIFT: u32 = 24;
-/// In a record's flags, beside those of [`Request`]: from zone DMA32 or below.
+/// Flag of a record besides those of [`Request`]: zone DMA32 or below.
 const DMA32: u16 = 256;
 
 /// A page of a file, by its number in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct FilePage {
-    /// Which file.
     pub file: u8,
-    /// Which page of it.
     pub index: u32,
 }
 
@@ -32,10 +30,9 @@ pub struct FilePage {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct ProcessPage(pub u32);
 
-/// What an operation may do to get its memory.
+/// How an operation allocates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asks {
-    /// Of which type, and how.
     pub request: Request,
     /// From zone DMA32 or below (`__GFP_DMA32`, without `__GFP_HIGHMEM`).
     pub dma32: bool,
@@ -47,80 +44,61 @@ impl From<Request> for Asks {
     }
 }
 
-/// One operation.
+/// An operation under memory pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LruOp {
-    /// `alloc`: a block; skipped if the number is taken.
-    Alloc {
-        /// What it is remembered under.
-        id: BlockId,
-        /// Its size.
-        order: Order,
-        /// What it may do.
-        asks: Asks,
-    },
-    /// `free`: of a block; skipped if it is not held.
+    /// `alloc`: allocates a block; skipped if the id is held.
+    Alloc { id: BlockId, order: Order, asks: Asks },
+    /// `free`: frees a block; skipped if it is not held.
     Free(BlockId),
-    /// `add`: a new page or folio of a file, as readahead adds it; skipped if there is one.
+    /// `add`: adds a page or folio to a file as readahead does; skipped if it is cached.
     Add {
-        /// Which; of a folio the first that is touched.
+        /// The page; for a folio, the page that is accessed first.
         page: FilePage,
-        /// The folio's size.
         order: Order,
-        /// What it may do.
         asks: Asks,
     },
-    /// `read`: marked as accessed; added before, if it is not there.
+    /// `read`: marks a page as accessed, adding it first if it is not cached.
     Read {
-        /// Which.
         page: FilePage,
-        /// The folio's size, if it is added.
+        /// Order of the folio, if one is added.
         order: Order,
-        /// What it may do.
         asks: Asks,
     },
-    /// `touch`: marked as accessed, if it is there (`mark_page_accessed`).
+    /// `touch`: `mark_page_accessed`, if the page is cached.
     Touch(FilePage),
-    /// `truncate`: the pages of one folio are removed from the file, without shadows; skipped if it is not there or under
-    /// writeback.
-    Truncate {
-        /// The first.
-        page: FilePage,
-        /// How many.
-        order: Order,
-    },
-    /// `dirty`: marked as changed.
+    /// `truncate`: removes the pages of a folio from the file, without shadows; skipped if it is
+    /// not cached or under writeback.
+    Truncate { page: FilePage, order: Order },
+    /// `dirty`: sets the page dirty.
     Dirty(FilePage),
-    /// `writeback`: a flusher begins to write it, if it is dirty.
+    /// `writeback`: a flusher starts writing the page, if it is dirty.
     Writeback(FilePage),
-    /// `written`: its writing ends, if it was under writeback.
+    /// `written`: ends its writeback, if it was under writeback.
     Written(FilePage),
-    /// `finish`: so many of the pages that reclaim has begun to write on slow devices are written, oldest first.
+    /// `finish`: completes the writes of this many pages that reclaim started on slow devices,
+    /// oldest first.
     Finish(u32),
-    /// `device`: what becomes of a file's page that reclaim writes: `fast`: it is written at once, `slow`: with `finish`.
-    Device {
-        /// Whose.
-        file: u8,
-        /// Whether it is slow.
-        slow: bool,
-    },
+    /// `device`: sets when a page of the file that reclaim writes is done: `fast` at once, `slow`
+    /// with `finish`.
+    Device { file: u8, slow: bool },
     /// `load`: the process reads a byte of the page.
     Load(ProcessPage),
     /// `store`: the process writes a byte of the page.
     Store(ProcessPage),
     /// `drop`: the process gives the page back (`MADV_DONTNEED`).
     Drop(ProcessPage),
-    /// `object`: a page is added to the cache that a shrinker empties, oldest first.
+    /// `object`: adds a page to the cache that a shrinker empties, oldest first.
     Object(Asks),
-    /// `drain`: what the CPU has collected for the lists is put on them (`lru_add_drain`).
+    /// `drain`: puts the CPU's batches onto the lists (`lru_add_drain`).
     Drain,
-    /// `wait`: until the node's daemons sleep.
+    /// `wait`: waits until the node's daemons sleep.
     Wait,
-    /// `dump`: the state at this point is recorded, as `d0`, `d1` and so on.
+    /// `dump`: records the state as `d0`, `d1` and so on.
     Dump,
 }
 
-/// What became of a page, as an answer says it.
+/// Words of an answer about a page.
 const SAYS: [(u32, &str); 7] = [
     (1 << 24, "shadow"),
     (1 << 25, "present"),
@@ -132,18 +110,18 @@ const SAYS: [(u32, &str); 7] = [
 ];
 const PFN: u32 = (1 << 24) - 1;
 
-/// What the kernel answered.
+/// Answer of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// There was no memory.
     Failed,
-    /// There was nothing to do it to.
+    /// The operation had no object.
     Skipped,
-    /// Done; there is nothing to say.
+    /// Done, without a result.
     Done,
-    /// So many (`finish`), or the number of the state (`dump`).
+    /// Number of pages (`finish`), or of the state (`dump`).
     Number(u32),
-    /// The page, and what it was found to be afterwards (`truncate`, `drop`: before).
+    /// The page and its flags afterwards; for `truncate` and `drop`, before.
     Page(Page),
 }
 
@@ -155,45 +133,45 @@ pub struct Page {
 }
 
 impl Answer {
-    /// A page of which nothing is to be said.
+    /// A page without flags.
     pub const fn of_page(pfn: Pfn) -> Answer {
         Answer::Page(Page { pfn: pfn.get(), says: 0 })
     }
 }
 
 impl Page {
-    /// A page that was found to be all this, by the words of an answer; what is no such word says nothing.
+    /// A page with the flags of these words; unknown words are ignored.
     pub fn new(pfn: Pfn, words: &[&str]) -> Page {
         let bit = |word: &&str| SAYS.iter().find(|(_, name)| name == word).map_or(0, |(bit, _)| *bit);
         Page { pfn: pfn.get(), says: words.iter().map(bit).sum() }
     }
-    /// Its number; a folio's is its first page's.
+    /// Its pfn; for a folio, that of the first page.
     pub fn pfn(self) -> Pfn {
         Pfn::new(self.pfn)
     }
     fn says(self, word: &str) -> bool {
         SAYS.iter().any(|(bit, name)| *name == word && self.says & bit != 0)
     }
-    /// A page added: its shadow was found. A process's page: it was in swap.
+    /// Whether a shadow of the added page was found, or the process's page was in swap.
     pub fn had_shadow(self) -> bool {
         self.says("shadow")
     }
-    /// `PG_active`: on an active list, or meant for one.
+    /// Whether it is on an active list, or on its way to one.
     pub fn is_active(self) -> bool {
         self.says("active")
     }
-    /// `PG_workingset`.
+    /// Whether `PG_workingset` is set.
     pub fn is_workingset(self) -> bool {
         self.says("workingset")
     }
-    /// `PG_dirty`.
+    /// Whether `PG_dirty` is set.
     pub fn is_dirty(self) -> bool {
         self.says("dirty")
     }
 }
 
 impl LruOp {
-    /// The name it is written with.
+    /// Its name in text.
     pub const fn name(&self) -> &'static str {
         match self {
             LruOp::Alloc { .. } => "alloc",
@@ -217,7 +195,7 @@ impl LruOp {
         }
     }
 
-    /// The record the module reads.
+    /// The record for the module.
     fn record(&self) -> [u8; 8] {
         let at = |p: FilePage| u32::from(p.file) << FILE_SHIFT | p.index;
         let flags = |a: Asks| a.request.flags() | if a.dma32 { DMA32 } else { 0 };
@@ -245,7 +223,7 @@ impl LruOp {
         [code, order.get(), f0, f1, i0, i1, i2, i3]
     }
 
-    /// What a word of the module's results says about it.
+    /// Decodes a word of the module's results.
     fn answer(&self, word: u32) -> Answer {
         match (self, word) {
             (_, FAILED) => Answer::Failed,
@@ -257,7 +235,7 @@ impl LruOp {
     }
 }
 
-/// The records the module carries out.
+/// The records for the module.
 pub fn encode(ops: &[LruOp]) -> Vec<u8> {
     ops.iter().flat_map(LruOp::record).collect()
 }

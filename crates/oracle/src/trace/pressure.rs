@@ -1,6 +1,7 @@
-//! Traces that put a node under pressure, each for the sake of one mechanism of reclaim.
+//! Traces that put a node under memory pressure, each for one mechanism of reclaim.
 //!
-//! A trace does not know what reclaim takes: it reads pages that may have gone, and the recording says what was found.
+//! A trace does not know which pages reclaim takes. It reads pages that may be gone, and the
+//! recording shows what was found.
 
 mod blocks;
 mod corners;
@@ -15,49 +16,47 @@ use script::Script;
 /// The node a trace is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// MiB.
     pub mib: u32,
-    /// Whether its first half is of zone DMA32; otherwise all of it is of Normal.
+    /// Whether its first half is in zone DMA32; otherwise all of it is in Normal.
     pub two_zones: bool,
 }
 
 impl Node {
-    /// As most traces have it: all of reclaim's rules show, and a state is small.
+    /// The usual node: small states, but large enough for all of reclaim's rules to show.
     pub const SMALL: Node = Node { mib: 128, two_zones: false };
 }
 
 /// A trace that can be generated.
 #[derive(Debug)]
 pub struct Pressure {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does, and which rule it is for.
+    /// Description: operations, then the rule they exercise.
     pub what: &'static str,
-    /// How many operations it is meant to have.
+    /// Default number of operations.
     pub ops: usize,
-    /// Where it runs.
     pub node: Node,
     /// Pages of the process's memory.
     pub process_pages: u32,
-    /// MiB of memory to swap to; 0: no swap.
+    /// Swap in MiB; 0 for none.
     pub swap_mib: u32,
-    /// What has to be set before it.
+    /// Sysctls to set before it.
     pub sysctls: &'static [(&'static str, &'static str)],
     make: fn(&mut Script),
 }
 
-/// As most of them are: on a small node of one zone, without a process, without boosted watermarks.
+/// A trace on a small node of one zone, without a process and without watermark boost.
 const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
     let sysctls = &[("vm.watermark_boost_factor", "0")];
     Pressure { name, what, ops, node: Node::SMALL, process_pages: 0, swap_mib: 0, sysctls, make }
 }
 
-/// Pages of such a node that are free at first, about.
+/// Free pages of such a node at the start, roughly.
 const PAGES: u32 = 31_000;
 
-/// By processes that reclaim themselves.
+/// A request that reclaims directly.
 const DIRECT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::RETRY);
-/// And that wake kswapd before.
+/// A request that wakes kswapd, then reclaims directly.
 const BOTH: Request = DIRECT.with(Request::KSWAPD);
 
 /// The traces that can be generated.
@@ -123,9 +122,27 @@ pub const TRACES: &[Pressure] = &[
         swap_mib: 1,
         ..usual(
             "lru-in-vain",
-            "reclaim that finds nothing but dirty pages: the last priority, active lists after all, waiting, the last reserve",
+            "reclaim that finds nothing but dirty pages: \
+             the last priority, active lists after all, waiting, the last reserve",
             1_800,
             corners::in_vain,
+        )
+    },
+    usual(
+        "lru-second-pass",
+        "a few dirty pages, fewer and fewer, looked at in vain: active lists are shrunk in the second pass",
+        1_400,
+        corners::second_pass,
+    ),
+    Pressure {
+        process_pages: 6_000,
+        swap_mib: 256,
+        sysctls: &[("vm.swappiness", "200"), ("vm.watermark_boost_factor", "0")],
+        ..usual(
+            "lru-ageing",
+            "a process's memory comes back from swap, most of it active: some becomes inactive after every shrink",
+            34_000,
+            |s| corners::ageing(s, 6_000),
         )
     },
     Pressure {
@@ -161,7 +178,7 @@ pub fn find(name: &str) -> Option<&'static Pressure> {
 }
 
 impl Pressure {
-    /// Its operations for a seed, so many.
+    /// Generates `ops` operations for a seed.
     pub fn generate(&self, seed: u64, ops: usize) -> Vec<LruOp> {
         let mut script = Script::new(seed, ops);
         (self.make)(&mut script);

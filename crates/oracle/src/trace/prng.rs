@@ -1,13 +1,14 @@
-//! Random numbers, the same on every machine and in every release: traces are known by name and seed.
+//! Random numbers. Name and seed identify a trace, so they are the same on every machine and in
+//! every release.
 
 use kontig_program::SplitMix64;
 
-/// The generator of the workloads, and what traces draw from it.
+/// The workloads' generator, with the draws that traces need.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// From a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(SplitMix64::new(seed))
     }

@@ -1,14 +1,15 @@
-//! Random traces: what nobody thought of.
+//! Random traces, for rules that nobody thought of testing.
 //!
-//! They are written for the recorded node: 2 GiB, nearly all of it free at first.
+//! They are made for the recorded node: 2 GiB, nearly all of it free at the start.
 
 use super::script::{Asked, Script};
 use super::{Recipe, Request};
 
-/// Pages the recorded node has to give, roughly: a few thousand are the kernel's, and the last ones are never given.
+/// Pages of the recorded node that can be allocated, roughly: a few thousand are the kernel's, and
+/// the last ones stay below the watermark.
 pub(super) const NODE_PAGES: u64 = 511_700;
 
-/// The random traces.
+/// Traces made at random, by name.
 pub const TRACES: &[Recipe] = &[
     Recipe {
         name: "mixed",
@@ -54,7 +55,8 @@ fn mixed(s: &mut Script) {
     }
 }
 
-/// Rounds of: large blocks until little is left, small ones until nothing is, and a good part given back.
+/// Rounds of: large blocks until little is left, small ones until nothing is, and a good part given
+/// back.
 fn stress(s: &mut Script) {
     while !s.is_full() {
         let left = 6_000 + s.random.below(60_000) as u64;
@@ -69,7 +71,8 @@ fn stress(s: &mut Script) {
         for _ in 0..1 + s.random.below(3) {
             let main = any_type(s);
             dry_spell(s, left, main);
-            // A share given back, sometimes in whole runs so that blocks merge, sometimes here and there.
+            // A share given back, sometimes in whole runs so that blocks merge, sometimes here and
+            // there.
             let share = 1 + s.random.below(3);
             let mut small = s.take_held();
             if s.random.chance(1, 2) {

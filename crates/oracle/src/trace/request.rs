@@ -1,30 +1,30 @@
-//! What a request of a trace says: its migratetype and what it may do beyond taking what is there.
+//! Request of a trace: its migratetype, and its rights beyond taking free pages.
 //!
-//! The flags are the trace format's own; what they mean to a kernel, as gfp flags, is decided here once for the engine
-//! and in the recorder's module once for the kernel.
+//! The flags belong to the trace format. They are translated to gfp flags here for the engine, and
+//! in the recorder's module for the kernel.
 
 use kontig_mm::{Gfp, MigrateType};
 use std::fmt;
 
-/// The flags of an allocation's record.
+/// Flags of an allocation's record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Request(u16);
 
-/// The bits that say the migratetype.
+/// Mask of the migratetype.
 const TYPE: u16 = 3;
-/// The bit that says the zone in other traces ([`super::lru`]); here it means nothing.
+/// Zone bit of other traces ([`super::lru`]), unused here.
 const ZONE: u16 = 256;
-/// Above all flags.
+/// First value above all flags.
 const END: u16 = 16384;
 
 impl Request {
     /// Memory that stays where it is.
     pub const UNMOVABLE: Request = Request(0);
-    /// Memory of a cache that can be shrunk.
+    /// Memory of a cache with a shrinker.
     pub const RECLAIMABLE: Request = Request(1);
     /// Memory that can be migrated.
     pub const MOVABLE: Request = Request(2);
-    /// May wake kswapd.
+    /// `__GFP_KSWAPD_RECLAIM`: may wake kswapd.
     pub const KSWAPD: Request = Request(4);
     /// May reclaim and compact itself, with IO and FS.
     pub const DIRECT: Request = Request(8);
@@ -37,21 +37,21 @@ impl Request {
     /// Marked atomic, on kernels that have such a mark; it means nothing on the others
     /// ([`Profile::has_atomic_mark`](kontig_mm::Profile::has_atomic_mark)).
     pub const ATOMIC: Request = Request(128);
-    /// `__GFP_RETRY_MAYFAIL`: a costly one tries again, too, and fails in the end.
+    /// `__GFP_RETRY_MAYFAIL`: a costly request retries as well, and fails in the end.
     pub const MAYFAIL: Request = Request(512);
-    /// `__GFP_NOFAIL`: tries again until there is a block.
+    /// `__GFP_NOFAIL`: retries until there is a block.
     pub const NOFAIL: Request = Request(1024);
     /// Without `__GFP_FS`: may not enter a file system.
     pub const NOFS: Request = Request(2048);
     /// Without `__GFP_IO` and `__GFP_FS`.
     pub const NOIO: Request = Request(4096);
-    /// Bound to the node by its mask of nodes, as a process's memory is by its policy, not by `__GFP_THISNODE`.
+    /// Bound to the node by a nodemask, as by a process's memory policy, not by `__GFP_THISNODE`.
     pub const POLICY: Request = Request(8192);
 
-    /// The types, as they are written.
+    /// Names of the types.
     pub const TYPES: [(Request, &str); 3] =
         [(Request::UNMOVABLE, "unmovable"), (Request::RECLAIMABLE, "reclaimable"), (Request::MOVABLE, "movable")];
-    /// What a request may have besides, as it is written.
+    /// Names of the rights.
     pub const RIGHTS: [(Request, &str); 11] = [
         (Request::KSWAPD, "kswapd"),
         (Request::DIRECT, "direct"),
@@ -66,7 +66,7 @@ impl Request {
         (Request::POLICY, "policy"),
     ];
 
-    /// The flags as recorded; `None` if they mean nothing.
+    /// Decodes recorded flags; `None` if they are invalid.
     pub fn from_flags(flags: u16) -> Option<Request> {
         (flags & TYPE != TYPE && flags & ZONE == 0 && flags < END).then_some(Request(flags))
     }
@@ -76,7 +76,7 @@ impl Request {
         self.0
     }
 
-    /// A request of this type that may do nothing but take what is there.
+    /// A request of this type that may only take free pages.
     pub const fn of(t: MigrateType) -> Request {
         match t {
             MigrateType::Movable => Request::MOVABLE,
@@ -85,13 +85,13 @@ impl Request {
         }
     }
 
-    /// With these flags too.
+    /// The request with these flags added.
     #[must_use]
     pub const fn with(self, o: Request) -> Request {
         Request(self.0 | o.0)
     }
 
-    /// Without these flags.
+    /// The request with these flags removed.
     #[must_use]
     pub const fn without(self, o: Request) -> Request {
         Request(self.0 & !o.0)
@@ -103,7 +103,7 @@ impl Request {
         self.0 & o.0 == o.0
     }
 
-    /// A combination that no kernel accepts, and what to write instead.
+    /// Advice, if no kernel accepts this combination.
     pub const fn contradiction(self) -> Option<&'static str> {
         if self.has(Request::NOFAIL) && !self.has(Request::DIRECT) {
             return Some("'nofail' without 'direct' would never end: write both");

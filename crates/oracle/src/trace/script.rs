@@ -1,7 +1,7 @@
 //! A trace being written: hands out numbers, remembers what is held, and stops at its length.
 //!
-//! The writer of a trace does not know which requests will fail. What is asked for counts as held until it is freed;
-//! the free of a block that was never had is skipped by kernel and engine alike.
+//! The writer of a trace does not know which requests will fail. What is asked for counts as held
+//! until it is freed; the free of a block that was never had is skipped by kernel and engine alike.
 
 use super::prng::Random;
 use super::{BlockId, Op, Request};
@@ -10,9 +10,7 @@ use kontig_mm::Order;
 /// Something asked for and not freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// What it is remembered under.
     pub id: BlockId,
-    /// Its size.
     pub order: Order,
 }
 
@@ -106,7 +104,6 @@ impl Script {
         }
     }
 
-    /// The trace.
     pub(super) fn finish(self) -> Vec<Op> {
         self.ops
     }

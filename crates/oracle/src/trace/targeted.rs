@@ -1,22 +1,24 @@
-//! Targeted traces: each for rules that random traces hardly notice.
+//! Targeted traces, each for rules that random traces hardly exercise.
 //!
-//! A rule shows only where it decides which block comes next: at a watermark, at a list's last entry, at the page that
-//! makes half a pageblock. Each of these traces goes to such a place and stays around it. Nobody knows when writing
-//! them how many pages the node has left; so they ask until nothing more can be had, and go from there.
+//! A rule shows only where it decides which block comes next: at a watermark, at the last entry of
+//! a list, at the page that makes half a pageblock. Each trace goes to such a point and stays near
+//! it. The generator does not know how many pages the node has left, so a trace allocates until
+//! requests fail and starts from there.
 
 use super::random::{NODE_PAGES, any_type, pages};
 use super::script::{Asked, Script};
 use super::{Recipe, Request};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 
-/// The targeted traces.
+/// Traces made for single rules, by name.
 pub const TRACES: &[Recipe] = &[
     Recipe {
         name: "pcp-free-runs",
         what: "long runs of frees, broken by single allocations: how much a full per-CPU list gives back grows with \
                every overflow in a row up to a limit, and is halved by every allocation",
         ops: 150_000,
-        // With the list's normal limit the first large share empties it, and the limit of the growth is never met.
+        // With the list's normal limit the first large share empties it, and the limit of the
+        // growth is never met.
         sysctls: &[("vm.percpu_pagelist_high_fraction", "8")],
         make: pcp_free_runs,
     },
@@ -104,7 +106,7 @@ pub const TRACES: &[Recipe] = &[
         what: "pageblocks half full to the page, some pages movable by their owner: who takes from another's block \
                takes it over when half of it is free or alike",
         ops: 200_000,
-        // Else the marks rise with the first few of them, and no more requests succeed.
+        // Otherwise the watermarks rise with the first few of them, and no more requests succeed.
         sysctls: &[("vm.watermark_boost_factor", "0")],
         make: claim,
     },
@@ -127,7 +129,7 @@ pub const TRACES: &[Recipe] = &[
 
 const TYPES: [Request; 3] = [Request::UNMOVABLE, Request::RECLAIMABLE, Request::MOVABLE];
 
-/// How many more pages than there ought to be are asked for where the node is to be dry.
+/// Pages requested beyond the expected number to make sure that the node is dry.
 const BEYOND: u64 = 1_500;
 
 /// Takes blocks of order 10 until about `left` pages are free.
@@ -179,7 +181,8 @@ fn free_in_runs(s: &mut Script, mut asked: Vec<Asked>, longest: usize, orders: &
 fn pcp_free_runs(s: &mut Script) {
     while !s.is_full() {
         let request = any_type(s);
-        // Nearly as much as the lists hold at a fraction of 8, in few operations; then page by page over the limit.
+        // Nearly as much as the lists hold at a fraction of 8, in few operations; then page by page
+        // over the limit.
         let blocks: Vec<Asked> = (0..7_900).map(|_| s.ask(3, request)).collect();
         let n = 12_000 + s.random.below(6_000);
         let mut asked = singles(s, n, request);
@@ -219,11 +222,12 @@ fn pcp_order9(s: &mut Script) {
     }
 }
 
-/// Orders of a walk: those of 4 and more pass the per-CPU lists by, those below move the marks' counter when the lists
-/// fill up or are emptied.
+/// Orders of a walk: those of 4 and more pass the per-CPU lists by, those below move the marks'
+/// counter when the lists fill up or are emptied.
 const WALKED: [(u8, usize); 6] = [(0, 8), (1, 3), (2, 2), (3, 2), (4, 3), (5, 1)];
 
-/// Takes the last pages and then a few back and forth, by requests that `right` makes of their type.
+/// Takes the last pages and then a few back and forth, by requests that `right` makes of their
+/// type.
 fn walk(s: &mut Script, left: u64, mut right: impl FnMut(&mut Script, Request) -> Request) {
     let main = any_type(s);
     let mut ask = |s: &mut Script| {
@@ -236,7 +240,8 @@ fn walk(s: &mut Script, left: u64, mut right: impl FnMut(&mut Script, Request) -
     for _ in 0..300 {
         let n = 1 + s.random.below(60);
         (0..n).for_each(|_| s.free_any());
-        // A few more than were freed: what fails stays among those held, and its free will be skipped.
+        // A few more than were freed: what fails stays among those held, and its free will be
+        // skipped.
         for _ in 0..n + s.random.below(5) {
             let asked = ask(s);
             s.keep(asked);
@@ -286,8 +291,9 @@ fn boost(s: &mut Script) {
             let order = s.random.weighted(&PIECES);
             s.ask(order, own)
         });
-        // Half of it comes free in runs: pieces below pageblock size, all of them the wrong type for the others, and
-        // so many of them that kswapd finds the node in order and has only the boost to take back.
+        // Half of it comes free in runs: pieces below pageblock size, all of them the wrong type
+        // for the others, and enough of them that kswapd finds the node balanced and only has to
+        // reclaim the boost.
         let run = 1 << s.random.below(5);
         for (i, a) in small.into_iter().enumerate() {
             if (i / run).is_multiple_of(2) { s.give_back(a) } else { s.keep(a) }
@@ -350,7 +356,8 @@ fn nearly_empty(s: &mut Script) {
             }
             let freed = s.random.below(320);
             (0..freed).for_each(|_| s.free_any());
-            // Requests that failed are still among those held: without this nothing would be left to free in the end.
+            // Requests that failed are still among those held: without this nothing would be left
+            // to free in the end.
             if s.pages_held() > 2 * left {
                 (0..s.blocks_held() / 2).for_each(|_| s.free_any());
             }
@@ -402,7 +409,8 @@ fn merge_tail(s: &mut Script) {
         let request = any_type(s);
         let n = (8_192 >> order) + s.random.below(64);
         let mut asked: Vec<Asked> = (0..n).map(|_| s.ask(order, request)).collect();
-        // Half of them come free, in pairs, alone, or at random; then blocks of this order and below are taken.
+        // Half of them come free, in pairs, alone, or at random; then blocks of this order and
+        // below are taken.
         let pattern = s.random.below(4);
         let mut kept = Vec::new();
         for (i, a) in asked.drain(..).enumerate() {
@@ -431,8 +439,8 @@ fn merge_tail(s: &mut Script) {
 /// [`PAGEBLOCK_PAGES`] as the length of a slice.
 const BLOCK: usize = PAGEBLOCK_PAGES as usize;
 
-/// Which of the pieces of a pageblock come free: about half of them. Of single pages one piece of 16 to 64 in a row, the
-/// rest here and there.
+/// Chooses about half of a pageblock's pieces to free. Of single pages, 16 to 64 adjacent ones are
+/// freed and the rest at random.
 fn free_about_half(s: &mut Script, pieces: usize) -> Vec<bool> {
     let mut free = vec![false; pieces];
     let n = pieces * (28 + s.random.below(9)) / 64;
@@ -458,8 +466,8 @@ fn claims(s: &mut Script, with_owned: bool) {
     while !s.is_full() {
         let own = s.random.below(3);
         let (own, other) = (TYPES[own], TYPES[(own + 1 + s.random.below(2)) % 3]);
-        // Page by page, or in sixteens, which pass the per-CPU lists by; so that a run of them is about a pageblock.
-        // Some of the movable pages are their owner's to move.
+        // Page by page, or in sixteens, which pass the per-CPU lists by; so that a run of them is
+        // about a pageblock. Some of the movable pages are their owner's to move.
         let order = if s.random.chance(1, 2) { 4 } else { 0 };
         let owned_share = if with_owned && order == 0 { s.random.below(5) } else { 0 };
         let (large, small) = run_dry(s, (14 * BLOCK) as u64, own, |s| {

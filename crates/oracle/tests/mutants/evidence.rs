@@ -1,8 +1,9 @@
-//! What docs/fidelity.md rests on, measured: which recordings run through which mechanism of the engine, and which notice
-//! which mistake.
+//! Measures the evidence for docs/fidelity.md: the recordings that run through each mechanism of
+//! the engine, and those that notice each mistake.
 //!
-//! Where a mechanism begins (`oracle/mechanisms.toml`), the copy of the engine notes that somebody came by. What is
-//! measured is in `oracle/evidence.toml`; with `KONTIG_EVIDENCE=write` it is written there, otherwise held against it.
+//! The copy of the engine notes when an entry point of a mechanism (`oracle/mechanisms.toml`) is
+//! passed. `KONTIG_EVIDENCE=write` writes the result to `oracle/evidence.toml`; otherwise the test
+//! compares with that file.
 
 use super::{Mutant, name, noticed_by, read, root, run};
 use kontig_oracle::Recording;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the copy of the engine has beside its source: who came by where.
+/// Module added to the copy of the engine: it notes the entry points that were passed.
 pub const PASSED: &str = "
 /// Where somebody came by.
 pub mod probe {
@@ -35,7 +36,7 @@ fn mechanisms() -> Mechanisms {
     toml::from_str(&read(&path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Where in a file of the engine something has to be inserted, and what.
+/// Positions in a file of the engine, and the probes to insert there.
 pub fn probes(file: &str, source: &str) -> Vec<(usize, String)> {
     let mut probes = Vec::new();
     for (number, m) in mechanisms().mechanism.iter().enumerate() {
@@ -52,7 +53,7 @@ pub fn probes(file: &str, source: &str) -> Vec<(usize, String)> {
     probes
 }
 
-/// What every recording ran through, in the order of the recordings.
+/// Mechanisms and mistakes that each recording ran through, in the order of the recordings.
 pub struct Survey {
     mechanisms: Vec<Vec<usize>>,
     mistakes: Vec<Vec<usize>>,
@@ -86,8 +87,8 @@ pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Su
     if std::env::var_os("KONTIG_EVIDENCE").is_some_and(|v| v == "write") {
         let noticed = noticed(program, mutants, recordings, met);
         let head = format!(
-            "# Which recordings run through which mechanism, and for every planted mistake the shortest recording of each\n\
-             # kernel that notices it. Measured, not written by hand: {MEASURE}\n\n"
+            "# The recordings that run through each mechanism, and for each planted mistake the shortest recording of\n\
+             # each kernel that notices it. Measured, not written by hand:\n# {MEASURE}\n\n"
         );
         let text = toml::to_string(&Measured { reached, noticed }).expect("names can be written");
         std::fs::write(&path, head + &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -125,7 +126,8 @@ fn reached(recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>
     mechanisms.iter().enumerate().map(|(i, m)| (m.name.as_ref().clone(), through(i))).collect()
 }
 
-/// For every mistake the first recording of each kernel that notices it, those first that can be equal.
+/// For each mistake, the first recording of each kernel that notices it, equal ones before close
+/// ones.
 fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey) -> BTreeMap<String, Vec<String>> {
     let series = |dir: &PathBuf| Recording::open(dir).unwrap_or_else(|e| panic!("{e}")).about.series;
     let series: BTreeMap<&PathBuf, String> = recordings.iter().map(|dir| (dir, series(dir))).collect();

@@ -1,11 +1,13 @@
-//! Do the recordings notice? One rule of the engine after the other is done wrongly (`oracle/mutants.toml`), and some
-//! golden recording has to differ. Where no recording does yet, a generated trace has to, which is then to be recorded. Where
-//! none can, the mistake says why (`unnoticed`), and none may notice it.
+//! Plants mistakes in the engine, one rule at a time (`oracle/mutants.toml`); some golden recording
+//! must differ for each. A mistake that no recording notices yet needs a generated trace that does,
+//! to be recorded later. If none can, the mistake has the reason (`unnoticed`), and none may notice
+//! it.
 //!
-//! `KONTIG_MUTANTS=NAME,NAME` tries these alone, each by the recording that `caught_by` names, or by all.
+//! `KONTIG_MUTANTS=NAME,NAME` tries only these, each with the recording in `caught_by`, or with
+//! all.
 //!
-//! All mistakes are built into one copy of the engine's source, as `if mutant::is(N) { wrong } else { right }`, so that
-//! one build serves them all; the engine itself knows nothing of this.
+//! All mistakes are built into one copy of the engine's source, as `if mutant::is(N) { wrong } else
+//! { right }`, so that one build serves all. The engine itself has no trace of them.
 
 mod evidence;
 
@@ -21,8 +23,8 @@ use std::time::Duration;
 
 /// How many are tried side by side.
 const PARALLEL: usize = 2;
-/// A replay that takes this much CPU time does not end, which is noticed as well. The longest takes a second. It is no
-/// time of the clock: a host that hangs would then be taken for a mistake.
+/// CPU time after which a replay counts as endless, which is noticed as well; the longest takes a
+/// second. It is not wall-clock time, because a host that hangs would then pass for a mistake.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
@@ -30,7 +32,7 @@ struct Mutants {
     mutant: Vec<Mutant>,
 }
 
-/// A rule done wrongly.
+/// A mistake in one rule.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Mutant {
@@ -68,20 +70,20 @@ impl Mutant {
     }
 }
 
-/// What the copy of the engine has beside its source: which mistake is on, or where the engine would make one.
+/// Module added to the copy of the engine: it selects a mistake, or notes where one could be made.
 const SWITCH: &str = "
-/// Which mistake is on.
+/// Selects a mistake, or notes where one could be made.
 pub mod mutant {
     use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-    /// None is, and it is noted which could have been made.
+    /// Selects none, and notes those that could have been made.
     pub const SURVEY: u32 = u32::MAX;
     static ON: AtomicU32 = AtomicU32::new(0);
     static MET: [AtomicBool; 1024] = [const { AtomicBool::new(false) }; 1024];
-    /// Switches one on.
+    /// Selects the mistake of this number.
     pub fn set(number: u32) {
         ON.store(number, Ordering::Relaxed);
     }
-    /// Whether it could have been made.
+    /// Whether this mistake could have been made.
     pub fn met(number: usize) -> bool {
         MET[number].load(Ordering::Relaxed)
     }
@@ -167,7 +169,7 @@ fn build(mutants: &[Mutant]) -> PathBuf {
     let replay = root.join("crates/oracle");
     for path in files(&replay.join("src")) {
         let file = path.strip_prefix(&replay).expect("below it");
-        // What makes recordings is not needed to replay them.
+        // The recorder is not needed to replay.
         if !file.starts_with("src/record") {
             write(&to.join("crates/oracle").join(file), &read(&path).replace("pub mod record;\n", ""));
         }
@@ -204,7 +206,11 @@ fn build(mutants: &[Mutant]) -> PathBuf {
 /// The golden recordings, shortest first.
 fn recordings() -> Vec<PathBuf> {
     let dirs = fs::read_dir(root().join("oracle/golden")).expect("the golden recordings are part of the source");
-    let size = |dir: &PathBuf| files(dir).iter().map(|f| f.metadata().map_or(0, |m| m.len())).sum::<u64>();
+    let size = |dir: &PathBuf| {
+        let elsewhere = kontig_oracle::Recording::open(dir).map_or_else(|e| panic!("{e}"), |r| r.about.files);
+        let elsewhere = elsewhere.values().map(|path| dir.join(format!("{path}.xz")));
+        files(dir).into_iter().chain(elsewhere).map(|f| f.metadata().map_or(0, |m| m.len())).sum::<u64>()
+    };
     let mut dirs: Vec<PathBuf> = dirs.map(|e| e.expect("readable").path()).filter(|p| p.is_dir()).collect();
     dirs.sort_by_key(size);
     dirs
@@ -214,7 +220,7 @@ fn name(dir: &Path) -> String {
     dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What the runner says, if it ends in time.
+/// Output of the runner, if it ends in time.
 fn run(program: &Path, mistake: &str, args: &[&OsStr]) -> Option<String> {
     let mut runner: Child = Command::new(program)
         .arg(mistake)

@@ -1,10 +1,11 @@
-//! Replays recordings on an engine with one rule done wrongly.
+//! Replays recordings on an engine with a planted mistake.
 //!
-//! `runner NUMBER DIR` prints how the recording notices; nothing if it does not. A replay that the engine does not survive
-//! has noticed too. Number 0 is the engine as it is. `runner NUMBER --trace NAME DIR` carries out a generated trace from
-//! the state a recording starts from, and prints a digest of all that came of it. `runner --survey DIR` replays a recording
-//! without a mistake and prints two lines: the numbers of the mechanisms it ran through, and those of the mistakes that
-//! could have been made on the way; or one line, if that differs.
+//! `runner NUMBER DIR` prints the first difference, or nothing if the recording does not notice. A
+//! panic of the engine counts as noticed. Number 0 is the engine without mistakes. `runner NUMBER
+//! --trace NAME DIR` executes a generated trace from the first state of a recording, and prints a
+//! digest of all results. `runner --survey DIR` replays a recording without mistakes and prints two
+//! lines, the numbers of the mechanisms it ran through and of the mistakes that could have been
+//! made on the way; or one line, if the replay differs.
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::sysctl::Sysctl;
@@ -54,14 +55,16 @@ fn survey(dir: &Path) {
     println!("{}", met.collect::<Vec<_>>().join(" "));
 }
 
-/// What a generated trace comes to: every result, and the final state.
+/// Digest of a generated trace: every result, and the final state.
 fn digest(name: &str, dir: &Path) -> Result<u64, BadRecording> {
     let recipe = recipes().find(|r| r.name == name).expect("a known trace");
     let ops = generate(name, 1, recipe.ops).expect("a known trace");
     let rec = Recording::open(dir)?;
     let mut memory = rec.machine(Part::Operations)?;
     if recipe.sysctls.iter().any(|(n, _)| *n == "vm.percpu_pagelist_high_fraction") {
-        // The engine takes the per-CPU lists' limit from the recording; so what the sysctl makes of it is put there.
+        // The engine takes the limit of the per-CPU lists from the recording, so the sysctl's
+        // effect is put
+    // there.
         let limit = format!(" high {} free_factor", memory.zone(ZONE).managed / 8);
         let old = format!(" high {} free_factor", memory.zone(ZONE).pcp(CPU).high);
         let state = ZoneSnapshot::parse(&rec.text("t0.snap")?.replace(&old, &limit)).expect("a possible state");

@@ -1,5 +1,5 @@
-//! A recording is outside data. Whatever is wrong with it is one line that names the file and what is wrong there; and
-//! what the engine does otherwise than the kernel is found at the very operation, event or line.
+//! A recording is untrusted input. Any defect is one line that names the file and the mistake; and
+//! a difference between engine and kernel is found at the very operation, event or line.
 
 use kontig_oracle::difference::{At, Difference};
 use kontig_oracle::{Verdict, verify};
@@ -223,4 +223,31 @@ fn a_folder_without_recording_toml_is_understood_by_its_name() {
     let copy = Copy::of("6.1-direct-movable", "6.1-direct-movable");
     copy.remove("recording.toml");
     assert!(matches!(verify(&copy.dir), Ok(Verdict::Equal(_))));
+}
+
+#[test]
+fn a_file_may_stand_in_another_folder_and_one_that_does_not_is_one_line() {
+    let copy = Copy::mixed();
+    let other = copy.dir.with_file_name("other");
+    std::fs::create_dir(&other).expect("a new folder");
+    std::fs::rename(copy.dir.join("trace.bin"), other.join("trace.bin")).expect("moved");
+    let refer = |dir: &Path, to: &str| {
+        let mut about = std::fs::read_to_string(dir.join("recording.toml")).unwrap_or_default();
+        about.truncate(about.find("\n[files]").unwrap_or(about.len()));
+        std::fs::write(dir.join("recording.toml"), format!("{about}\n[files]\n\"trace.bin\" = \"{to}\"\n"))
+            .expect("written");
+    };
+    refer(&copy.dir, "../other/trace.bin");
+    assert!(matches!(verify(&copy.dir), Ok(Verdict::Equal(_))));
+    refer(&copy.dir, "../nowhere/trace.bin");
+    copy.refused(&["recording.toml: says that trace.bin is ../nowhere/trace.bin, and no such file is there"]);
+    // Each says that the other has it.
+    std::fs::rename(other.join("trace.bin"), other.join("kept")).expect("moved");
+    refer(&other, "../6.1-changed/trace.bin");
+    refer(&copy.dir, "../other/trace.bin");
+    copy.refused(&["recording.toml: says that trace.bin is ../other/trace.bin, and no such file is there"]);
+    refer(&copy.dir, "trace.bin");
+    copy.refused(&["recording.toml: says that trace.bin is trace.bin, and no such file is there"]);
+    std::fs::rename(other.join("kept"), copy.dir.join("trace.bin")).expect("moved");
+    copy.refused(&["says that trace.bin is trace.bin, but the folder has a trace.bin, too: remove one"]);
 }

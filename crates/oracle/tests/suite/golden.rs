@@ -1,8 +1,8 @@
-//! What real kernels did, replayed: the engine returns every pfn, scans every range, moves every page and counts every
-//! event as the kernel did, and leaves the zone with the same lists in the same order.
+//! Replays of real kernels: the engine returns every pfn, scans every range, moves every page and
+//! counts every event as the kernel did, and leaves the zone with the same lists in the same order.
 //!
-//! Every folder under `oracle/golden` is replayed; a new folder is a new test. The engine's checker walks the whole
-//! machine on the way.
+//! Every folder under `oracle/golden` is replayed. The engine's checker walks the whole machine on
+//! the way.
 
 use crate::replayed::{golden, verdict};
 use kontig_oracle::Recording;
@@ -67,6 +67,26 @@ fn linux_7_3_every_recording_is_reproduced() {
 }
 
 #[test]
+fn no_file_of_a_recording_stands_twice() {
+    let mut seen = std::collections::HashMap::<Vec<u8>, PathBuf>::new();
+    let mut twice = Vec::new();
+    for dir in
+        std::fs::read_dir(golden()).expect("a folder").map(|e| e.expect("readable").path()).filter(|d| d.is_dir())
+    {
+        for file in std::fs::read_dir(&dir).expect("a recording").map(|e| e.expect("readable").path()) {
+            // Each folder keeps its own, even if two have the same bytes.
+            if file.ends_with("recording.toml") {
+                continue;
+            }
+            if let Some(first) = seen.insert(std::fs::read(&file).expect("readable"), file.clone()) {
+                twice.push(format!("{} is {}", file.display(), first.display()));
+            }
+        }
+    }
+    assert!(twice.is_empty(), "remove one and name the other under [files] in recording.toml: {}", twice.join(", "));
+}
+
+#[test]
 fn every_recording_is_of_the_patch_level_its_profile_states() {
     for name in ["5.10", "6.1", "6.12", "7.2", "7.3"].into_iter().flat_map(all_of) {
         let other = kontig_oracle::other_patch_level(&golden().join(&name), None).unwrap_or_else(|e| panic!("{e}"));
@@ -120,9 +140,10 @@ fn linux_7_2_huge_page_faults_beside_kcompactd_come_within_five_percent() {
     assert!(close.faults_same >= 27 && close.events_same >= 475, "{close:?}");
 }
 
-/// Of every recording under pressure: how many operations had the kernel's answer (which page, found, brought back or
-/// new, with which flags); how many pages lay in the kernel's order on the LRU lists, half-way and in the end; and how
-/// many of reclaim's and compaction's tracepoints were the kernel's, line by line.
+/// Of every recording under pressure: how many operations had the kernel's answer (which page,
+/// found, brought back or new, with which flags); how many pages lay in the kernel's order on the
+/// LRU lists, half-way and in the end; and how many of reclaim's and compaction's tracepoints were
+/// the kernel's, line by line.
 #[test]
 fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
     let recordings = [

@@ -1,4 +1,4 @@
-//! Recordings of reclaim: what is read, and what is refused in one line that names the file and the line in it.
+//! Recordings of reclaim: parsing, and errors in one line that names the file and the line in it.
 
 use kontig_mm::Pfn;
 use kontig_oracle::difference::{At, Difference};
@@ -224,7 +224,7 @@ fn a_place_in_swap_holds_one_page() {
     state_refused("100442 RSDM a:7\n", "100442 RSDM a:7@1f\n", &says);
 }
 
-/// What reclaim knows of a node on which nothing has happened.
+/// LRU state of a node on which nothing has happened.
 const NOTHING: &str = "\
 NODE 1 flags 0 kswapd_order 0 kswapd_highest_zoneidx 5 kswapd_failures 0
 LRUVEC anon_cost 0 file_cost 0 nonresident_age 0 refaults 0 0 flags 0
@@ -261,7 +261,7 @@ fn quiet() -> Made {
     made
 }
 
-/// What a replay of it finds first.
+/// The first difference of its replay.
 #[track_caller]
 fn difference(made: &Made) -> Difference {
     match verify(&made.dir) {

@@ -1,7 +1,8 @@
-//! The proc files against those of a real kernel, byte for byte.
+//! Compares proc files with those of a real kernel, byte by byte.
 //!
-//! What the recorded machine had and this one has not (slab, kernel stacks) is set to 0 in the real text first, by name:
-//! every other byte must be the same. What NUMA counters count has to be as much more after the operations as in the kernel.
+//! Items that the recorded machine had and this one lacks (slab, kernel stacks) are first set to 0
+//! in the real text, by name; every other byte must be the same. NUMA counters must grow as much as
+//! the kernel's.
 
 use kontig_mm::Memory;
 use kontig_mm::snapshot::ZoneSnapshot;
@@ -103,7 +104,8 @@ fn numa_counters_count_100k_operations_as_the_kernel_does() {
 
 #[test]
 fn the_marks_include_the_boost() {
-    // The boosted file is from another recording on the same machine: its zone has the same size and raw marks.
+    // The boosted file is from another recording on the same machine, with the same zone and
+    // unboosted watermarks.
     let text = recorded("t1.snap").replace(" boost 0 ", " boost 3295 ");
     let m = machine(&text);
     let marks = |text: &str| -> Vec<String> {

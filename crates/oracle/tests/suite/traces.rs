@@ -186,7 +186,7 @@ fn all_freed_merges_back_every_time() {
     let whole = largest(&fresh());
     carry_out("all-freed", |m, _, _| {
         low |= largest(m) < 50;
-        // What the per-CPU lists keep stands in the way of a few.
+        // Pages on the per-CPU lists prevent a few.
         if low && largest(m) + 25 > whole {
             (rounds, low) = (rounds + 1, false);
         }

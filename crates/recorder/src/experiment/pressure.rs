@@ -1,13 +1,12 @@
-//! Plans of traces that put a node under pressure: generated, or somebody's own operations.
+//! Plans of traces that put a node under memory pressure, generated or from a file.
 
 use super::{Asked, BOOST, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
-use crate::RecordError;
+use crate::error::RecordError;
 use crate::reclaim::{self, Reclaim};
 use kontig_oracle::trace::pressure::Pressure;
 use std::collections::BTreeMap;
 
 impl Plan {
-    /// A trace that puts a node under pressure.
     pub(super) fn of_pressure(asked: &Asked, p: &'static Pressure) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if asked.order.is_some() {
@@ -21,7 +20,7 @@ impl Plan {
         Ok(Plan::of_reclaim(asked, reclaim, p.name.into(), Some(asked.seed), p.sysctls))
     }
 
-    /// Somebody's own operations on pages that reclaim takes.
+    /// Operations from a file.
     pub(super) fn of_given_lru(asked: &Asked) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         let Some(given) = &asked.lru else {

@@ -1,4 +1,4 @@
-//! The experiments that have a script of their own.
+//! Experiments with a script of their own.
 
 use super::{BOOST, DIRECT_SCRIPT, PROACTIVE_SCRIPT, PROACTIVENESS, THP_SCRIPT};
 use crate::kernel::Series;
@@ -7,17 +7,16 @@ use kontig_oracle::trace::{BlockId, Op, Request, prng::Random};
 
 /// An experiment with a script of its own.
 pub struct Scenario {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does.
     pub what: &'static str,
     pub(super) script: &'static str,
     pub(super) kernels: &'static [Series],
-    /// Operations of its trace if nothing else is said, and what makes it; none if it executes no trace.
+    /// Default length of its trace, and the function that makes it; `None` if it executes none.
     pub(super) trace: Option<(usize, MakeTrace)>,
-    /// Whether its requests have a size that can be chosen.
+    /// Whether the order of its requests can be chosen.
     pub(super) sized: bool,
-    /// Whether a seed says anything about it.
+    /// Whether it depends on a seed.
     pub(super) random: bool,
     pub(super) sysctls: &'static [(&'static str, &'static str)],
     pub(super) expected: &'static [&'static str],
@@ -25,7 +24,7 @@ pub struct Scenario {
 
 type MakeTrace = fn(usize, u64, Order) -> Vec<Op>;
 
-/// The experiments with a script of their own.
+/// Every experiment with a script.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "module-compact",
@@ -106,8 +105,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// How many requests exhaust what a node fragmented at random has free of a size, so that compaction has to help; of
-/// pageblocks there are hardly any, and an experiment says itself how many it asks for.
+/// Number of requests that use up the free blocks of an order on a randomly fragmented node, so
+/// that compaction has to help. Free pageblocks are rare there; experiments choose a number.
 pub(super) fn enough_requests(pageblocks: usize, order: Order) -> usize {
     match order.get() {
         0 | 1 => 170_000,
@@ -126,7 +125,7 @@ fn requests(n: usize, order: Order, request: Request) -> Vec<Op> {
     (0..n as u32).map(|id| Op::Alloc { order, request, id: BlockId(id) }).collect()
 }
 
-/// So many migratable pages, of which three quarters are freed again.
+/// Allocates migratable pages and frees three quarters of them.
 fn fill_and_free(pages: usize, seed: u64, _: Order) -> Vec<Op> {
     let mut random = Random::new(seed);
     let mut ops = requests(pages, Order::ZERO, Request::MOVABLE.with(Request::OWNED));

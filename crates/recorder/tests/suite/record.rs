@@ -1,11 +1,12 @@
-//! A real kernel, recorded twice: the two recordings are the same, byte for byte, and the engine agrees with them.
+//! Records a real kernel twice: both recordings have the same bytes, and the engine agrees with
+//! them.
 //!
-//! Booting one needs packages that not every machine has. Where they are missing, the test writes a line that begins with
-//! `skipped:`, which `.ci/run` counts, and passes. Where they are installed and a recording cannot be made all the same, it
-//! fails under `CI=true`.
+//! Booting a kernel needs packages that not every machine has. Without them a test writes a line
+//! that begins with `skipped:`, which `.ci/run` counts, and passes. If they are installed and no
+//! recording can be made, it fails under `CI=true`.
 
 use kontig_oracle::{Verdict, verify};
-use kontig_recorder::doctor::{Diagnosis, Finding, State};
+use kontig_recorder::doctor::{Diagnosis, Finding, Health};
 use kontig_recorder::experiment::{Asked, Plan};
 use kontig_recorder::kernel::{Kernel, Series};
 use kontig_recorder::{Control, doctor, record};
@@ -14,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// What the test does on a machine.
+/// Outcome of the test on this machine.
 #[derive(PartialEq, Eq, Debug)]
 enum Duty {
     Record,
@@ -32,20 +33,20 @@ fn duty(found: &Diagnosis, ci: bool) -> Duty {
     }
 }
 
-fn diagnosis(states: &[State]) -> Diagnosis {
-    let finding = |state: &State| Finding { state: *state, what: format!("{state:?}") };
+fn diagnosis(states: &[Health]) -> Diagnosis {
+    let finding = |state: &Health| Finding { health: *state, what: format!("{state:?}") };
     Diagnosis { findings: states.iter().map(finding).collect(), remedies: Vec::new() }
 }
 
 #[test]
 fn a_machine_that_has_the_packages_records_and_may_not_skip_under_ci() {
     let [fine, missing] =
-        [&[State::Fine, State::Fine][..], &[State::Fine, State::Missing, State::Wrong]].map(diagnosis);
+        [&[Health::Fine, Health::Fine][..], &[Health::Fine, Health::Missing, Health::Wrong]].map(diagnosis);
     for ci in [false, true] {
         assert_eq!(duty(&fine, ci), Duty::Record);
         assert!(matches!(duty(&missing, ci), Duty::Skip(why) if why.contains("Missing, Wrong")));
     }
-    let wrong = diagnosis(&[State::Fine, State::Wrong]);
+    let wrong = diagnosis(&[Health::Fine, Health::Wrong]);
     assert!(matches!(duty(&wrong, true), Duty::Fail(why) if why.contains("Wrong")));
     assert!(matches!(duty(&wrong, false), Duty::Skip(_)));
 }

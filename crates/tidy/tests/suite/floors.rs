@@ -26,13 +26,7 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
 )];
 
 /// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 2] = [
-    ("program", &["batch", "op", "outcome", "program"]),
-    (
-        "recorder",
-        &["(root)", "experiment", "folder", "guest", "initramfs", "kernel", "module", "qemu", "reclaim", "sysctls"],
-    ),
-];
+const TIED: [(&str, &[&str]); 1] = [("program", &["batch", "op", "outcome", "program"])];
 
 /// The crate's root, where it has something of its own.
 const ROOT: &str = "(root)";

@@ -1,5 +1,5 @@
-//! The owner of the pages: files with their pages and shadows, devices that write at once or when they are told to, and a
-//! cache of objects of a page each.
+//! The owner of the pages: files with pages and shadows, devices that write at once or on request,
+//! and a cache of objects of a page each.
 
 use crate::recording::CPU;
 use crate::replay::daemons::{self, Beside, Host};
@@ -11,15 +11,15 @@ use kontig_mm::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a file has in the place of a page.
+/// Entry of a file's tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Entry {
-    /// The number of the page kept there.
+    /// Number of the cached page.
     Page(u32),
     Shadow(Shadow),
 }
 
-/// A page that somebody has.
+/// A page with an owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) pfn: Pfn,
@@ -27,17 +27,17 @@ pub(super) struct Kept {
     pub(super) of: Of,
     pub(super) dirty: bool,
     pub(super) writeback: bool,
-    /// A device holds it until it is written.
+    /// Under writeback on a slow device.
     pub(super) held: bool,
-    /// Of a process's page: a page table maps it, and says that it was used, and written to.
+    /// For a process's page: mapped, with its accessed and dirty bits.
     pub(super) mapped: bool,
     pub(super) young: bool,
     pub(super) written: bool,
-    /// It has a place in swap.
+    /// It has a swap slot.
     pub(super) swap_cache: bool,
-    /// The page table lets its process write to it.
+    /// The page table entry is writable.
     pub(super) writable: bool,
-    /// It is being read.
+    /// It is being read in.
     pub(super) locked: bool,
 }
 
@@ -50,18 +50,18 @@ impl Kept {
     }
 }
 
-/// What a process has in the place of a page.
+/// Page table entry of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mapped {
-    /// The number of the page.
+    /// Number of the mapped page.
     Page(u32),
-    /// A place in swap; the page, while it is still there, or its shadow.
+    /// A swap entry; the page, while it is in the swap cache, or its shadow.
     Swapped { cached: Option<u32>, shadow: Option<Shadow> },
-    /// The kernel's one page of zeroes: it was read, and never written to.
+    /// The zero page: read, but never written.
     Zeroes,
 }
 
-/// What a page is of.
+/// Owner of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     File(FilePage),
@@ -70,24 +70,24 @@ pub(super) enum Of {
     Nobody,
 }
 
-/// Everything that has pages.
+/// All owners of pages.
 pub(super) struct Files {
-    /// By number; the number is kept with the page.
+    /// By number, which the engine keeps with the page.
     pages: Vec<Kept>,
     unused: Vec<u32>,
     pub(super) files: BTreeMap<FilePage, Entry>,
     pub(super) process: BTreeMap<ProcessPage, Mapped>,
     pub(super) slow: [bool; MAX_FILES as usize],
-    /// Pages given to slow devices, the oldest first.
+    /// Pages under writeback on slow devices, oldest first.
     pub(super) writing: VecDeque<u32>,
-    /// Pages of the cache a shrinker empties, the oldest first.
+    /// Pages of the shrinker's cache, oldest first.
     pub(super) objects: VecDeque<Pfn>,
     pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
     pub(super) dumps: u32,
     beside: Beside,
 }
 
-/// What the objects' shrinker says of them, and the most it is asked for at a time.
+/// `seeks` and `batch` of the objects' shrinker.
 const SEEKS: u32 = 2;
 const SHRINK_BATCH: u64 = 128;
 
@@ -107,7 +107,7 @@ impl Files {
         }
     }
 
-    /// A page's number, if it is in its file; a folio's, for each of its pages.
+    /// Number of a cached page, or of the folio it is in.
     pub(super) fn find(&self, page: FilePage) -> Option<u32> {
         let from = FilePage { index: page.index & !0x3ff, ..page };
         self.files.range(from..=page).rev().find_map(|(at, entry)| match entry {
@@ -116,18 +116,18 @@ impl Files {
         })
     }
 
-    /// What a file has from this page on, in a folio's range.
+    /// Entries of a file in a folio's range.
     fn range(&self, first: FilePage, order: Order) -> impl Iterator<Item = (FilePage, Entry)> {
         let end = FilePage { index: first.index + order.pages(), ..first };
         self.files.range(first..end).map(|(at, entry)| (*at, *entry))
     }
 
-    /// Whether any page of this range is in its file: of a folio that was split, some may be.
+    /// Whether any page of this range is cached; of a split folio only some may be.
     pub(super) fn is_in_part(&self, first: FilePage, order: Order) -> bool {
         self.range(first, order).any(|(_, entry)| matches!(entry, Entry::Page(_)))
     }
 
-    /// Forgets the shadows in this range; the numbers of its pages.
+    /// Removes the shadows in this range. Returns the numbers of its pages.
     pub(super) fn cut(&mut self, first: FilePage, order: Order) -> Vec<u32> {
         let mut pages = Vec::new();
         for (at, entry) in self.range(first, order).collect::<Vec<_>>() {
@@ -155,7 +155,7 @@ impl Files {
         self.pages.len() as u32 - 1
     }
 
-    /// A file gets a page; its number, and the shadow that stood in its place.
+    /// Adds a page to a file. Returns its number and the shadow it replaced.
     pub(super) fn add(&mut self, page: FilePage, pfn: Pfn, order: Order) -> (u32, Option<Shadow>) {
         let number = self.keep(Kept::new(pfn, order, Of::File(page)));
         let mut shadow = None;
@@ -169,17 +169,17 @@ impl Files {
         (number, shadow)
     }
 
-    /// A movable block of the trace's; its number.
+    /// Adds a movable block of the trace. Returns its number.
     pub(super) fn keep_block(&mut self, id: BlockId) -> u32 {
         self.keep(Kept::new(Pfn::default(), Order::ZERO, Of::Block(id)))
     }
 
-    /// The process gets a page; its number.
+    /// Maps a page for the process. Returns its number.
     pub(super) fn map(&mut self, page: ProcessPage, pfn: Pfn) -> u32 {
         self.keep(Kept::new(pfn, Order::ZERO, Of::Process(page)))
     }
 
-    /// A page goes from its file or its process, which keeps the shadow in its place, if there is one.
+    /// Removes a page from its file or process, leaving the shadow, if any, in its place.
     pub(super) fn remove(&mut self, number: u32, shadow: Option<Shadow>) -> Kept {
         let kept = *self.kept(number);
         match (kept.of, shadow) {
@@ -194,7 +194,7 @@ impl Files {
     }
 }
 
-/// A place in swap is free again.
+/// Frees a swap slot.
 pub(super) fn free_place(m: &mut Memory) {
     let space = m.swap_space();
     m.set_swap(SwapSpace { free: space.free + 1, ..space });
@@ -234,7 +234,8 @@ impl Owner for Files {
             return MigrateOutcome::Busy;
         }
         kept.pfn = to;
-        // What the process has written is known from its page table alone, which is taken away and set up anew.
+        // Whether the process wrote to it is known from the page table entry alone, which migration
+        // replaces.
         kept.dirty |= std::mem::take(&mut kept.written);
         if let Of::Block(id) = kept.of
             && let Some(block) = self.blocks.get_mut(&id.0)
@@ -316,7 +317,7 @@ impl Owner for Files {
         self.remove(owner, shadow);
     }
     fn write_pending(&mut self, _: NodeId) -> u64 {
-        // What a process has written to is nothing that a flusher would write.
+        // Dirty pages of a process are not for the flushers.
         let pending = |kept: &&Kept| matches!(kept.of, Of::File(_)) && (kept.dirty || kept.writeback);
         self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
     }
@@ -331,7 +332,7 @@ impl Owner for Files {
             m.free(CPU, pfn, Order::ZERO);
             freed += 1;
         }
-        // The kernel is told of pages that caches free only by those of its own slabs.
+        // The kernel counts pages freed by shrinkers only for its own slabs.
         (freed > 0).then_some(Shrunk { scanned: objects, freed, pages: 0 })
     }
 }

@@ -1,5 +1,5 @@
-//! What reclaim knows of the node, held against the kernel's: every list page by page, what waits for the lists, shadows,
-//! costs and counters, each with the CPU's part of it.
+//! Compares the node's LRU state with the kernel's: every list page by page, batches, shadows,
+//! costs and counters with their per-CPU deltas.
 
 use super::Runner;
 use super::host::{Entry, Mapped, Of};
@@ -13,7 +13,7 @@ use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::{BatchKind, CostsRead};
 use kontig_mm::{LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
-/// In the order the recording has the batches.
+/// Batches in the recording's order.
 const KINDS: [BatchKind; BATCHES.len()] = [
     BatchKind::Add,
     BatchKind::DeactivateFile,
@@ -22,14 +22,14 @@ const KINDS: [BatchKind; BATCHES.len()] = [
     BatchKind::Activate,
     BatchKind::Rotate,
 ];
-/// What the kernel has for the highest zone where nothing is asked of kswapd.
+/// The kernel's highest zone index if nothing is asked of kswapd: MAX_NR_ZONES.
 const ZONES_OF_ALL: u64 = 5;
 const LINES_SHOWN: usize = 6;
 
-/// The name of the state at the end.
+/// Name of the final state.
 pub(super) const LAST: &str = "t1";
 
-/// Events that only the trace causes: what it grew by since the start is compared.
+/// Events that only the trace causes. Their growth since the start is compared.
 const EVENTS: [VmEvent; 20] = [
     VmEvent::PgscanKswapd,
     VmEvent::PgscanDirect,
@@ -53,7 +53,7 @@ const EVENTS: [VmEvent; 20] = [
     VmEvent::KswapdHighWmarkHitQuickly,
 ];
 
-/// A state to begin with: nobody has a page on the node's lists yet, and what reclaim remembers is of others.
+/// Sets up the first state: the node's lists are empty, but reclaim has counters and costs already.
 pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
     let start = rec.lru_state("t0")?;
     let pages = start.lists.iter().chain(&start.batches).map(Vec::len).sum::<usize>();
@@ -85,7 +85,7 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
     Ok(())
 }
 
-/// Holds a state against the recorded one of this name.
+/// Compares with the recorded state of this name.
 pub(super) fn compare(
     rec: &Recording,
     name: &str,
@@ -139,7 +139,7 @@ fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Diffe
     Box::new(Difference { at: At::State(format!("{state}: {what}")), asked: None, kernel, engine, around: Vec::new() })
 }
 
-/// A page in words, as both sides have them.
+/// Describes a page in a form both sides share.
 fn kernel_page(page: &LruPage) -> String {
     let f = page.flags;
     let flags = [
@@ -184,7 +184,7 @@ fn engine_page(pfn: Pfn, runner: &Runner) -> String {
     format!("{pfn}+{} {letters} {owner}", order.get())
 }
 
-/// The first page of a list or batch that is not the kernel's.
+/// The first page of a list or batch that differs.
 fn pages(state: &str, list: &str, want: &[LruPage], got: &[Pfn], runner: &Runner) -> Option<Box<Difference>> {
     const NONE: &str = "no more pages";
     let all = want.len().max(got.len());
@@ -206,7 +206,7 @@ fn pages(state: &str, list: &str, want: &[LruPage], got: &[Pfn], runner: &Runner
     None
 }
 
-/// Everything that is a number.
+/// All numbers of a state: name, kernel's and engine's.
 fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String, String)> {
     let vec = m.lru().of_node(NODE);
     let node = &m.nodes()[NODE.index()];
@@ -264,7 +264,7 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
     all
 }
 
-/// Who of the process's pages is in swap alone.
+/// Compares the process's pages that are only in swap.
 fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
     let away = |(page, mapped): (&ProcessPage, &Mapped)| match mapped {
         Mapped::Swapped { cached: None, .. } => Some(*page),

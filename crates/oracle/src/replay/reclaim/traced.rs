@@ -1,10 +1,11 @@
-//! The tracepoints of reclaim and compaction, line by line: who reclaimed, how much was looked at of which list, what was
-//! written, what the trace's own shrinker was asked for, and what came of it; when compaction was tried, put off or
-//! begun, and over which ranges.
+//! Compares the tracepoints of reclaim and compaction line by line: who reclaimed, how much of each
+//! list was scanned, which pages were written, the calls of the trace's own shrinker and their
+//! results; when compaction was tried, deferred or begun, and over which ranges.
 //!
-//! Left out is what the engine does not say of an event (gfp flags, whose it is, where its structures are), and what is
-//! not the trace's: caches of the kernel's own, and kcompactd going back to sleep, which on 5.10 it also does by the
-//! clock. Whether a zone is worth compacting is told by what is done after.
+//! Fields that the engine does not have (gfp flags, cgroups, addresses) are left out, and so are
+//! events that are not the trace's: those of the kernel's own shrinkers, and kcompactd going to
+//! sleep, which on 5.10 also happens by the clock. Whether a zone suits compaction shows in what
+//! follows.
 
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
@@ -38,19 +39,19 @@ const COMPARED: [&str; 24] = [
     "mm_shrink_slab_start",
     "mm_shrink_slab_end",
 ];
-/// What a page written is called before 6.1.
+/// Names of the event for a written page, the first up to 6.0.
 const WRITE_PAGE: &str = "mm_vmscan_writepage";
 const WRITE_FOLIO: &str = "mm_vmscan_write_folio";
-/// kswapd alone waits for this, and the kernel says so when the wait ends, after what others did meanwhile: a replay cannot
-/// tell when that is, so these lines are not compared.
+/// Reason for which only kswapd waits. The kernel emits the event when the wait ends, after the
+/// events of others meanwhile; a replay cannot know when that is, so these lines are not compared.
 const WAIT_OF_KSWAPD: &str = "reason=VMSCAN_THROTTLE_WRITEBACK";
-/// What shrinkers' events begin with, and how those of the trace's own one go on after its function.
+/// Prefix of shrinkers' events, and the module's name after the function of the trace's shrinker.
 const SHRINK_SLAB: &str = "mm_shrink_slab_";
 const OF_THE_MODULE: &str = " [kontig] ";
 const NONE: &str = "no more events";
 const LINES_SHOWN: usize = 12;
 
-/// The kernel's tracepoints that are compared, and how many have been.
+/// The kernel's compared tracepoints, and how many were compared so far.
 pub(super) struct Recorded {
     lines: Vec<String>,
     at: usize,
@@ -66,7 +67,7 @@ impl Recorded {
         self.at as u64
     }
 
-    /// Compares what the engine did in an operation.
+    /// Compares the engine's events of an operation.
     pub(super) fn next(&mut self, _: &Memory, events: &[Event], i: usize, op: &LruOp) -> Result<(), Box<Difference>> {
         for event in events.iter().filter(|e| COMPARED.contains(&e.name())) {
             let engine = trimmed(&event.to_string());
@@ -88,7 +89,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// The kernel must not have done more.
+    /// Checks that the kernel has no further events.
     pub(super) fn end(&self) -> Result<(), Box<Difference>> {
         match self.lines.get(self.at) {
             None => Ok(()),
@@ -100,7 +101,7 @@ impl Recorded {
     }
 }
 
-/// The event of a line as the engine says it, if it is one that is compared.
+/// A line of the trace in the engine's form, if it is compared.
 fn kernel_line(line: &str) -> Option<String> {
     let event = line.find(": mm_").map(|at| &line[at + 2..])?;
     let (name, fields) = event.split_once(": ")?;
@@ -109,14 +110,14 @@ fn kernel_line(line: &str) -> Option<String> {
         return None;
     }
     let fields = match name.starts_with(SHRINK_SLAB) {
-        // The shrinker's function, and the module it is of; then where the shrinker is.
+        // The shrinker's function and module, then its address.
         true => fields.split_once(OF_THE_MODULE)?.1.split_once(": ")?.1,
         false => fields,
     };
     Some(trimmed(&format!("{name}: {fields}")))
 }
 
-/// Without what the engine does not say, and each page by its number in hexadecimal.
+/// Removes the fields the engine does not have, and writes pfns in hexadecimal.
 fn trimmed(event: &str) -> String {
     const UNSAID: [&str; 7] =
         ["gfp_flags=", "gfp_mask=", "isolate_mode=", "pid=", "memcg_id=", "page=", "usect_delayed="];
@@ -140,7 +141,7 @@ mod tests {
     use crate::recording::NODE;
     use kontig_mm::{Backing, Throttle};
 
-    /// A line of the kernel's is compared with this event as the engine says it.
+    /// Asserts that a kernel's line equals this event of the engine.
     #[track_caller]
     fn is_said(line: &str, event: Event) {
         assert_eq!(kernel_line(line), Some(trimmed(&event.to_string())));

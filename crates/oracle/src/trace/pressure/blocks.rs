@@ -1,11 +1,11 @@
-//! Page cache beside memory that is asked for in blocks.
+//! Page cache beside block allocations.
 
 use super::script::Script;
 use super::{BOTH, DIRECT, PAGES};
 use crate::trace::lru::{Asks, LruOp};
 use crate::trace::{BlockId, Request};
 
-/// Page cache, read at random, beside a shrinker's cache that grows as long as it is let.
+/// Page cache, read at random, beside a growing cache with a shrinker.
 pub fn objects(s: &mut Script, request: Request) {
     let object = Request::RECLAIMABLE.with(Request::DIRECT).with(Request::RETRY);
     (0..PAGES / 3).for_each(|i| s.add(1, i, request));
@@ -19,8 +19,8 @@ pub fn objects(s: &mut Script, request: Request) {
     }
 }
 
-/// Page cache of so many pages fills the node and comes free here and there; then memory that stays takes pieces of movable
-/// blocks. `each` adds to every round.
+/// Fills the node with `pages` of page cache and frees some at random; then unmovable memory takes
+/// pieces of movable blocks. `each` adds operations to every round.
 pub fn boosting(s: &mut Script, pages: u32, mut each: impl FnMut(&mut Script)) {
     (0..pages).for_each(|i| s.add(0, i, BOTH));
     let stays = [Request::UNMOVABLE, Request::RECLAIMABLE].map(|r| r.with(Request::KSWAPD).with(Request::DIRECT));
@@ -38,7 +38,7 @@ pub fn boosting(s: &mut Script, pages: u32, mut each: impl FnMut(&mut Script)) {
                 s.read(0, i, BOTH);
             }
         }
-        // Never so much that the page cache has no room.
+        // Not so much that no room is left for page cache.
         while held.len() > 4_000 {
             let i = s.random.below(held.len());
             let id = held.swap_remove(i);
@@ -47,8 +47,8 @@ pub fn boosting(s: &mut Script, pages: u32, mut each: impl FnMut(&mut Script)) {
     }
 }
 
-/// Page cache fills the node, active and not, with holes; then blocks of one size are asked for, and given back in turn, and
-/// page cache is read meanwhile.
+/// Fills the node with active and inactive page cache, with holes; then allocates and frees blocks
+/// of one order while page cache is read.
 pub fn requests(s: &mut Script, order: u8, most_held: usize) {
     (0..PAGES).for_each(|i| s.add(0, i, DIRECT));
     for _ in 0..PAGES / 4 {
@@ -75,7 +75,8 @@ pub fn requests(s: &mut Script, order: u8, most_held: usize) {
     }
 }
 
-/// Two zones: memory of three types until both are full, some of it for the lower zone alone; then page cache with it.
+/// Fills two zones with memory of three types, some of it for the lower zone alone; then adds page
+/// cache.
 pub fn two_zones(s: &mut Script) {
     let low = |request: Request| Asks { request, dma32: true };
     let mut held: Vec<BlockId> = Vec::new();

@@ -1,4 +1,4 @@
-//! Page cache alone.
+//! Traces of page cache alone.
 
 use super::PAGES;
 use super::script::Script;
@@ -6,7 +6,7 @@ use crate::trace::Request;
 use crate::trace::lru::{FilePage, LruOp};
 use kontig_mm::Order;
 
-/// Pages readahead adds at a time.
+/// Pages that readahead adds at a time.
 const AHEAD: u32 = 8;
 
 /// A file read once, from its first page to its last.
@@ -28,12 +28,12 @@ impl Stream {
     }
 }
 
-/// Three files: a stream; one of which some is wanted again and again; one larger than memory, half of it there at first.
+/// Three files: a stream, a hot file, and one larger than memory, half of it cached at first.
 pub fn mixed(s: &mut Script, request: Request) {
     const HOT: u8 = 1;
     const LARGE: u8 = 2;
     let mut stream = Stream::default();
-    // So that less has to be done until memory is full.
+    // Fills memory with fewer operations.
     (0..PAGES / 2).for_each(|i| s.add(LARGE, i, request));
     while !s.is_full() {
         match s.random.weighted(&[(0, 2), (HOT, 5), (LARGE, 4)]) {
@@ -61,8 +61,8 @@ pub fn mixed(s: &mut Script, request: Request) {
     }
 }
 
-/// A file of two thirds of memory becomes active; then another, of a little more than the rest, is read in a circle and
-/// now and then a few pages of the first.
+/// A file of two thirds of memory becomes active. Then a second one, slightly larger than the rest,
+/// is read in a circle, and now and then a few pages of the first.
 pub fn circle(s: &mut Script, request: Request) {
     const FIRST: u8 = 0;
     const SECOND: u8 = 1;
@@ -71,7 +71,7 @@ pub fn circle(s: &mut Script, request: Request) {
     (0..first).for_each(|i| s.touch(FIRST, i));
     let mut at = 0;
     while !s.is_full() {
-        // The circle is as long as it was, or for a while a third longer: then its pages come back too late.
+        // Near the end the circle is a third longer, and its pages come back too late.
         let length = if s.is_at(70) { second * 4 / 3 } else { second };
         s.read(SECOND, at % length, request);
         at += 1;
@@ -82,7 +82,7 @@ pub fn circle(s: &mut Script, request: Request) {
     }
 }
 
-/// Everything becomes active; then a stream, and some of the active pages are touched again.
+/// Makes all pages active; then reads a stream and touches some active pages again.
 pub fn active(s: &mut Script, request: Request) {
     const WARM: u8 = 1;
     let warm = PAGES - 1_000;
@@ -100,9 +100,9 @@ pub fn active(s: &mut Script, request: Request) {
     }
 }
 
-/// Three files, one of them clean. Of the others, on a fast and a slow device, pages are dirtied, and some are written by
-/// a flusher before reclaim meets them. At first nearly every page is dirty: kswapd writes pages itself where it finds
-/// no others.
+/// Three files, one of them clean. Of the others, on a fast and a slow device, pages are dirtied,
+/// and some are written by a flusher before reclaim meets them. At first nearly every page is
+/// dirty: kswapd writes pages itself where it finds no others.
 pub fn dirty(s: &mut Script, request: Request) {
     const FAST: u8 = 1;
     const SLOW: u8 = 2;
@@ -132,7 +132,8 @@ pub fn dirty(s: &mut Script, request: Request) {
     }
 }
 
-/// Files in folios of several sizes; single pages of them are wanted again, and some files become shorter.
+/// Files in folios of several sizes; single pages of them are wanted again, and some files become
+/// shorter.
 pub fn large(s: &mut Script, request: Request) {
     const ORDERS: [(u8, usize); 5] = [(0, 8), (2, 8), (4, 4), (6, 2), (9, 1)];
     while !s.is_full() {

@@ -1,10 +1,10 @@
-//! Memory of a process, with swap.
+//! Traces of a process's memory, with swap.
 
 use super::script::Script;
 use super::{BOTH, DIRECT, PAGES};
 use crate::trace::lru::{LruOp, ProcessPage};
 
-/// All of it written once; then some pages more often than others, read or written, and a few given back.
+/// Writes all pages once; then reads and writes some more often than others, and drops a few.
 pub fn alone(s: &mut Script, pages: u32) {
     (0..pages).for_each(|i| s.access(i, true));
     while !s.is_full() {
@@ -16,7 +16,7 @@ fn touched_again(s: &mut Script, pages: u32) {
     let page = if s.random.chance(1, 3) { s.below(pages) } else { s.skewed(pages) };
     if s.random.chance(1, 100) {
         s.write(LruOp::Drop(ProcessPage(page)));
-        // A page that is not there is never read first: it would be the one page of zeroes.
+        // The first access is a store: a load would map the zero page.
         s.access(page, true);
     } else {
         let writes = s.random.chance(1, 3);
@@ -24,8 +24,7 @@ fn touched_again(s: &mut Script, pages: u32) {
     }
 }
 
-/// The same beside two files, one of which is wanted again; they are read by processes that wake kswapd and others that do
-/// not.
+/// The same beside two files, one of them hot, read by processes of which some wake kswapd.
 pub fn beside_files(s: &mut Script, pages: u32) {
     (0..pages).for_each(|i| s.access(i, true));
     let mut stream = 0;
