@@ -550,4 +550,17 @@ fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
     assert!(ours["min"].as_f64() <= ours["median"].as_f64() && ours["median"].as_f64() <= ours["max"].as_f64());
     let ratio = ours["median"].as_f64().unwrap() / theirs["median"].as_f64().unwrap();
     assert_eq!(row["ratio"].as_f64(), Some(ratio));
+
+#[test]
+fn a_run_says_where_its_kernels_age_pages_by_generations_and_its_result_is_stored_without() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("profile = \"5.6\"", "profile = \"6.12\"")]);
+    let said = done(dir, &["reproduce", &e, "--out", "kept", "--html", "page.html", "-j2"]);
+    let remark = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age with the multi-generational LRU on";
+    assert!(said.contains(&format!("\nA: {remark}")), "of the first variant alone: {said}");
+    assert!(std::fs::read_to_string(dir.join("page.html")).unwrap().contains(remark));
+    assert!(!std::fs::read_to_string(dir.join("kept/result.json")).unwrap().contains("multi-generational"));
+    done(dir, &["rerun", "kept"]);
+}
 }

@@ -8,9 +8,10 @@ use crate::roots::Roots;
 
 const FILE: &str = "kernel/mm/lru_gen/enabled";
 
-/// What is said of such a host wherever reclaim is predicted.
-pub const NOT_MODELLED: &str = "this host runs with the multi-generational LRU (/sys/kernel/mm/lru_gen/enabled), which is \
-                                not modelled: what is said of reclaim is said of active and inactive lists";
+/// The remark on such a host wherever reclaim is predicted.
+pub fn not_modelled() -> String {
+    kontig_profiles::lru_gen_not_modelled("this host runs")
+}
 
 /// The parts that are on: 0 if none is.
 ///
