@@ -93,11 +93,12 @@ fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Makes a directory to write files to, and tries it, before anything runs.
+/// Makes a directory to write files to, and tries it, before anything runs. Its parent must be there, as that of a file.
 ///
 /// # Errors
 /// If it cannot be made or written to.
 pub fn check_directory(dir: &Path) -> Result<(), LabError> {
+    has_directory(dir)?;
     let probe = dir.join(".kontig");
     write_with_directory(&probe, b"")?;
     let _ = std::fs::remove_file(probe);
