@@ -45,21 +45,14 @@ impl Limits {
         let mut limits = Limits::default();
         let groups = roots.read_proc("self/cgroup").unwrap_or_default();
         let mounts = roots.read_proc("self/mountinfo").unwrap_or_default();
-        for line in groups.lines() {
-            let mut fields = line.splitn(3, ':');
-            let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-                continue;
-            };
+        for (controllers, path) in groups.lines().filter_map(membership) {
             let kinds: &[Kind] = match controllers {
                 "" => &[Kind::MEMORY_V2, Kind::HIGH_V2, Kind::POOLS_V2],
                 _ => &[Kind::MEMORY_V1, Kind::POOLS_V1],
             };
             let wanted = kinds.iter().filter(|kind| controllers.is_empty() || has_word(controllers, kind.controller));
             for kind in wanted {
-                let mounted = mounts.lines().filter_map(|line| Mount::of(line, kind));
-                // The one that shows the most of the groups around this one.
-                let shown = mounted.filter_map(|mount| Some((mount.below(path)?, mount)));
-                if let Some((inner, mount)) = shown.max_by_key(|(inner, _)| inner.components().count()) {
+                if let Some((inner, mount)) = shown(&mounts, kind, path) {
                     limits.add(roots, kind, &mount.directory(roots), &inner);
                 }
             }
@@ -103,6 +96,33 @@ fn size_of_pool(bytes: u64) -> String {
 struct Kind {
     controller: &'static str,
     filesystem: &'static str,
+/// Whether this process is in a group that has a share of the CPUs. The root group has none.
+pub(crate) fn shares_cpus(roots: &Roots) -> bool {
+    let groups = roots.read_proc("self/cgroup").unwrap_or_default();
+    let mounts = roots.read_proc("self/mountinfo").unwrap_or_default();
+    groups.lines().filter_map(membership).any(|(controllers, path)| match controllers {
+        "" => shown(&mounts, &Kind::CPU_V2, path).is_some_and(|(inner, mount)| {
+            // A group of version 2 without the file shares as one task of its parent's.
+            let root = mount.directory(roots);
+            inner.ancestors().any(|group| root.join(group).join("cpu.weight").exists())
+        }),
+        _ => has_word(controllers, "cpu") && path != "/",
+    })
+}
+
+/// The controllers and the path in a line of `/proc/PID/cgroup`.
+fn membership(line: &str) -> Option<(&str, &str)> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    Some((fields.next()?, fields.next()?))
+}
+
+/// Of the hierarchies of a kind that show a group, the one that shows the most of the groups around it, and the group's path below it.
+fn shown(mounts: &str, kind: &Kind, group: &str) -> Option<(PathBuf, Mount)> {
+    let mounted = mounts.lines().filter_map(|line| Mount::of(line, kind));
+    let shown = mounted.filter_map(|mount| Some((mount.below(group)?, mount)));
+    shown.max_by_key(|(inner, _)| inner.components().count())
+}
+
     limit: &'static str,
     used: &'static str,
 }
@@ -126,6 +146,7 @@ impl Kind {
         Some(Limit { group, file, limit_bytes, used_bytes, cache_bytes })
     }
 }
+    const CPU_V2: Kind = Kind { controller: "cpu", ..Kind::MEMORY_V2 };
 
 fn number(file: &Path) -> Option<u64> {
     roots::read(file).ok()?.trim().parse().ok()
@@ -262,6 +283,14 @@ mod tests {
         let (tree, roots) = host(
             V1,
             "5:hugetlb:/a\n",
+    #[test]
+    fn a_group_below_the_root_may_have_a_share_of_the_cpus() {
+        let shares = |mounts, groups, files: &[(&str, &str)]| shares_cpus(&host(mounts, groups, files).1);
+        let with = [("a/cpu.weight", "100\n")];
+        assert!(shares(V2, "0::/a/b\n", &with) && !shares(V2, "0::/c\n", &with) && !shares(V2, "0::/\n", &with));
+        assert!(shares("", "3:cpu,cpuacct:/a\n", &[]) && !shares("", "3:cpu:/\n2:cpuset:/a\n", &[]));
+    }
+
             &[("hugetlb/a/hugetlb.2MB.limit_in_bytes", "8388608"), ("hugetlb/a/hugetlb.2MB.usage_in_bytes", "2097152")],
         );
         fs::create_dir_all(tree.path().join("sys/kernel/mm/hugepages/hugepages-2048kB")).expect("made");

@@ -146,12 +146,16 @@ impl Latency {
 mod tests {
     use super::*;
 
+    fn load(tasks: f64) -> Load {
+        Load { cpus: 2, tasks, waited_cpu: None, waited_memory: None, waited_io: None, in_cpu_group: false }
+    }
+
     fn a_try(pattern: &str, predicted: Option<u64>, counted: Option<u64>) -> Try {
         Try {
             pattern: pattern.into(),
             seed: 1,
             need: "4x2M".into(),
-            load: Some(Load { cpus: 2, tasks: 3.0, waited_cpu: None, waited_memory: None, waited_io: None }),
+            load: Some(load(3.0)),
             predicted: predicted.map(|pages_moved| Predicted {
                 seconds: 1.0,
                 seconds_at_most: Some(4.0),
@@ -202,10 +206,7 @@ mod tests {
     #[test]
     fn the_loads_of_a_trial_go_from_the_least_to_the_most() {
         let (schema, kernel) = (SCHEMA.into(), "6.18".into());
-        let at = |tasks| Try {
-            load: Some(Load { cpus: 2, tasks, waited_cpu: None, waited_memory: None, waited_io: None }),
-            ..a_try("runs", None, None)
-        };
+        let at = |tasks| Try { load: Some(load(tasks)), ..a_try("runs", None, None) };
         let tries = vec![at(7.0), at(2.0), at(9.0)];
         let trial = Trial { schema, kernel, aged_bytes: 0, more: 4, tries, latencies: Vec::new() };
         assert_eq!(trial.loads().map(|loads| loads.map(|load| load.tasks)), Some([2.0, 9.0]));
