@@ -65,6 +65,7 @@ fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
 fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
     let tree = fragmented();
     fs::write(tree.path().join("file"), "").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(tree.path().join("pipe")).status().unwrap().success());
     let found = files(tree.path());
     let prepare = ["prepare", "--need", "10x2M", "--execute", "--journal"];
     let trial = ["trial", "--execute", "--gib", "0.004", "--more", "10", "--journal"];
@@ -76,6 +77,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
         ),
         (&[&prepare[..], &["j", "--receipt", "file/r"]].concat(), "file/r", "file is no directory"),
         (&[&prepare[..], &["j", "--receipt", "proc"]].concat(), "proc", "Is a directory"),
+        (&[&prepare[..], &["j", "--receipt", "pipe"]].concat(), "pipe", "this is no regular file"),
         (&[&prepare[..], &["none/j"]].concat(), "none/j", "there is no directory none: make it first"),
         (&[&prepare[..], &["proc"]].concat(), "proc", "is a directory"),
         (&[&trial[..], &["none/j"]].concat(), "none/j", "there is no directory none: make it first"),

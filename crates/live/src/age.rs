@@ -9,6 +9,7 @@ use crate::error::ReadError;
 use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
+use crate::spare::{Spare, TooMuch};
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,13 +72,8 @@ pub struct Aged {
 /// Why the host was not aged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotAged {
-    /// It has not so much memory to spare.
-    TooMuch {
-        /// Bytes asked for.
-        wanted: u64,
-        /// Bytes that may be taken.
-        available: u64,
-    },
+    /// The host or a control group has less memory to spare.
+    TooMuch(TooMuch),
     /// A file could not be read.
     Unread(ReadError),
     /// The kernel refused.
@@ -97,10 +93,7 @@ impl Aged {
     /// # Errors
     /// If there is not so much memory, the kernel refuses, or it was stopped; all is given back then.
     pub fn take(roots: &Roots, bytes: u64, pattern: Pattern, seed: u64, stop: &AtomicBool) -> Result<Aged, NotAged> {
-        let available = available(roots)?;
-        if bytes.saturating_add(LEFT) > available {
-            return Err(NotAged::TooMuch { wanted: bytes, available: available.saturating_sub(LEFT) });
-        }
+        Spare::read(roots, LEFT).map_err(NotAged::Unread)?.allows(bytes).map_err(NotAged::TooMuch)?;
         let page = rustix::param::page_size();
         let memory = OwnMemory::new((bytes as usize).next_multiple_of(page), page).map_err(NotAged::Refused)?;
         memory.advise(0, memory.len(), Advice::LinuxNoHugepage).map_err(NotAged::Refused)?;
@@ -155,24 +148,10 @@ impl Aged {
     }
 }
 
-/// Bytes that the kernel estimates can be had without swapping.
-pub(crate) fn available(roots: &Roots) -> Result<u64, NotAged> {
-    let path = roots.proc("meminfo").display().to_string();
-    let text = roots.read_proc("meminfo").map_err(NotAged::Unread)?;
-    let info = kontig_procfs::MemInfo::parse(&path, &text).map_err(|e| NotAged::Unread(e.into()))?;
-    Ok(info.kb("MemAvailable").unwrap_or(0) * 1024)
-}
-
 impl std::fmt::Display for NotAged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let gib = |bytes: &u64| *bytes as f64 / (1u64 << 30) as f64;
         match self {
-            NotAged::TooMuch { wanted, available } => write!(
-                f,
-                "{:.1} GiB are asked for, {:.1} GiB may be taken of what is available: ask for less with --gib",
-                gib(wanted),
-                gib(available)
-            ),
+            NotAged::TooMuch(e) => write!(f, "{e}"),
             NotAged::Unread(e) => write!(f, "{e}"),
             NotAged::Refused(reason) => f.write_str(reason),
             NotAged::Stopped => f.write_str("stopped: all memory is given back"),
@@ -203,7 +182,7 @@ mod tests {
         // By chance, as whoever else ages this host decides which frames are free; with a seed of this test's own.
         let aged = match Aged::take(&Roots::default(), 8 << 20, Pattern::Random, 0x5eed, &never) {
             Ok(aged) => aged,
-            Err(why @ NotAged::TooMuch { .. }) => return println!("NOTHING WAS AGED: {why}"),
+            Err(why @ NotAged::TooMuch(_)) => return println!("NOTHING WAS AGED: {why}"),
             Err(why) => panic!("{why}"),
         };
         let page = rustix::param::page_size();

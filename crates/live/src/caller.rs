@@ -1,6 +1,6 @@
 //! Who needs the blocks: what it may have beside free memory, and what its control groups keep from it.
 
-use crate::cgroup::{Limit, Limits};
+use crate::cgroup::{Limit, Limits, beside_blocks};
 use crate::host::pools;
 use crate::need::Need;
 use crate::roots::Roots;
@@ -38,12 +38,14 @@ pub struct InTheWay {
     pub room_bytes: u64,
     /// What the needs take of it, bytes.
     pub needed_bytes: u64,
+    /// Set aside beside them for page tables and the program itself, bytes.
+    pub program_bytes: u64,
 }
 
 impl Caller {
-    /// This process, or a command that it starts.
-    pub fn this_process(roots: &Roots, from_pools: bool, page_size: u64) -> Caller {
-        Caller { from_pools, pools: free_in_pools(roots, page_size), limits: Limits::read(roots) }
+    /// With the pools of this host.
+    pub fn of_host(roots: &Roots, from_pools: bool, page_size: u64, limits: Limits) -> Caller {
+        Caller { from_pools, pools: free_in_pools(roots, page_size), limits }
     }
 
     /// Free pages of the pool that a need's blocks come from: of its node, or of all.
@@ -59,21 +61,38 @@ impl Caller {
 
     /// The first limit that is too low for these needs together. What the kernel takes for itself is charged to nobody.
     pub(crate) fn in_the_way(&self, needs: &[Need], max_order: u32, page_size: u64) -> Option<InTheWay> {
-        let bytes = |wanted: &dyn Fn(&Need) -> bool| {
-            let each = needs.iter().filter(|need| !need.unmovable && wanted(need));
-            each.fold(0u64, |sum, need| sum.saturating_add(need.pages().saturating_mul(page_size)))
-        };
-        let of = |limit: &Limit, needed_bytes: u64| {
+        let of = |limit: &Limit, needed_bytes: u64, program_bytes: u64| {
             let room_bytes = limit.room_bytes();
-            (needed_bytes > room_bytes).then(|| InTheWay { limit: limit.clone(), room_bytes, needed_bytes })
+            let is_low = needed_bytes > 0 && needed_bytes.saturating_add(program_bytes) > room_bytes;
+            is_low.then(|| InTheWay { limit: limit.clone(), room_bytes, needed_bytes, program_bytes })
         };
-        let memory = self.limits.memory.iter();
-        let of_memory = memory.flat_map(|limit| of(limit, bytes(&|need| !self.takes_from_pool(need, max_order))));
+        let of_memory = self.limits.memory.iter().flat_map(|limit| {
+            let needed = self.memory_bytes(needs, max_order, page_size);
+            of(limit, needed, beside_blocks(needed))
+        });
         let of_pools = self.limits.pools.iter().flat_map(|(size, limit)| {
-            of(limit, bytes(&|need| self.takes_from_pool(need, max_order) && page_size << need.order == *size))
+            let is_of_pool = |need: &Need| self.takes_from_pool(need, max_order) && page_size << need.order == *size;
+            of(limit, users_bytes(needs, page_size, is_of_pool), 0)
         });
         of_memory.chain(of_pools).next()
     }
+
+    /// Bytes that the limit of the caller's memory leaves beside these needs; `None` where they take nothing of it, or there is no limit.
+    pub(crate) fn left_bytes(&self, needs: &[Need], max_order: u32, page_size: u64) -> Option<u64> {
+        let needed = Some(self.memory_bytes(needs, max_order, page_size)).filter(|needed| *needed > 0)?;
+        self.limits.memory.as_ref().map(|limit| limit.room_bytes().saturating_sub(needed))
+    }
+
+    /// Bytes of the needs that are charged to the caller's memory.
+    fn memory_bytes(&self, needs: &[Need], max_order: u32, page_size: u64) -> u64 {
+        users_bytes(needs, page_size, |need| !self.takes_from_pool(need, max_order))
+    }
+}
+
+/// Bytes of the users' needs for which this holds.
+fn users_bytes(needs: &[Need], page_size: u64, holds: impl Fn(&Need) -> bool) -> u64 {
+    let each = needs.iter().filter(|need| !need.unmovable && holds(need));
+    each.fold(0u64, |sum, need| sum.saturating_add(need.pages().saturating_mul(page_size)))
 }
 
 impl FreeInPool {
@@ -126,23 +145,32 @@ mod tests {
         assert_eq!((pool.all, pool.take(&need(9, 9, None)), pool.all), (2, 2, 0), "two are promised");
     }
 
+    fn limit(limit_bytes: u64) -> Limit {
+        Limit { group: "/a".into(), file: "f".into(), limit_bytes, used_bytes: 1 << 20, cache_bytes: 0 }
+    }
+
     #[test]
     fn the_limits_of_memory_and_of_a_pool_are_held_against_what_is_taken_of_each() {
-        let limit = |limit_bytes| Limit {
-            group: "/a".into(),
-            file: "f".into(),
-            limit_bytes,
-            used_bytes: 1 << 20,
-            cache_bytes: 0,
-        };
-        let limits = Limits { memory: Some(limit(9 << 20)), pools: vec![(2 << 20, limit(5 << 20))] };
+        let limits = Limits { memory: Some(limit(32 << 20)), pools: vec![(2 << 20, limit(5 << 20))] };
         let mut caller = Caller { limits, ..Caller::default() };
         let needed = |caller: &Caller, needs: &[Need]| caller.in_the_way(needs, 10, 4096).map(|way| way.needed_bytes);
-        assert_eq!(needed(&caller, &[need(4, 9, None)]), None);
-        assert_eq!(needed(&caller, &[need(4, 9, None), need(1, 0, None)]), Some((8 << 20) + 4096));
-        assert_eq!(needed(&caller, &[Need { unmovable: true, ..need(9, 9, None) }]), None);
+        assert_eq!(needed(&caller, &[need(7, 9, None)]), None);
+        assert_eq!(needed(&caller, &[need(7, 9, None), need(256, 0, None)]), Some(15 << 20));
+        assert_eq!(needed(&caller, &[Need { unmovable: true, ..need(19, 9, None) }]), None);
         caller.from_pools = true;
         assert_eq!(needed(&caller, &[need(2, 9, None), need(9, 8, None)]), None, "only pages of that size");
         assert_eq!(needed(&caller, &[need(3, 9, None)]), Some(6 << 20));
+    }
+
+    #[test]
+    fn a_program_needs_page_tables_and_memory_of_its_own_beside_its_blocks() {
+        let limits = Limits { memory: Some(limit(512 << 20)), pools: Vec::new() };
+        let caller = Caller { limits, ..Caller::default() };
+        let way = |blocks| caller.in_the_way(&[need(blocks, 9, None)], 10, 4096);
+        assert_eq!(way(246), None);
+        assert_eq!(caller.left_bytes(&[need(246, 9, None)], 10, 4096), Some(19 << 20));
+        let refused = way(247).expect("511 MiB less 494 are 17");
+        assert_eq!(refused.program_bytes, (16 << 20) + 247 * 4096);
+        assert_eq!(limit(512 << 20).blocks_bytes() >> 21, 246 + 1, "rounded down to blocks");
     }
 }

@@ -37,6 +37,21 @@ impl Limit {
     pub fn room_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes.saturating_sub(self.cache_bytes))
     }
+
+    /// The most of that a program can have in blocks, bytes.
+    pub fn blocks_bytes(&self) -> u64 {
+        let room = u128::from(self.room_bytes().saturating_sub(PROGRAM_BYTES));
+        u64::try_from(room * 512 / 513).unwrap_or(u64::MAX)
+    }
+}
+
+/// Bytes for a program's own code, heap and stacks. A program that takes more can ask for it as a need of its own.
+const PROGRAM_BYTES: u64 = 16 << 20;
+
+/// Bytes charged to a group beside so many bytes of blocks: page tables, 4 KiB for 2 MiB even where a huge page is mapped (its
+/// table is kept for a split), and the program itself.
+pub fn beside_blocks(blocks_bytes: u64) -> u64 {
+    PROGRAM_BYTES + blocks_bytes.div_ceil(512)
 }
 
 impl Limits {
@@ -81,21 +96,6 @@ impl Limits {
     }
 }
 
-fn tightest(one: Option<Limit>, other: Option<Limit>) -> Option<Limit> {
-    one.into_iter().chain(other).min_by_key(Limit::room_bytes)
-}
-
-/// The size of a pool's pages, as the controller's files have it.
-fn size_of_pool(bytes: u64) -> String {
-    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1, "B"));
-    format!("{}{name}", bytes / unit)
-}
-
-/// A kind of limit: of which controller, and by which files behind its name.
-struct Kind {
-    controller: &'static str,
-    filesystem: &'static str,
 /// Whether this process is in a group that has a share of the CPUs. The root group has none.
 pub(crate) fn shares_cpus(roots: &Roots) -> bool {
     let groups = roots.read_proc("self/cgroup").unwrap_or_default();
@@ -123,6 +123,21 @@ fn shown(mounts: &str, kind: &Kind, group: &str) -> Option<(PathBuf, Mount)> {
     shown.max_by_key(|(inner, _)| inner.components().count())
 }
 
+fn tightest(one: Option<Limit>, other: Option<Limit>) -> Option<Limit> {
+    one.into_iter().chain(other).min_by_key(Limit::room_bytes)
+}
+
+/// The size of a pool's pages, as the controller's files have it.
+fn size_of_pool(bytes: u64) -> String {
+    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes >= *unit).unwrap_or((1, "B"));
+    format!("{}{name}", bytes / unit)
+}
+
+/// A kind of limit: of which controller, and by which files behind its name.
+struct Kind {
+    controller: &'static str,
+    filesystem: &'static str,
     limit: &'static str,
     used: &'static str,
 }
@@ -131,6 +146,7 @@ impl Kind {
     const MEMORY_V2: Kind = Kind { controller: "memory", filesystem: "cgroup2", limit: "max", used: "current" };
     const HIGH_V2: Kind = Kind { limit: "high", ..Kind::MEMORY_V2 };
     const POOLS_V2: Kind = Kind { controller: "hugetlb", ..Kind::MEMORY_V2 };
+    const CPU_V2: Kind = Kind { controller: "cpu", ..Kind::MEMORY_V2 };
     const MEMORY_V1: Kind =
         Kind { controller: "memory", filesystem: "cgroup", limit: "limit_in_bytes", used: "usage_in_bytes" };
     const POOLS_V1: Kind = Kind { controller: "hugetlb", ..Kind::MEMORY_V1 };
@@ -146,7 +162,6 @@ impl Kind {
         Some(Limit { group, file, limit_bytes, used_bytes, cache_bytes })
     }
 }
-    const CPU_V2: Kind = Kind { controller: "cpu", ..Kind::MEMORY_V2 };
 
 fn number(file: &Path) -> Option<u64> {
     roots::read(file).ok()?.trim().parse().ok()
@@ -269,6 +284,14 @@ mod tests {
     }
 
     #[test]
+    fn a_group_below_the_root_may_have_a_share_of_the_cpus() {
+        let shares = |mounts, groups, files: &[(&str, &str)]| shares_cpus(&host(mounts, groups, files).1);
+        let with = [("a/cpu.weight", "100\n")];
+        assert!(shares(V2, "0::/a/b\n", &with) && !shares(V2, "0::/c\n", &with) && !shares(V2, "0::/\n", &with));
+        assert!(shares("", "3:cpu,cpuacct:/a\n", &[]) && !shares("", "3:cpu:/\n2:cpuset:/a\n", &[]));
+    }
+
+    #[test]
     fn in_a_container_what_is_mounted_is_the_outermost_group() {
         let files = [("memory.max", "800\n"), ("memory.current", "100\n"), ("in/memory.max", "900\n")];
         let mounts = V2.replace(" / /sys", " /docker/1 /sys");
@@ -283,14 +306,6 @@ mod tests {
         let (tree, roots) = host(
             V1,
             "5:hugetlb:/a\n",
-    #[test]
-    fn a_group_below_the_root_may_have_a_share_of_the_cpus() {
-        let shares = |mounts, groups, files: &[(&str, &str)]| shares_cpus(&host(mounts, groups, files).1);
-        let with = [("a/cpu.weight", "100\n")];
-        assert!(shares(V2, "0::/a/b\n", &with) && !shares(V2, "0::/c\n", &with) && !shares(V2, "0::/\n", &with));
-        assert!(shares("", "3:cpu,cpuacct:/a\n", &[]) && !shares("", "3:cpu:/\n2:cpuset:/a\n", &[]));
-    }
-
             &[("hugetlb/a/hugetlb.2MB.limit_in_bytes", "8388608"), ("hugetlb/a/hugetlb.2MB.usage_in_bytes", "2097152")],
         );
         fs::create_dir_all(tree.path().join("sys/kernel/mm/hugepages/hugepages-2048kB")).expect("made");

@@ -129,6 +129,8 @@ pub struct Check {
     pub deferred_bytes: u64,
     /// The control group's limit that is too low, whatever is free.
     pub limit: Option<InTheWay>,
+    /// What the limit of the control group's memory leaves beside the needs, bytes; `None` without a limit.
+    pub left_bytes: Option<u64>,
     /// The kernel and the profile whose rules stand for it.
     pub kernel: String,
     /// The profile.
@@ -321,6 +323,7 @@ impl Check {
             obstacles: Vec::new(),
             deferred_bytes: supply.deferred() * page_size,
             limit: None,
+            left_bytes: supply.left_bytes(needs, page_size),
             kernel: kernel.into(),
             profile: profile.into(),
             confidence: None,
@@ -345,7 +348,7 @@ impl Check {
 impl Check {
     /// Out of reach, because of a limit.
     fn beyond(self, limit: InTheWay) -> Check {
-        Check { verdict: Verdict::NotReachable, limit: Some(limit), ..self }
+        Check { verdict: Verdict::NotReachable, limit: Some(limit), left_bytes: None, ..self }
     }
 }
 

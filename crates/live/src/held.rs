@@ -3,11 +3,11 @@
 //! That leaves the host little memory. So some is always left, and if memory runs out all the same, the kernel ends the process
 //! that holds it first.
 
-use crate::age::available;
 use crate::need::Need;
 use crate::own_memory::OwnMemory;
 use crate::prepare::execute::supply;
 use crate::roots::Roots;
+use crate::spare::Spare;
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,9 +57,19 @@ impl Held {
             if stop.load(Ordering::Relaxed) {
                 return Err("stopped: all memory is given back".into());
             }
-            let left = || available(roots).map_err(|e| e.to_string());
-            if i % STRETCH == 0 && left()? < LEFT + (STRETCH * size) as u64 {
-                return Err("to hold all blocks at hand would leave less than 2 GiB: fragment more with --gib".into());
+            if i % STRETCH == 0 {
+                let spare = Spare::read(roots, LEFT).map_err(|e| e.to_string())?;
+                if spare.allows((STRETCH * size) as u64).is_err() {
+                    return Err(match spare.limit {
+                        None => {
+                            "to hold all blocks at hand would leave less than 2 GiB: fragment more with --gib".into()
+                        }
+                        Some(limit) => format!(
+                            "control group {} may not hold all blocks at hand: run this in a group without a limit",
+                            limit.group
+                        ),
+                    });
+                }
             }
             memory.touch(at);
         }

@@ -32,6 +32,7 @@ pub mod prepare;
 pub mod process;
 pub mod roots;
 pub mod snapshot;
+pub mod spare;
 pub mod status;
 pub mod supply;
 pub mod touch;

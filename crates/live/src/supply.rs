@@ -90,6 +90,11 @@ impl Supply {
         self.caller.in_the_way(needs, self.max_order(), page_size)
     }
 
+    /// Bytes that the limit of the caller's memory leaves beside these needs.
+    pub(crate) fn left_bytes(&self, needs: &[Need], page_size: u64) -> Option<u64> {
+        self.caller.left_bytes(needs, self.max_order(), page_size)
+    }
+
     /// What is left of the needs when pools have given what is free there.
     pub fn beyond_pools(&self, needs: &[Need]) -> Vec<Need> {
         let mut pools = self.caller.pools.clone();

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
+use crate::spare::{Spare, TooMuch};
 use rustix::mm::Advice;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +67,8 @@ impl Quantiles {
 /// Why nothing was touched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotTouched {
+    /// The host or a control group has less memory to spare.
+    TooMuch(TooMuch),
     /// A file could not be read.
     Unread(ReadError),
     /// The kernel has no huge pages, or refused.
@@ -88,6 +91,7 @@ pub fn touch(roots: &Roots, bytes: u64, warm: bool, stop: &AtomicBool) -> Result
         thp.pmd_size.ok_or_else(|| NotTouched::Refused("this kernel does not say how large huge pages are".into()))?;
     let huge = huge as usize;
     let len = (bytes as usize).next_multiple_of(huge);
+    Spare::read(roots, 0).map_err(NotTouched::Unread)?.allows(len as u64).map_err(NotTouched::TooMuch)?;
     let memory = OwnMemory::new(len, huge).map_err(NotTouched::Refused)?;
     memory.advise(0, len, Advice::LinuxHugepage).map_err(NotTouched::Refused)?;
     let give_back = |at, len| memory.advise(at, len, Advice::LinuxDontNeed).map_err(NotTouched::Refused);
@@ -147,6 +151,7 @@ impl std::fmt::Display for NotTouched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NotTouched::Unread(e) => write!(f, "{e}"),
+            NotTouched::TooMuch(e) => write!(f, "{e}"),
             NotTouched::Refused(reason) => f.write_str(reason),
             NotTouched::Stopped => f.write_str("stopped: all memory is given back"),
         }

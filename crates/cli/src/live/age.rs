@@ -55,7 +55,7 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let aged = Aged::take(&roots, a.gib, pattern, a.seed, &stop).map_err(|e| match e {
-        NotAged::TooMuch { .. } => LabError::from(AskedWrongly::Value(e.to_string())),
+        NotAged::TooMuch(_) => LabError::from(AskedWrongly::Value(e.to_string())),
         e => Failed::Run { run: "age".into(), reason: e.to_string() }.into(),
     })?;
     let by = if aged.by_frame { "frame" } else { "address (frame numbers are root's to see)" };

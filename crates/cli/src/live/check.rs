@@ -2,11 +2,12 @@
 
 use super::host::HostArgs;
 use super::snapshot::page_size;
-use super::{document, not_read};
+use super::{document, fitted, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
 use kontig_live::caller::{Caller, InTheWay};
+use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::load::Load;
 use kontig_live::lru_gen;
@@ -73,12 +74,15 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             let caller = Caller { from_pools: a.need.reserve, ..Caller::default() };
             Found { check: predict(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
         }
-        None => match of_host(&a.need, &a.host.roots()?)? {
-            Ok(found) => found,
-            Err(e) => return not_read("check", &e),
-        },
+        None => {
+            let roots = a.host.roots()?;
+            match of_host(&a.need, &roots, Limits::read(&roots))? {
+                Ok(found) => found,
+                Err(e) => return not_read("check", &e),
+            }
+        }
     };
-    crate::print(&if a.json { document(&found.check, false) } else { text(&found.check) })?;
+    crate::print(&if a.json { document(&found.check, false) } else { fitted(&text(&found.check)) })?;
     Ok(found.ending())
 }
 
@@ -105,8 +109,8 @@ impl Found {
     }
 }
 
-/// Checks a host: what anybody may read first, the frames where that is not enough.
-pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError>, LabError> {
+/// Checks a host for a caller with these limits: what anybody may read first, the frames where that is not enough.
+pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<Found, ReadError>, LabError> {
     let page_size = page_size();
     let ladders = need.ladders(page_size)?;
     // Before this looks at every frame, which is a load, too.
@@ -117,7 +121,7 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
     };
     on_nodes(&ladders, supply.nodes())?;
     let profile = need.profile(&kernel)?;
-    let caller = Caller::this_process(roots, need.reserve, page_size);
+    let caller = Caller::of_host(roots, need.reserve, page_size, limits);
     let supply = supply.for_caller(&caller);
     let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "the frames were not looked at");
     // More privilege tells nothing more of them.
@@ -190,6 +194,12 @@ pub fn text(check: &Check) -> String {
         ));
     }
     text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
+    if let Some(left) = check.left_bytes {
+        text.push_str(&format!(
+            "   a control group's limit leaves {} beside these blocks for page tables and the program itself\n",
+            size(left)
+        ));
+    }
     if let Some(most) = &check.at_most {
         let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), count)).collect();
         let needed: Vec<String> = check.needs.iter().map(|asked| count(asked.needed)).collect();
@@ -253,9 +263,14 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
 
 /// Which control group's limit is too low.
 fn limit(way: &InTheWay) -> String {
-    let InTheWay { limit, room_bytes, needed_bytes } = way;
+    let InTheWay { limit, room_bytes, needed_bytes, program_bytes } = way;
+    let beside = match program_bytes {
+        0 => String::new(),
+        bytes => format!(", with {} beside them for page tables and the program itself", size(*bytes)),
+    };
     format!(
-        "not reachable: {} is {}, and control group {} has {} already, {} of it clean cache: it gets {} more, and {} are needed",
+        "not reachable: {} is {}, and control group {} has {} already, {} of it clean cache: it gets {} more, and {} are \
+         needed{beside}",
         limit.file.display(),
         size(limit.limit_bytes),
         limit.group,

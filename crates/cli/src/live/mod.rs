@@ -14,6 +14,7 @@ pub mod touch;
 pub mod trial;
 
 use crate::Ending;
+use crate::wrap::{width, wrap};
 use kontig_lab::{Failed, LabError};
 use kontig_live::ReadError;
 
@@ -31,4 +32,14 @@ fn document(document: &impl serde::Serialize, line: bool) -> String {
     let text = if line { serde_json::to_string(document) } else { serde_json::to_string_pretty(document) };
     // Every field is a number, a text or a list of such, which can all be written.
     text.unwrap_or_default() + "\n"
+}
+
+/// Lines that fit the terminal. Those that continue another are indented by four columns more.
+fn fitted(text: &str) -> String {
+    let fit = |line: &str| {
+        let begin = line.trim_start();
+        let indent = line.len() - begin.len();
+        wrap(&line[..indent], begin, indent + 4, width())
+    };
+    text.lines().map(fit).collect()
 }

@@ -2,9 +2,9 @@
 
 use super::check::{self, NeedArgs};
 use super::command::{NOT_STARTED, exit_code, start};
-use super::document;
 use super::host::HostArgs;
 use super::snapshot::page_size;
+use super::{document, fitted};
 use crate::Ending;
 use crate::args::MOST;
 use crate::number::whole;
@@ -12,6 +12,7 @@ use clap::Args;
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::caller::Caller;
+use kontig_live::cgroup::Limits;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
 use kontig_live::number::{count, percent, size, time};
@@ -20,7 +21,7 @@ use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover, NoJournal};
-use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
+use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt, Step};
 use kontig_live::{Host, Roots};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -147,14 +148,70 @@ impl Prepared {
 /// Looks at the host, carries the plan out if it may, and gives the receipt.
 fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let roots = a.host.roots()?;
-    a.receipt.as_deref().map_or(Ok(()), check_writable)?;
+    a.receipt.as_deref().map_or(Ok(()), check_receipt)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let waits_until = Instant::now() + Duration::from_secs(a.time);
+    loop {
+        if a.execute {
+            wait_for_others(a, waits_until, &stop)?;
+        }
+        match prepare_alone(a, &roots, &stop)? {
+            Ok(prepared) => return Ok(prepared),
+            // It began since this one looked: what was seen is old.
+            Err(NoJournal::Busy(_)) if Instant::now() < waits_until => {}
+            Err(e) if e.is_permission() => {
+                crate::say(&e.to_string());
+                return Ok(Prepared::unmet(None, UNPERMITTED));
+            }
+            Err(e) => return Err(failed("prepare", e.to_string())),
+        }
+    }
+}
+
+/// Refuses a receipt in what is no regular file: a pipe would have to be waited for when everything is done.
+fn check_receipt(path: &Path) -> Result<(), LabError> {
+    if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        let reason = "this is no regular file".into();
+        return Err(Failed::Write { path: path.display().to_string(), reason }.into());
+    }
+    check_writable(path)
+}
+
+/// Waits until no other process prepares the host: its settings are not this one's to restore, and what it makes and takes is seen
+/// once it is through.
+fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result<(), LabError> {
+    let mut said = false;
+    while let Some(other) = Leftover::find(a.journal()).filter(|other| other.at_work) {
+        let pid = other.pid.unwrap_or_default();
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
+        }
+        if Instant::now() >= until {
+            let reason = format!("process {pid} is still preparing this host after {} s (--time)", a.time);
+            return Err(failed("prepare", reason));
+        }
+        if !said {
+            crate::say(&format!("process {pid} is preparing this host: waiting for it to end"));
+            said = true;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
+}
+
+/// The same while no other process does; an error of the journal is left to the caller.
+fn prepare_alone(
+    a: &PrepareArgs,
+    roots: &Roots,
+    stop: &Arc<AtomicBool>,
+) -> Result<Result<Prepared, NoJournal>, LabError> {
     // What is predicted is as old as the look at the host is, while others go on.
     let goes_first = a.execute.then(Hurry::up);
-    let found = match check::of_host(&a.need, &roots)? {
+    let found = match check::of_host(&a.need, roots, Limits::read(roots))? {
         Ok(found) => found,
         Err(e) if e.is_permission() => {
             crate::say(&e.to_string());
-            return Ok(Prepared::unmet(None, UNPERMITTED));
+            return Ok(Ok(Prepared::unmet(None, UNPERMITTED)));
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
@@ -162,7 +219,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let needs =
         chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
     let allowed = Allowed { drop_caches: a.allow_drop_caches };
-    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, &roots, allowed);
+    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, roots, allowed);
     if !a.execute || plan.lacks.is_some() {
         let receipt = Receipt { leftover: Leftover::find(a.journal()), ..Receipt::planned(plan) };
         give(a, &receipt)?;
@@ -172,28 +229,17 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
             Ending::Done => 0,
             Ending::Different => unreachable!("a check compares nothing"),
         };
-        return Ok(match code {
+        return Ok(Ok(match code {
             0 => Prepared { receipt: Some(receipt), unmet: None },
             code => Prepared::unmet(Some(receipt), code),
-        });
+        }));
     }
-    let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
-    let means = Means {
-        roots: &roots,
-        caller: &found.caller,
-        journal: a.journal(),
-        time: Duration::from_secs(a.time),
-        stop: &stop,
-    };
+    let means = Means { roots, caller: &found.caller, journal: a.journal(), time: Duration::from_secs(a.time), stop };
     let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
-        Err(e) if e.is_permission() => {
-            crate::say(&e.to_string());
-            return Ok(Prepared::unmet(None, UNPERMITTED));
-        }
-        Err(e) => return Err(failed("prepare", e.to_string())),
+        Err(e) => return Ok(Err(e)),
     };
     drop(goes_first);
     give(a, &receipt)?;
@@ -202,12 +248,12 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     }
     if receipt.ended == Ended::NotPermitted {
         receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
-        return Ok(Prepared::unmet(Some(receipt), UNPERMITTED));
+        return Ok(Ok(Prepared::unmet(Some(receipt), UNPERMITTED)));
     }
-    Ok(match receipt.reached {
+    Ok(Ok(match receipt.reached {
         true => Prepared { receipt: Some(receipt), unmet: None },
         false => Prepared::unmet(Some(receipt), NOT_MET_IN_THE_END),
-    })
+    }))
 }
 
 impl PrepareArgs {
@@ -283,7 +329,7 @@ fn text(r: &Receipt) -> String {
             None => text.push_str("plan (nothing was done; --execute does it):\n"),
         }
         r.plan.steps.iter().for_each(|step| text.push_str(&format!("   {}\n", step.words())));
-        return text;
+        return fitted(&text);
     }
     for done in &r.done {
         let early = if done.ended_early { ", ended as soon as it was enough" } else { "" };
@@ -302,11 +348,13 @@ fn text(r: &Receipt) -> String {
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
-    if let Some(command) = &r.give_back {
-        text.push_str(&format!("to give the pools' new pages back: {command}\n"));
-    }
-    text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
-    text
+    // A command is copied as one line.
+    let give_back = r.give_back.as_ref().map_or(String::new(), |command| {
+        let filled = r.done.iter().any(|done| matches!(done.step, Step::Reserve { .. }));
+        format!("to give the pools' {} pages back:\n   {command}\n", if filled { "new" } else { "free" })
+    });
+    let ended = if r.reached { Ended::Reached } else { r.ended };
+    format!("{}{give_back}=> {}\n", fitted(&text), ended.words())
 }
 
 fn cost(c: &Cost) -> String {

@@ -7,7 +7,7 @@ use crate::Ending;
 use crate::args::MOST;
 use crate::number::whole;
 use clap::Args;
-use kontig_lab::{Failed, LabError};
+use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::number::{count, size};
 use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
 use kontig_report::UNRESOLVED;
@@ -53,6 +53,7 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     let (touched, memory) = match touch_memory(&roots, a.gib, a.warm, &stop) {
         Ok(touched) => touched,
         Err(NotTouched::Unread(e)) => return not_read("touch", &e),
+        Err(NotTouched::TooMuch(e)) => return Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => return Err(Failed::Run { run: "touch".into(), reason: e.to_string() }.into()),
     };
     crate::print(&if a.json { document(&touched, false) } else { text(&touched) })?;

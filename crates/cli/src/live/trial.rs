@@ -13,6 +13,7 @@ use crate::number::whole;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_live::cgroup::Limits;
 use kontig_live::held::{Held, at_hand};
 use kontig_live::need::{order, size as block_size};
 use kontig_live::number::{count, percent, size};
@@ -251,7 +252,7 @@ impl OfHost<'_> {
         // It is this process's own memory, whichever host is looked at.
         let aged = Aged::take(&Roots::default(), self.a.gib, named, seed, &self.stop);
         aged.map_err(|e| match e {
-            NotAged::TooMuch { .. } => Ended::Failed(AskedWrongly::Value(e.to_string()).into()),
+            NotAged::TooMuch(_) => Ended::Failed(AskedWrongly::Value(e.to_string()).into()),
             NotAged::Stopped => self.interrupted().err().unwrap_or_else(|| failed(e.to_string())),
             e => failed(e.to_string()),
         })
@@ -264,7 +265,8 @@ impl OfHost<'_> {
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
         let needs = vec![format!("{blocks}x{}", block_size(page << self.order))];
         let need = NeedArgs { needs, reserve: false, profile: None };
-        let found = of_host(&need, &self.roots)??;
+        // Nobody takes these blocks, so no control group's limit is in their way.
+        let found = of_host(&need, &self.roots, Limits::default())??;
         if let Some(e) = found.unpermitted {
             return Err(e.into());
         }

@@ -3,7 +3,8 @@
 use super::deed::Deed;
 use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal, Setting, restore_left};
-use super::plan::{Plan, Step};
+use super::plan::{Plan, Step, pools};
+use super::pool;
 use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
 use crate::caller::{Caller, free_in_pools};
 use crate::check::Verdict;
@@ -74,7 +75,9 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         // Nothing is written, so that anybody may do it. What a killed run left is restored by who may.
         let recovered = restore_left(orders.journal, orders.roots);
         let recovered = recovered.or_else(|e| if e.is_permission() { Ok(Vec::new()) } else { Err(e) })?;
-        return Ok(Receipt { executed: true, recovered, ended: Ended::Reached, ..Receipt::planned(plan) });
+        // Pools that have the pages already keep them.
+        let give_back = give_back(needs, orders, |_| Ok(None))?;
+        return Ok(Receipt { executed: true, recovered, give_back, ended: Ended::Reached, ..Receipt::planned(plan) });
     }
     let began = Instant::now();
     let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
@@ -135,23 +138,31 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         receipt.ended = why;
     }
     if receipt.reached {
-        let mut before = Vec::new();
-        for done in &receipt.done {
-            if let Step::Reserve { path, .. } = &done.step {
-                before.extend(journal.keep(path)?);
-            }
-        }
-        receipt.give_back = give_back(&before);
+        receipt.give_back = give_back(needs, orders, |pool| journal.keep(pool))?;
     }
     receipt.restored = journal.end()?;
     Ok(receipt)
 }
 
-/// The command that makes pools as large as they were; `None` where none was filled.
-fn give_back(before: &[Setting]) -> Option<String> {
-    let each = |s: &Setting| format!("echo {} > {}", s.was.trim(), quoted(&s.path.display().to_string()));
-    let all: Vec<String> = before.iter().rev().map(each).collect();
-    (!all.is_empty()).then(|| all.join(" && "))
+/// The command that gives back what pools have for these needs: a pool that was filled gets the size that it had, which `keep`
+/// returns, another one loses its free pages. `None` where no pool is used.
+fn give_back(
+    needs: &[Need],
+    orders: &Orders,
+    mut keep: impl FnMut(&Path) -> Result<Option<Setting>, NoJournal>,
+) -> Result<Option<String>, NoJournal> {
+    let mut commands = Vec::new();
+    if orders.caller.from_pools {
+        for path in pools(orders.roots, needs, rustix::param::page_size() as u64) {
+            let size = match keep(&path)? {
+                Some(filled) => filled.was.trim().to_string(),
+                None => pool::in_use(&path).map_err(NoJournal::Unread)?.to_string(),
+            };
+            commands.push(format!("echo {size} > {}", quoted(&path.display().to_string())));
+        }
+    }
+    commands.reverse();
+    Ok((!commands.is_empty()).then(|| commands.join(" && ")))
 }
 
 /// A path as a shell takes it.
@@ -237,7 +248,8 @@ mod tests {
         let stop = AtomicBool::new(stop);
         let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
         let journal = roots.procfs.join("../journal");
-        let caller = Caller::default();
+        let caller =
+            Caller { from_pools: steps.iter().any(|step| matches!(step, Step::Reserve { .. })), ..Caller::default() };
         let orders = Orders { roots, caller: &caller, journal: &journal, time, stop: &stop, writer: &writer };
         let receipt = execute(plan(roots, needs, steps), needs, &orders).expect("carried out");
         assert!(!journal.exists());

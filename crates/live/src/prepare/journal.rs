@@ -11,7 +11,7 @@ use rustix::fs::{Access, FlockOperation, access, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -125,7 +125,9 @@ impl Journal {
     /// If another process is at work with it, or a file cannot be read or written; a journal that is found stays then.
     pub fn begin(file: &Path, roots: &Roots) -> Result<(Journal, Vec<Setting>), NoJournal> {
         check(file)?;
-        let restored = restore_left(file, roots)?;
+        // Of two that begin at once, the second finds the journal of the first.
+        let _alone = Beginning::alone(file)?;
+        let restored = restore_found(file, roots)?.unwrap_or_default();
         let entry = Entry { schema: SCHEMA.into(), preparer: Preparer::this(), settings: vec![] };
         let journal = Journal { file: file.into(), entry };
         journal.write()?;
@@ -220,11 +222,19 @@ impl NoJournal {
 /// # Errors
 /// As [`Journal::begin`].
 pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
-    let Some((journal, text)) = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))? else {
-        // Where a process was killed at its first write.
+    let restored = restore_found(file, roots)?;
+    // Where a process was killed at its first write.
+    if restored.is_none() && beside(file).exists() {
+        let _alone = Beginning::alone(file)?;
         let _ = fs::remove_file(beside(file));
-        return Ok(Vec::new());
-    };
+    }
+    Ok(restored.unwrap_or_default())
+}
+
+/// Restores what the journal says; `None` if there is none.
+fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJournal> {
+    let found = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))?;
+    let Some((journal, text)) = found else { return Ok(None) };
     let entry = Entry::parse(file, &text).map_err(NoJournal::Unread)?;
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
@@ -243,7 +253,36 @@ pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJourna
     let _ = fs::remove_file(beside(file));
     fs::remove_file(file).map_err(|e| NoJournal::Unwritten(file.into(), e))?;
     drop(journal);
-    Ok(entry.settings)
+    Ok(Some(entry.settings))
+}
+
+/// The lock of a process that begins a journal: a file beside it, which nobody else may open.
+struct Beginning {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Beginning {
+    fn alone(journal: &Path) -> Result<Beginning, NoJournal> {
+        let path = journal.with_extension("lock");
+        let failed = |e| NoJournal::Unwritten(journal.into(), e);
+        loop {
+            let file =
+                File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+            flock(&file, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+            // The one before may have removed it meanwhile.
+            if fs::metadata(&path).is_ok_and(|now| file.metadata().is_ok_and(|locked| now.ino() == locked.ino())) {
+                return Ok(Beginning { path, _locked: file });
+            }
+        }
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        // Who comes next makes a new one.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// Where a journal is written before it is renamed.
@@ -374,6 +413,29 @@ mod tests {
         let busy = Journal::begin(&file, &roots).err().expect("busy").to_string();
         assert_eq!(busy, format!("process {} is preparing this host already: wait for it to end", std::process::id()));
         assert_eq!(roots::read(&setting), Ok("0".into()));
+    }
+
+    #[test]
+    fn of_many_that_begin_at_once_one_does_and_the_others_find_its_journal() {
+        let (_tree, roots, setting, file) = tree();
+        for _ in 0..50 {
+            let begun: Vec<Journal> = std::thread::scope(|scope| {
+                let begin = || Journal::begin(&file, &roots).map(|(journal, _)| journal);
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+                let each = all.into_iter().map(|one| one.join().expect("no panic"));
+                each.filter_map(|one| match one {
+                    Ok(journal) => Some(journal),
+                    Err(NoJournal::Busy(_)) => None,
+                    Err(e) => panic!("{e}"),
+                })
+                .collect()
+            });
+            let [journal] = <[Journal; 1]>::try_from(begun).unwrap_or_else(|all| panic!("{} have begun", all.len()));
+            journal.end().expect("ended");
+        }
+        assert_eq!(roots::read(&setting), Ok("20\n".into()));
+        let left = fs::read_dir(file.parent().expect("a directory")).expect("read").count();
+        assert_eq!(left, 1, "the host alone");
     }
 
     #[test]

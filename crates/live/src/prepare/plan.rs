@@ -116,24 +116,31 @@ fn compaction(roots: &Roots, node: u32, sync: bool) -> Step {
     Step::Compact { node, path, sync }
 }
 
-/// The pools that are to be filled. What a node's pool is to have free, that of all nodes has, too.
+/// The pools that must be filled.
 fn reservations(roots: &Roots, (needs, caller): (&[Need], &Caller), page_size: u64) -> Vec<Step> {
+    let short = |(need, pages): &(Need, u64)| caller.free_in_pool(need) < *pages;
+    let step = |(need, pages): (Need, u64)| Step::Reserve { path: pool(roots, &need, page_size), pages };
+    of_pools(needs).into_iter().filter(short).map(step).collect()
+}
+
+/// The pools that these needs take pages from, by the file of their size.
+pub(super) fn pools(roots: &Roots, needs: &[Need], page_size: u64) -> Vec<PathBuf> {
+    of_pools(needs).iter().map(|(need, _)| pool(roots, need, page_size)).collect()
+}
+
+/// Of each pool, a need that takes pages from it and the free pages that all needs take together. A node's pages count among those
+/// of all nodes, too.
+fn of_pools(needs: &[Need]) -> Vec<(Need, u64)> {
     // Drivers take what they need from the free lists.
-    let mut needs: Vec<&Need> = needs.iter().filter(|need| !need.unmovable).collect();
+    let mut needs: Vec<Need> = needs.iter().filter(|need| !need.unmovable).copied().collect();
     needs.sort_by_key(|need| need.turn());
-    let mut steps: Vec<Step> = Vec::new();
-    for (i, need) in needs.iter().enumerate() {
+    let of_pool = |(i, need): (usize, &Need)| {
         let is_of_pool = |other: &&Need| other.order == need.order && (need.node.is_none() || other.node == need.node);
         // A pool is filled once, when its last need comes.
-        if needs[i + 1..].iter().copied().any(|other| other.order == need.order && other.node == need.node) {
-            continue;
-        }
-        let pages = needs.iter().copied().filter(is_of_pool).map(|need| need.count).sum();
-        if caller.free_in_pool(need) < pages {
-            steps.push(Step::Reserve { path: pool(roots, need, page_size), pages });
-        }
-    }
-    steps
+        let is_last = !needs[i + 1..].iter().any(|other| other.order == need.order && other.node == need.node);
+        is_last.then(|| (*need, needs.iter().filter(is_of_pool).map(|need| need.count).sum()))
+    };
+    needs.iter().enumerate().filter_map(of_pool).collect()
 }
 
 /// Where the size of a need's pool is written.
