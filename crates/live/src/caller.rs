@@ -167,10 +167,10 @@ mod tests {
         let limits = Limits { memory: Some(limit(512 << 20)), pools: Vec::new() };
         let caller = Caller { limits, ..Caller::default() };
         let way = |blocks| caller.in_the_way(&[need(blocks, 9, None)], 10, 4096);
-        assert_eq!(way(246), None);
-        assert_eq!(caller.left_bytes(&[need(246, 9, None)], 10, 4096), Some(19 << 20));
-        let refused = way(247).expect("511 MiB less 494 are 17");
-        assert_eq!(refused.program_bytes, (16 << 20) + 247 * 4096);
-        assert_eq!(limit(512 << 20).blocks_bytes() >> 21, 246 + 1, "rounded down to blocks");
+        assert_eq!(way(247), None);
+        assert_eq!(caller.left_bytes(&[need(247, 9, None)], 10, 4096), Some(17 << 20));
+        let refused = way(248).expect("511 MiB less 496 are 15");
+        assert_eq!(refused.program_bytes, (16 << 20) + 248 * 4096);
+        assert_eq!(limit(512 << 20).blocks_bytes() >> 21, 247);
     }
 }
