@@ -73,7 +73,7 @@ fn fragmented_user_memory_is_reachable_by_compaction_and_the_plan_says_what_woul
 fn cache_in_the_way_is_dropped_only_with_permission() {
     let tree = host(|pfn| if pfn < 1024 { FREE } else { CLEAN_FILE });
     let said = text(&run(&tree, &["check", "--need", "10x2M"]).code(7));
-    assert!(said.contains("=> reachable after dropping 60 MiB of clean cache: nothing has to be moved\n"), "{said}");
+    assert!(said.contains("=> reachable after dropping 60 MiB of clean cache: no page has to move\n"), "{said}");
     let refused = text(&run(&tree, &["prepare", "--need", "10x2M", "--execute"]).code(7));
     assert!(
         refused.ends_with("clean cache would have to be dropped: allow it with --allow-drop-caches\n"),
@@ -245,7 +245,7 @@ fn half_initialised(mem_free_kb: u64) -> TempDir {
 #[test]
 fn memory_that_is_initialised_when_it_is_wanted_is_free() {
     let tree = half_initialised(16384 + 32768);
-    let plainly = "\n32 MiB of what is free is initialised or accepted only when a request finds nothing else\n";
+    let plainly = "\n32 MiB of the free memory is initialised or accepted only when a request finds nothing else\n";
     let said = text(&run(&tree, &["check", "--need", "16x2M"]).code(0));
     assert_eq!(said, format!("16x2M: all of 16 there now{plainly}=> met now\n"));
     let more = text(&run(&tree, &["check", "--need", "20x2M"]).code(4));
@@ -516,7 +516,7 @@ fn blocks_that_the_host_has_no_room_for_are_told_with_how_many_there_are() {
 fn where_fewer_blocks_come_about_than_could_be_emptied_it_is_said_why() {
     let tree = host(|pfn| if pfn.is_multiple_of(4) { FREE } else { ANON });
     let said = text(&run(&tree, &["check", "--need", "20x2M"]).code(6));
-    let why = "\n   what is moved takes room elsewhere: 16 MiB is free once cache is dropped, which is 8 blocks; of that, zones keep some\n";
+    let why = "\n   moved pages take room elsewhere: 16 MiB is free once cache is dropped, which is 8 blocks; zones keep some of that\n";
     assert!(
         said.contains(why) && said.contains("of 32 blocks of 2M: 0 free, 32 hold pages that can be moved"),
         "{said}"

@@ -1,9 +1,10 @@
-//! Ageing a host on purpose: memory of its own is taken in small pages, and a part of it is given back, so that free
-//! memory lies in small pieces among pages that can be moved.
+//! Ageing a host on purpose: memory of its own is taken in small pages, and a part of it is given
+//! back, so free memory lies in small pieces among movable pages.
 //!
-//! Which pages are kept goes by the number of their frame, so that the same pattern comes out wherever the memory lies.
-//! Where frame numbers are hidden (without root) it goes by the address, which lies much the same. Nothing of anybody else's is
-//! touched; what is taken goes back when the process ends, however it ends.
+//! Pages are kept by the number of their frame, so the pattern is the same wherever the memory
+//! lies. Where frame numbers are hidden (without root) the address decides, which lies much the
+//! same. Nobody else's memory is touched; all of it goes back when the process ends, however it
+//! ends.
 
 use crate::error::ReadError;
 use crate::own_memory::OwnMemory;
@@ -13,10 +14,9 @@ use crate::spare::{Spare, TooMuch};
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Which pages are kept.
+/// The pages that are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// Every second page.
     EveryOther,
     /// One page of every 2 MiB.
     OnePerBlock,
@@ -29,7 +29,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All of them, by name.
+    /// All patterns by name.
     pub const NAMED: [(&str, Pattern); 5] = [
         ("every-other", Pattern::EveryOther),
         ("one-per-block", Pattern::OnePerBlock),
@@ -58,12 +58,10 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Memory that is held in pieces, until this is dropped.
+/// Memory held in pieces until this is dropped.
 pub struct Aged {
     memory: OwnMemory,
-    /// Pages that are held.
     pub kept: u64,
-    /// Pages that were given back.
     pub freed: u64,
     /// Whether pages were chosen by their frames.
     pub by_frame: bool,
@@ -74,24 +72,21 @@ pub struct Aged {
 pub enum NotAged {
     /// The host or a control group has less memory to spare.
     TooMuch(TooMuch),
-    /// A file could not be read.
     Unread(ReadError),
-    /// The kernel refused.
     Refused(String),
-    /// It was stopped.
     Stopped,
 }
 
-/// What is left to everybody else, of what is available.
+/// Bytes of the available memory left to everybody else.
 const LEFT: u64 = 1 << 30;
-/// Bytes taken between two looks at whether to stop: 64 MiB.
+/// Bytes taken between two looks at whether to stop.
 const STRETCH: usize = 64 << 20;
 
 impl Aged {
-    /// Takes so many bytes and gives part of them back. `stop` ends it early.
+    /// Takes `bytes` and gives part of them back. `stop` ends it early.
     ///
-    /// # Errors
-    /// If there is not so much memory, the kernel refuses, or it was stopped; all is given back then.
+    /// # Errors If there is less memory, the kernel refuses, or it was stopped; all is given back
+    /// then.
     pub fn take(roots: &Roots, bytes: u64, pattern: Pattern, seed: u64, stop: &AtomicBool) -> Result<Aged, NotAged> {
         Spare::read(roots, LEFT).map_err(NotAged::Unread)?.allows(bytes).map_err(NotAged::TooMuch)?;
         let page = rustix::param::page_size();
@@ -179,7 +174,8 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_given_back() {
         let never = AtomicBool::new(false);
-        // By chance, as whoever else ages this host decides which frames are free; with a seed of this test's own.
+        // By chance, as whoever else ages this host decides which frames are free; with a seed of
+        // this test's own.
         let aged = match Aged::take(&Roots::default(), 8 << 20, Pattern::Random, 0x5eed, &never) {
             Ok(aged) => aged,
             Err(why @ NotAged::TooMuch(_)) => return println!("NOTHING WAS AGED: {why}"),
@@ -195,7 +191,7 @@ mod tests {
         assert!(aged.kept > pages / 4 && aged.freed > pages / 4, "{} kept", aged.kept);
     }
 
-    /// Neither in memory nor in swap.
+    /// Whether the page is neither in memory nor in swap.
     fn is_gone(page: PageMapEntry) -> bool {
         !page.is_present() && !page.is_swapped()
     }

@@ -1,4 +1,5 @@
-//! Who needs the blocks: what it may have beside free memory, and what its control groups keep from it.
+//! The program that needs the blocks: pools it may use beside free memory, and limits of its
+//! control groups.
 
 use crate::cgroup::{Limit, Limits, beside_blocks};
 use crate::host::pools;
@@ -9,34 +10,30 @@ use serde::Serialize;
 /// Free pages of a pool of huge pages (hugetlb).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FreeInPool {
-    /// The order of a page.
     pub order: u32,
     /// Free pages that are promised to nobody, of all nodes.
     pub all: u64,
-    /// Free pages of each node.
     pub of_node: Vec<(u32, u64)>,
 }
 
-/// Who needs the blocks.
+/// The program that needs the blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Caller {
-    /// It takes them from pools of huge pages. Blocks above the largest of the free lists come from pools anyway.
+    /// It takes them from pools of huge pages. Blocks above the largest of the free lists come from
+    /// pools anyway.
     pub from_pools: bool,
-    /// What is free there.
     pub pools: Vec<FreeInPool>,
-    /// What its control groups let it have.
     pub limits: Limits,
 }
 
 /// A limit that is too low for the needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct InTheWay {
-    /// Which.
     #[serde(flatten)]
     pub limit: Limit,
-    /// What the group may still have, bytes.
+    /// Bytes that the group may still have.
     pub room_bytes: u64,
-    /// What the needs take of it, bytes.
+    /// Bytes that the needs take of it.
     pub needed_bytes: u64,
     /// Set aside beside them for page tables and the program itself, bytes.
     pub program_bytes: u64,
@@ -54,12 +51,14 @@ impl Caller {
         self.pools.iter().find(|pool| pool.order == need.order).map_or(0, |pool| pool.clone().take(&all))
     }
 
-    /// Whether a pool serves this need: on request, or if its order exceeds `max_order`. Never for drivers.
+    /// Whether a pool serves this need: on request, or if its order exceeds `max_order`. Never for
+    /// drivers.
     pub(crate) fn takes_from_pool(&self, need: &Need, max_order: u32) -> bool {
         !need.unmovable && (self.from_pools || need.order > max_order)
     }
 
-    /// The first limit that is too low for these needs together. What the kernel takes for itself is charged to nobody.
+    /// The first limit that is too low for these needs together. Memory that the kernel takes for
+    /// itself is charged to nobody.
     pub(crate) fn in_the_way(&self, needs: &[Need], max_order: u32, page_size: u64) -> Option<InTheWay> {
         let of = |limit: &Limit, needed_bytes: u64, program_bytes: u64| {
             let room_bytes = limit.room_bytes();
@@ -77,7 +76,8 @@ impl Caller {
         of_memory.chain(of_pools).next()
     }
 
-    /// Bytes that the limit of the caller's memory leaves beside these needs; `None` where they take nothing of it, or there is no limit.
+    /// Bytes that the limit of the caller's memory leaves beside these needs; `None` where they
+    /// take nothing of it, or there is no limit.
     pub(crate) fn left_bytes(&self, needs: &[Need], max_order: u32, page_size: u64) -> Option<u64> {
         let needed = Some(self.memory_bytes(needs, max_order, page_size)).filter(|needed| *needed > 0)?;
         self.limits.memory.as_ref().map(|limit| limit.room_bytes().saturating_sub(needed))
@@ -114,7 +114,7 @@ impl FreeInPool {
     }
 }
 
-/// What is free in the pools, for pages of this many bytes.
+/// Free pages of the pools, for pages of `page_size` bytes.
 pub(crate) fn free_in_pools(roots: &Roots, page_size: u64) -> Vec<FreeInPool> {
     let pools = pools::read(roots).unwrap_or_default();
     let of = |pool: &pools::Pool| {

@@ -1,21 +1,21 @@
-//! Memory limits of this process: the tightest one of its control group and all ancestors, version 1 and 2.
+//! Memory limits of this process: the tightest one of its control group and all ancestors, version
+//! 1 and 2.
 //!
-//! A group's clean cache counts as room: the kernel drops it before it refuses anything. `memory.high` counts as a limit,
-//! since a task above it is slowed down until hardly anything goes on. Pages of a pool (hugetlb) are limited by a
-//! controller of their own. Groups that a container does not show cannot be told.
+//! A group's clean cache counts as room: the kernel drops it before it refuses anything.
+//! `memory.high` counts as a limit, since a task above it is slowed down until hardly anything goes
+//! on. Pages of a pool (hugetlb) are limited by a controller of their own. Groups that a container
+//! does not show are unknown.
 
 use crate::roots::{self, Roots};
 use serde::Serialize;
 use std::path::{Component, Path, PathBuf};
 
-/// A limit of a control group, and what the group has of it.
+/// A limit of a control group, and the memory charged against it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Limit {
-    /// The group's path below what is mounted.
+    /// The group's path below the mounted one.
     pub group: String,
-    /// The file that sets the limit.
     pub file: PathBuf,
-    /// The limit, bytes.
     pub limit_bytes: u64,
     /// Charged to the group and the groups in it now, bytes.
     pub used_bytes: u64,
@@ -26,36 +26,38 @@ pub struct Limit {
 /// The limits of this process's groups.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// The tightest of its memory.
+    /// The tightest limit of its memory.
     pub memory: Option<Limit>,
-    /// The tightest for pages of pools, by the size of a page.
+    /// The tightest limit for pages of pools, by the size of a page.
     pub pools: Vec<(u64, Limit)>,
 }
 
 impl Limit {
-    /// What the group may have beyond what it has, bytes.
+    /// Bytes that the group may have beyond those it has.
     pub fn room_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes.saturating_sub(self.cache_bytes))
     }
 
-    /// The most of that a program can have in blocks, bytes.
+    /// The most of that a program can have in blocks.
     pub fn blocks_bytes(&self) -> u64 {
         let room = u128::from(self.room_bytes().saturating_sub(PROGRAM_BYTES));
         u64::try_from(room * 512 / 513).unwrap_or(u64::MAX)
     }
 }
 
-/// Bytes for a program's own code, heap and stacks. A program that takes more can ask for it as a need of its own.
+/// Bytes for a program's own code, heap and stacks. A program that takes more can ask for it as a
+/// need of its own.
 const PROGRAM_BYTES: u64 = 16 << 20;
 
-/// Bytes charged to a group beside so many bytes of blocks: page tables, 4 KiB for 2 MiB even where a huge page is mapped (its
-/// table is kept for a split), and the program itself.
+/// Bytes charged to a group beside `blocks_bytes`: page tables, 4 KiB for 2 MiB even where a huge
+/// page is mapped (its table is kept for a split), and the program itself.
 pub fn beside_blocks(blocks_bytes: u64) -> u64 {
     PROGRAM_BYTES + blocks_bytes.div_ceil(512)
 }
 
 impl Limits {
-    /// Reads them. A kernel without control groups has none, and a file that is missing limits nothing.
+    /// Reads them. A kernel without control groups has none, and a file that is missing limits
+    /// nothing.
     pub fn read(roots: &Roots) -> Limits {
         let mut limits = Limits::default();
         let groups = roots.read_proc("self/cgroup").unwrap_or_default();
@@ -75,7 +77,8 @@ impl Limits {
         limits
     }
 
-    /// Adds the limits of one kind: of the group at `inner` below the mounted `root`, and of those around it.
+    /// Adds the limits of one kind: of the group at `inner` below the mounted `root`, and of those
+    /// around it.
     fn add(&mut self, roots: &Roots, kind: &Kind, root: &Path, inner: &Path) {
         for group in inner.ancestors() {
             let dir = root.join(group);
@@ -116,7 +119,8 @@ fn membership(line: &str) -> Option<(&str, &str)> {
     Some((fields.next()?, fields.next()?))
 }
 
-/// Of the hierarchies of a kind that show a group, the one that shows the most of the groups around it, and the group's path below it.
+/// Of the hierarchies of a kind that show a group, the one that shows the most of the groups around
+/// it, and the group's path below it.
 fn shown(mounts: &str, kind: &Kind, group: &str) -> Option<(PathBuf, Mount)> {
     let mounted = mounts.lines().filter_map(|line| Mount::of(line, kind));
     let shown = mounted.filter_map(|mount| Some((mount.below(group)?, mount)));
@@ -134,7 +138,7 @@ fn size_of_pool(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
-/// A kind of limit: of which controller, and by which files behind its name.
+/// A kind of limit: the controller, and the files behind its name.
 struct Kind {
     controller: &'static str,
     filesystem: &'static str,
@@ -151,7 +155,8 @@ impl Kind {
         Kind { controller: "memory", filesystem: "cgroup", limit: "limit_in_bytes", used: "usage_in_bytes" };
     const POOLS_V1: Kind = Kind { controller: "hugetlb", ..Kind::MEMORY_V1 };
 
-    /// The limit that a group sets itself, by the files whose names begin so; `None` where it sets none.
+    /// The limit that a group sets itself, by the files whose names begin so; `None` where it sets
+    /// none.
     fn limit(&self, dir: &Path, group: &Path, of: &str) -> Option<Limit> {
         let file = dir.join(format!("{of}.{}", self.limit));
         // Where there is none, version 2 says "max", version 1 the largest number of whole pages.
@@ -186,9 +191,7 @@ fn has_word(list: &str, word: &str) -> bool {
 
 /// A mounted hierarchy of control groups.
 struct Mount {
-    /// The group that is mounted.
     root: PathBuf,
-    /// Where.
     at: PathBuf,
 }
 
@@ -204,8 +207,8 @@ impl Mount {
         fits.then(|| Some(Mount { root: fields.next()?, at: fields.next()? }))?
     }
 
-    /// The part of a group's path below what is mounted; `None` if the group is not shown. A path that leaves what this
-    /// process sees is what is mounted itself.
+    /// The part of a group's path below what is mounted; `None` if the group is not shown. A path
+    /// that leaves this process's view stands for the mounted group itself.
     fn below(&self, group: &str) -> Option<PathBuf> {
         let inner = Path::new(group).strip_prefix(&self.root).ok()?;
         let leaves = inner.components().any(|part| part == Component::ParentDir);

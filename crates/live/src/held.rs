@@ -1,7 +1,8 @@
-//! Free blocks of a host held for a while, so that none is at hand and the next request has to wait for compaction.
+//! Free blocks of a host held for a while, so that none is at hand and the next request has to wait
+//! for compaction.
 //!
-//! That leaves the host little memory. So some is always left, and if memory runs out all the same, the kernel ends the process
-//! that holds it first.
+//! That leaves the host little memory. So some is always left, and if memory runs out all the same,
+//! the kernel kills the process that holds it first.
 
 use crate::need::Need;
 use crate::own_memory::OwnMemory;
@@ -11,25 +12,24 @@ use crate::spare::Spare;
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Memory that holds the blocks, until this is dropped.
+/// Memory that holds the blocks until this is dropped.
 pub struct Held {
     memory: Vec<OwnMemory>,
 }
 
-/// What is left to everybody else, of what is available.
+/// Bytes of the available memory left to everybody else.
 const LEFT: u64 = 2 << 30;
 /// Blocks taken between two looks at what is left.
 const STRETCH: usize = 64;
-/// Times it is looked whether there are blocks again: somebody may have freed some.
+/// Rounds of looking for blocks: somebody may have freed some meanwhile.
 const ROUNDS: usize = 8;
 
 impl Held {
     /// Holds all blocks of this order, of a page size of `page` bytes, that are at hand.
     ///
-    /// # Errors
-    /// In one line, why not: mostly that it would leave too little. Everything is given back then.
+    /// # Errors In one line: mostly that it would leave too little. Everything is given back then.
     pub fn all(roots: &Roots, order: u32, page: u64, stop: &AtomicBool) -> Result<Held, String> {
-        // Where that cannot be said, the kernel decides by itself.
+        // Where the kernel refuses, its own choice stands.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
         let size = usize::try_from(page << order).map_err(|_| "such blocks are more than there are addresses for")?;
         let mut held = Held { memory: Vec::new() };
@@ -43,7 +43,6 @@ impl Held {
         Ok(held)
     }
 
-    /// Bytes that are held.
     pub fn bytes(&self) -> u64 {
         self.memory.iter().map(|memory| memory.len() as u64).sum()
     }

@@ -1,8 +1,9 @@
-//! How busy a host is: how many tasks want its CPUs, and how much of the time some wait.
+//! How busy a host is: the tasks that want its CPUs, and the share of the time in which some wait.
 //!
-//! Work at an ordinary priority takes as many times longer as tasks share a CPU: starting a process, looking at the result, the
-//! kernel's own workers. The compaction itself has the highest priority ([`crate::prepare::hurry`]) and hardly waits, unless this
-//! process is in a control group with a share of the CPUs.
+//! Work at an ordinary priority takes as many times longer as tasks share a CPU: starting a
+//! process, looking at the result, the kernel's own workers. The compaction itself has the highest
+//! priority ([`crate::prepare::hurry`]) and hardly waits, unless this process is in a control group
+//! with a share of the CPUs.
 
 use crate::cgroup;
 use crate::host::proc;
@@ -11,27 +12,28 @@ use crate::roots::Roots;
 use kontig_procfs::{Pressure, ZoneInfo};
 use serde::{Deserialize, Serialize};
 
-/// How busy a host is. A field is `None` if the kernel does not report it.
+/// The load of a host. A field is `None` if the kernel does not report it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Load {
-    /// Its CPUs.
     pub cpus: u64,
-    /// Tasks that run or want to: the load average of the last minute, or the tasks of this moment where there are more.
+    /// Tasks that run or want to: the load average of the last minute, or the tasks of this moment
+    /// where there are more.
     pub tasks: f64,
-    /// The share of the time in which some task waited for a CPU, of the last 10 or 60 seconds: whichever is more.
+    /// The share of the time in which some task waited for a CPU, of the last 10 or 60 seconds:
+    /// whichever is more.
     pub waited_cpu: Option<f64>,
     /// The same for memory.
     pub waited_memory: Option<f64>,
     /// The same for files and swap.
     pub waited_io: Option<f64>,
-    /// This process is in a control group that shares the CPUs with others. A priority counts within the group only, so what
-    /// it starts cannot go before all others.
+    /// This process is in a control group that shares the CPUs with others. A priority counts
+    /// within the group only, so what it starts cannot go before all others.
     #[serde(default)]
     pub in_cpu_group: bool,
 }
 
 impl Load {
-    /// What the host says now; `None` where it says neither its load nor its CPUs.
+    /// The load now; `None` where the host reports neither its load nor its CPUs.
     pub fn read(roots: &Roots) -> Option<Load> {
         let zones = proc(roots, "zoneinfo", ZoneInfo::parse).ok()?;
         let cpus = zones.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len() as u64).max()?;
@@ -51,8 +53,8 @@ impl Load {
         })
     }
 
-    /// Upper bound on the slowdown of CPU-bound work: 1 + tasks per CPU × the largest share of time in which some task
-    /// stalls. Without PSI that share is 1.
+    /// Upper bound on the slowdown of CPU-bound work: 1 + tasks per CPU × the largest share of time
+    /// in which some task stalls. Without PSI that share is 1.
     pub fn stretch(&self) -> f64 {
         let waits = [self.waited_cpu, self.waited_memory, self.waited_io];
         let share = waits.into_iter().flatten().reduce(f64::max).unwrap_or(1.0);
@@ -64,7 +66,7 @@ impl Load {
         if self.in_cpu_group { self.stretch() } else { 1.0 }
     }
 
-    /// In words.
+    /// The load in words.
     pub fn words(&self) -> String {
         let waits = [("CPUs", self.waited_cpu), ("memory", self.waited_memory), ("disks", self.waited_io)];
         let said: Vec<String> =

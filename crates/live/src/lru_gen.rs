@@ -1,7 +1,8 @@
-//! Whether a host's pages age by generations (the multi-generational LRU), which the engine does not model.
+//! Whether a host's pages age by generations (the multi-generational LRU), which the engine does
+//! not model.
 //!
-//! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of its parts, in hexadecimal;
-//! a kernel without it has no such file.
+//! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of
+//! its parts, in hexadecimal; a kernel without it has no such file.
 
 use crate::error::ReadError;
 use crate::roots::Roots;

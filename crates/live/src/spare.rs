@@ -1,4 +1,5 @@
-//! Memory that this process may take for a while: what the host has available, and what its control groups allow.
+//! Memory that this process may take for a while: what the host has available, and what its control
+//! groups allow.
 
 use crate::cgroup::{Limit, Limits};
 use crate::error::ReadError;

@@ -1,4 +1,4 @@
-//! What is said of recorded hosts of five kernels, and of hosts that lack something or say nonsense.
+//! Status of recorded hosts of five kernels, and of hosts that lack a file or hold nonsense.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! A snapshot of the host the tests run on: a real kernel's files, whatever it is. Where they may not be read, the tests
-//! say so and go on.
+//! A snapshot of the host the tests run on: a real kernel's files, whatever it is. Where they may
+//! not be read, the tests say so and go on.
 
 use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};

@@ -1,12 +1,12 @@
-//! A small table that fits: columns side by side where there is room, else a block of lines for each row.
+//! A small table that fits: columns side by side where there is room, else a block of lines for
+//! each row.
 
 use crate::wrap::wrap;
 
 /// A table. The first column names the row.
 pub struct Grid {
-    /// The headings.
     head: Vec<String>,
-    /// Which columns are texts; others are figures, and stand to the right.
+    /// Columns of texts; others are figures, and stand to the right.
     texts: Vec<usize>,
     rows: Vec<Vec<String>>,
 }
@@ -17,12 +17,13 @@ impl Grid {
         Grid { head: head.into_iter().map(str::to_string).collect(), texts: texts.to_vec(), rows: vec![] }
     }
 
-    /// Adds a row.
+    /// Adds a row of cells.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// The table, with `indent` blanks before each line; `width` is none where lines may be as long as they like.
+    /// The table with `indent` blanks before each line; `width` is `None` where lines may have any
+    /// length.
     pub fn text(&self, indent: usize, width: Option<usize>) -> String {
         let widths: Vec<usize> = (0..self.head.len()).map(|column| self.width(column)).collect();
         let all = indent + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
@@ -32,7 +33,7 @@ impl Grid {
         }
     }
 
-    /// The table as Markdown has it.
+    /// The table in Markdown's form.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rules: Vec<&str> =

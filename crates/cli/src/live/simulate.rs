@@ -1,9 +1,10 @@
-//! `kontig explain --simulate`: recommended settings tried in the laboratory, on the host's own snapshot.
+//! `kontig explain --simulate`: recommended settings tried in the laboratory, on the host's own
+//! snapshot.
 //!
-//! The host as it is runs beside a copy with each setting. What it has to do is the same in each: for half a minute a process
-//! replaces its memory and the kernel's own threads do what they do; then another touches memory in huge pages. Together they take as
-//! much as is free and half of the files' clean pages, so that it comes to reclaim and compaction. That is not this host's load,
-//! which no file tells.
+//! The host as it is runs beside a copy with each setting. The work is the same in each: for half a
+//! minute a process replaces its memory and the kernel's own threads do what they do; then another
+//! touches memory in huge pages. Together they take as much as is free and half of the files' clean
+//! pages, so reclaim and compaction happen. This host's own load is not known: no file shows it.
 
 use crate::args::COSTS_OF_HOSTS;
 use crate::reproduce::run_session;
@@ -26,14 +27,15 @@ use kontig_workload::Workload;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Serialize)]
 pub struct Simulation {
-    /// What it is, in a sentence.
+    /// A sentence on what was simulated.
     pub said: String,
     /// The profile whose rules stand for the host's kernel.
     pub profile: String,
-    /// Settings that were tried, in the order of the table's columns after the first, which is the host as it is.
+    /// Settings that were tried, in the order of the table's columns after the first, which is the
+    /// host as it is.
     pub tried: Vec<Setting>,
     /// Recommended settings that could not be, and why.
     pub not_tried: Vec<NotTried>,
@@ -44,16 +46,15 @@ pub struct Simulation {
 /// A recommended setting that was not tried.
 #[derive(Serialize)]
 pub struct NotTried {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub why: String,
 }
 
 /// The host as it is.
 const AS_IT_IS: &str = "as it is";
 
-/// Tries what the findings recommend, on this snapshot of a host with or without the multi-generational LRU.
+/// Tries what the findings recommend, on this snapshot of a host with or without the
+/// multi-generational LRU.
 ///
 /// # Errors
 /// If the laboratory cannot be this host, or a run cannot go on.
@@ -88,8 +89,8 @@ pub fn simulate(
     let load = Load::on(&snapshot, limit);
     let kernel = host.kernel().to_string();
     let mut said = format!(
-        "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a process replaces {}, then another \
-         touches {} in huge pages. Which load this host has is not known.",
+        "A simulation, not this host: Linux {kernel} as it was found just now, by the rules of {}. For 30 s a \
+         process replaces {}, then another touches {} in huge pages. Which load this host has is not known.",
         profile.name,
         size(load.replaced),
         size(load.touched)
@@ -112,7 +113,7 @@ pub fn simulate(
     Ok(simulation)
 }
 
-/// What the two processes have, in bytes.
+/// Bytes of the two processes.
 #[derive(Clone, Copy)]
 struct Load {
     replaced: u64,
@@ -120,7 +121,7 @@ struct Load {
 }
 
 impl Load {
-    /// What fits into this machine, and into what control groups let a process have.
+    /// A load that fits this machine and the limits of control groups.
     fn on(snapshot: &Snapshot, limit: Option<&Limit>) -> Load {
         const HUGE: u64 = 2 << 20;
         let pages = |zone: &FoundZone| {
@@ -138,11 +139,12 @@ impl Load {
     }
 }
 
-/// The experiment.
+/// The experiment with this load.
 fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabError> {
     let text = format!(
         "[[phase]]\nname = \"before\"\nseconds = 30\n[[phase.task]]\nname = \"churn\"\nbackground = true\ncopies = 1\n\
-         run = {{ kind = \"churn\", size = \"{} KiB\" }}\n[[phase]]\nname = \"measure\"\nmeasured = true\n[[phase.task]]\ncopies = 1\n\
+         run = {{ kind = \"churn\", size = \"{} KiB\" }}\n[[phase]]\nname = \"measure\"\nmeasured = \
+         true\n[[phase.task]]\ncopies = 1\n\
          run = {{ kind = \"huge-faults\", size = \"{} KiB\", advised = true }}\n",
         load.replaced / 1024,
         load.touched / 1024

@@ -1,12 +1,14 @@
-//! How large a pool of huge pages has to be, so that so many of its pages are free.
+//! The size of a pool of huge pages that leaves a number of its pages free.
 //!
-//! Free pages that are promised to a mapping (`resv_hugepages`) count as used. A node's directory does not tell them.
+//! Free pages that are promised to a mapping (`resv_hugepages`) count as used. A node's directory
+//! does not show them.
 
 use crate::error::ReadError;
 use crate::roots;
 use std::path::Path;
 
-/// The size that the pool of this `nr_hugepages` gets, so that so many of its pages are free; `None` where they are.
+/// The size that leaves `free` pages of the pool of this `nr_hugepages` free; `None` where they are
+/// free already.
 ///
 /// # Errors
 /// If one of its files cannot be read.

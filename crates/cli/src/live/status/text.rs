@@ -8,7 +8,7 @@ use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
 
-/// What the text is written for.
+/// The form of the text.
 struct Page<'a> {
     s: &'a Status,
     /// Columns; none where lines may be as long as they like.
@@ -315,13 +315,13 @@ impl Page<'_> {
     }
 }
 
-/// Files that were not read, of which so many are shown.
+/// Files that were not read, shown at most.
 const SHOWN: usize = 4;
 
 /// Control groups shown at most.
 const MOST_GROUPS: usize = 12;
 
-/// What is told of the counters.
+/// The counters shown, in their order.
 const EVENTS: [(&str, &str); 11] = [
     ("compact_stall", "direct compactions"),
     ("compact_fail", "direct compactions that failed"),
