@@ -148,7 +148,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
     }
-    if let Some(dir) = &o.procfs {
+    for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {
         check_directory(dir)?;
     }
     session.check_mmtests()?;
