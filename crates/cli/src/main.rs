@@ -80,9 +80,12 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
             print(&String::from_utf8_lossy(&text))
         }
-        Command::Man { dir } => std::fs::create_dir_all(&dir)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
-            .map_err(|e| kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()),
+        Command::Man { dir } => kontig_lab::files::check_directory(&dir).and_then(|()| {
+            let failed = |e: std::io::Error| {
+                kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()
+            };
+            clap_mangen::generate_to(Cli::command(), &dir).map_err(failed)
+        }),
     };
     done.map(|()| Ending::Done)
 }

@@ -102,10 +102,8 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
         None => recorded.to_string(),
     };
     let recorded = wrap("", &recorded, 0, width());
-    let lru_gen = match kontig_profiles::is_run_with_lru_gen(p) {
-        true => wrap("", kontig_profiles::LRU_GEN_NOT_MODELLED, 0, width()),
-        false => String::new(),
-    };
+    let lru_gen = kontig_profiles::lru_gen_of_distributions(p);
+    let lru_gen = lru_gen.map_or(String::new(), |text| wrap("", &format!("{text}."), 0, width()));
     let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
     crate::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))
 }

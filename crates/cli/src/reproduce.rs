@@ -10,7 +10,7 @@ use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
-use kontig_results::{REPRODUCE_SCHEMA, Reproduction, RunResult};
+use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -96,7 +96,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
     }
-    if let Some(dir) = &o.procfs {
+    for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {
         check_directory(dir)?;
     }
     session.check_mmtests()?;
@@ -192,7 +192,8 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         let mut text = String::new();
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
             for x in cases {
-                text += &kontig_report::table::render(&x.result, width, terminal);
+                let result = with_remarks_on_kernels(session, &x.result);
+                text += &kontig_report::table::render(&result, width, terminal);
                 if o.statistics {
                     text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
                 }
@@ -226,14 +227,30 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
     Ok(())
 }
 
+/// What was asked for of an experiment's case.
+fn source<'a>(session: &'a Session, result: &ExperimentResult) -> Option<&'a Resolved> {
+    session.resolved().iter().find(|r| (&r.experiment.id, &r.case) == (&result.id, &result.case))
+}
+
+/// A result with what has to be said of its variants' kernels. It is said where a result is shown, and not stored: it is no
+/// outcome of a run.
+fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
+    let profiles = source(session, result).map_or(&[][..], |source| &source.profiles);
+    let said = profiles.iter().enumerate().filter_map(|(i, profile)| {
+        Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile)? })
+    });
+    ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }
+}
+
 fn page(session: &Session, outcomes: &[Outcome]) -> String {
+    let results: Vec<ExperimentResult> = outcomes.iter().map(|x| with_remarks_on_kernels(session, &x.result)).collect();
     let experiments = outcomes
         .iter()
-        .map(|x| {
-            let is_of = |r: &&Resolved| (&r.experiment.id, &r.case) == (&x.result.id, &x.result.case);
-            let source = session.resolved().iter().find(is_of);
+        .zip(&results)
+        .map(|(x, result)| {
+            let source = source(session, result);
             kontig_report::html::PageExperiment {
-                result: &x.result,
+                result,
                 runs: &x.runs,
                 pace: &x.pace,
                 pace_machine: source

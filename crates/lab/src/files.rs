@@ -93,11 +93,13 @@ fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Creates a directory for results and tests it, before anything runs.
+/// Creates a directory for results and tests it, before anything runs. Its parent must exist, as
+/// a file's must.
 ///
 /// # Errors
 /// If it cannot be created or written to.
 pub fn check_directory(dir: &Path) -> Result<(), LabError> {
+    has_directory(dir)?;
     let probe = dir.join(".kontig");
     write_with_directory(&probe, b"")?;
     let _ = std::fs::remove_file(probe);

@@ -1,21 +1,22 @@
-//! Ageing a host on purpose: memory of its own is taken in small pages, and a part of it is given back, so that free
-//! memory lies in small pieces among pages that can be moved.
+//! Ageing a host on purpose: memory of its own is taken in small pages, and a part of it is given
+//! back, so free memory lies in small pieces among movable pages.
 //!
-//! Which pages are kept goes by the number of their frame, so that the same pattern comes out wherever the memory lies.
-//! Where frame numbers are hidden (without root) it goes by the address, which lies much the same. Nothing of anybody else's is
-//! touched; what is taken goes back when the process ends, however it ends.
+//! Pages are kept by the number of their frame, so the pattern is the same wherever the memory
+//! lies. Where frame numbers are hidden (without root) the address decides, which lies much the
+//! same. Nobody else's memory is touched; all of it goes back when the process ends, however it
+//! ends.
 
 use crate::error::ReadError;
 use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
+use crate::spare::{Spare, TooMuch};
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Which pages are kept.
+/// The pages that are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// Every second page.
     EveryOther,
     /// One page of every 2 MiB.
     OnePerBlock,
@@ -28,7 +29,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All of them, by name.
+    /// All patterns by name.
     pub const NAMED: [(&str, Pattern); 5] = [
         ("every-other", Pattern::EveryOther),
         ("one-per-block", Pattern::OnePerBlock),
@@ -57,12 +58,10 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Memory that is held in pieces, until this is dropped.
+/// Memory held in pieces until this is dropped.
 pub struct Aged {
     memory: OwnMemory,
-    /// Pages that are held.
     pub kept: u64,
-    /// Pages that were given back.
     pub freed: u64,
     /// Whether pages were chosen by their frames.
     pub by_frame: bool,
@@ -71,36 +70,25 @@ pub struct Aged {
 /// Why the host was not aged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotAged {
-    /// It has not so much memory to spare.
-    TooMuch {
-        /// Bytes asked for.
-        wanted: u64,
-        /// Bytes that may be taken.
-        available: u64,
-    },
-    /// A file could not be read.
+    /// The host or a control group has less memory to spare.
+    TooMuch(TooMuch),
     Unread(ReadError),
-    /// The kernel refused.
     Refused(String),
-    /// It was stopped.
     Stopped,
 }
 
-/// What is left to everybody else, of what is available.
+/// Bytes of the available memory left to everybody else.
 const LEFT: u64 = 1 << 30;
-/// Bytes taken between two looks at whether to stop: 64 MiB.
+/// Bytes taken between two looks at whether to stop.
 const STRETCH: usize = 64 << 20;
 
 impl Aged {
-    /// Takes so many bytes and gives part of them back. `stop` ends it early.
+    /// Takes `bytes` and gives part of them back. `stop` ends it early.
     ///
-    /// # Errors
-    /// If there is not so much memory, the kernel refuses, or it was stopped; all is given back then.
+    /// # Errors If there is less memory, the kernel refuses, or it was stopped; all is given back
+    /// then.
     pub fn take(roots: &Roots, bytes: u64, pattern: Pattern, seed: u64, stop: &AtomicBool) -> Result<Aged, NotAged> {
-        let available = available(roots)?;
-        if bytes.saturating_add(LEFT) > available {
-            return Err(NotAged::TooMuch { wanted: bytes, available: available.saturating_sub(LEFT) });
-        }
+        Spare::read(roots, LEFT).map_err(NotAged::Unread)?.allows(bytes).map_err(NotAged::TooMuch)?;
         let page = rustix::param::page_size();
         let memory = OwnMemory::new((bytes as usize).next_multiple_of(page), page).map_err(NotAged::Refused)?;
         memory.advise(0, memory.len(), Advice::LinuxNoHugepage).map_err(NotAged::Refused)?;
@@ -155,24 +143,10 @@ impl Aged {
     }
 }
 
-/// Bytes that the kernel estimates can be had without swapping.
-pub(crate) fn available(roots: &Roots) -> Result<u64, NotAged> {
-    let path = roots.proc("meminfo").display().to_string();
-    let text = roots.read_proc("meminfo").map_err(NotAged::Unread)?;
-    let info = kontig_procfs::MemInfo::parse(&path, &text).map_err(|e| NotAged::Unread(e.into()))?;
-    Ok(info.kb("MemAvailable").unwrap_or(0) * 1024)
-}
-
 impl std::fmt::Display for NotAged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let gib = |bytes: &u64| *bytes as f64 / (1u64 << 30) as f64;
         match self {
-            NotAged::TooMuch { wanted, available } => write!(
-                f,
-                "{:.1} GiB are asked for, {:.1} GiB may be taken of what is available: ask for less with --gib",
-                gib(wanted),
-                gib(available)
-            ),
+            NotAged::TooMuch(e) => write!(f, "{e}"),
             NotAged::Unread(e) => write!(f, "{e}"),
             NotAged::Refused(reason) => f.write_str(reason),
             NotAged::Stopped => f.write_str("stopped: all memory is given back"),
@@ -200,10 +174,11 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_given_back() {
         let never = AtomicBool::new(false);
-        // By chance, as whoever else ages this host decides which frames are free; with a seed of this test's own.
+        // By chance, as whoever else ages this host decides which frames are free; with a seed of
+        // this test's own.
         let aged = match Aged::take(&Roots::default(), 8 << 20, Pattern::Random, 0x5eed, &never) {
             Ok(aged) => aged,
-            Err(why @ NotAged::TooMuch { .. }) => return println!("NOTHING WAS AGED: {why}"),
+            Err(why @ NotAged::TooMuch(_)) => return println!("NOTHING WAS AGED: {why}"),
             Err(why) => panic!("{why}"),
         };
         let page = rustix::param::page_size();
@@ -216,7 +191,7 @@ mod tests {
         assert!(aged.kept > pages / 4 && aged.freed > pages / 4, "{} kept", aged.kept);
     }
 
-    /// Neither in memory nor in swap.
+    /// Whether the page is neither in memory nor in swap.
     fn is_gone(page: PageMapEntry) -> bool {
         !page.is_present() && !page.is_swapped()
     }

@@ -1,21 +1,21 @@
-//! Memory limits of this process: the tightest one of its control group and all ancestors, version 1 and 2.
+//! Memory limits of this process: the tightest one of its control group and all ancestors, version
+//! 1 and 2.
 //!
-//! A group's clean cache counts as room: the kernel drops it before it refuses anything. `memory.high` counts as a limit,
-//! since a task above it is slowed down until hardly anything goes on. Pages of a pool (hugetlb) are limited by a
-//! controller of their own. Groups that a container does not show cannot be told.
+//! A group's clean cache counts as room: the kernel drops it before it refuses anything.
+//! `memory.high` counts as a limit, since a task above it is slowed down until hardly anything goes
+//! on. Pages of a pool (hugetlb) are limited by a controller of their own. Groups that a container
+//! does not show are unknown.
 
 use crate::roots::{self, Roots};
 use serde::Serialize;
 use std::path::{Component, Path, PathBuf};
 
-/// A limit of a control group, and what the group has of it.
+/// A limit of a control group, and the memory charged against it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Limit {
-    /// The group's path below what is mounted.
+    /// The group's path below the mounted one.
     pub group: String,
-    /// The file that sets the limit.
     pub file: PathBuf,
-    /// The limit, bytes.
     pub limit_bytes: u64,
     /// Charged to the group and the groups in it now, bytes.
     pub used_bytes: u64,
@@ -26,40 +26,50 @@ pub struct Limit {
 /// The limits of this process's groups.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// The tightest of its memory.
+    /// The tightest limit of its memory.
     pub memory: Option<Limit>,
-    /// The tightest for pages of pools, by the size of a page.
+    /// The tightest limit for pages of pools, by the size of a page.
     pub pools: Vec<(u64, Limit)>,
 }
 
 impl Limit {
-    /// What the group may have beyond what it has, bytes.
+    /// Bytes that the group may have beyond those it has.
     pub fn room_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.used_bytes.saturating_sub(self.cache_bytes))
     }
+
+    /// The most of that a program can have in blocks.
+    pub fn blocks_bytes(&self) -> u64 {
+        let room = u128::from(self.room_bytes().saturating_sub(PROGRAM_BYTES));
+        u64::try_from(room * 512 / 513).unwrap_or(u64::MAX)
+    }
+}
+
+/// Bytes for a program's own code, heap and stacks. A program that takes more can ask for it as a
+/// need of its own.
+const PROGRAM_BYTES: u64 = 16 << 20;
+
+/// Bytes charged to a group beside `blocks_bytes`: page tables, 4 KiB for 2 MiB even where a huge
+/// page is mapped (its table is kept for a split), and the program itself.
+pub fn beside_blocks(blocks_bytes: u64) -> u64 {
+    PROGRAM_BYTES + blocks_bytes.div_ceil(512)
 }
 
 impl Limits {
-    /// Reads them. A kernel without control groups has none, and a file that is missing limits nothing.
+    /// Reads them. A kernel without control groups has none, and a file that is missing limits
+    /// nothing.
     pub fn read(roots: &Roots) -> Limits {
         let mut limits = Limits::default();
         let groups = roots.read_proc("self/cgroup").unwrap_or_default();
         let mounts = roots.read_proc("self/mountinfo").unwrap_or_default();
-        for line in groups.lines() {
-            let mut fields = line.splitn(3, ':');
-            let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
-                continue;
-            };
+        for (controllers, path) in groups.lines().filter_map(membership) {
             let kinds: &[Kind] = match controllers {
                 "" => &[Kind::MEMORY_V2, Kind::HIGH_V2, Kind::POOLS_V2],
                 _ => &[Kind::MEMORY_V1, Kind::POOLS_V1],
             };
             let wanted = kinds.iter().filter(|kind| controllers.is_empty() || has_word(controllers, kind.controller));
             for kind in wanted {
-                let mounted = mounts.lines().filter_map(|line| Mount::of(line, kind));
-                // The one that shows the most of the groups around this one.
-                let shown = mounted.filter_map(|mount| Some((mount.below(path)?, mount)));
-                if let Some((inner, mount)) = shown.max_by_key(|(inner, _)| inner.components().count()) {
+                if let Some((inner, mount)) = shown(&mounts, kind, path) {
                     limits.add(roots, kind, &mount.directory(roots), &inner);
                 }
             }
@@ -67,7 +77,8 @@ impl Limits {
         limits
     }
 
-    /// Adds the limits of one kind: of the group at `inner` below the mounted `root`, and of those around it.
+    /// Adds the limits of one kind: of the group at `inner` below the mounted `root`, and of those
+    /// around it.
     fn add(&mut self, roots: &Roots, kind: &Kind, root: &Path, inner: &Path) {
         for group in inner.ancestors() {
             let dir = root.join(group);
@@ -88,6 +99,34 @@ impl Limits {
     }
 }
 
+/// Whether this process is in a group that has a share of the CPUs. The root group has none.
+pub(crate) fn shares_cpus(roots: &Roots) -> bool {
+    let groups = roots.read_proc("self/cgroup").unwrap_or_default();
+    let mounts = roots.read_proc("self/mountinfo").unwrap_or_default();
+    groups.lines().filter_map(membership).any(|(controllers, path)| match controllers {
+        "" => shown(&mounts, &Kind::CPU_V2, path).is_some_and(|(inner, mount)| {
+            // A group of version 2 without the file shares as one task of its parent's.
+            let root = mount.directory(roots);
+            inner.ancestors().any(|group| root.join(group).join("cpu.weight").exists())
+        }),
+        _ => has_word(controllers, "cpu") && path != "/",
+    })
+}
+
+/// The controllers and the path in a line of `/proc/PID/cgroup`.
+fn membership(line: &str) -> Option<(&str, &str)> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    Some((fields.next()?, fields.next()?))
+}
+
+/// Of the hierarchies of a kind that show a group, the one that shows the most of the groups around
+/// it, and the group's path below it.
+fn shown(mounts: &str, kind: &Kind, group: &str) -> Option<(PathBuf, Mount)> {
+    let mounted = mounts.lines().filter_map(|line| Mount::of(line, kind));
+    let shown = mounted.filter_map(|mount| Some((mount.below(group)?, mount)));
+    shown.max_by_key(|(inner, _)| inner.components().count())
+}
+
 fn tightest(one: Option<Limit>, other: Option<Limit>) -> Option<Limit> {
     one.into_iter().chain(other).min_by_key(Limit::room_bytes)
 }
@@ -99,7 +138,7 @@ fn size_of_pool(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
-/// A kind of limit: of which controller, and by which files behind its name.
+/// A kind of limit: the controller, and the files behind its name.
 struct Kind {
     controller: &'static str,
     filesystem: &'static str,
@@ -111,11 +150,13 @@ impl Kind {
     const MEMORY_V2: Kind = Kind { controller: "memory", filesystem: "cgroup2", limit: "max", used: "current" };
     const HIGH_V2: Kind = Kind { limit: "high", ..Kind::MEMORY_V2 };
     const POOLS_V2: Kind = Kind { controller: "hugetlb", ..Kind::MEMORY_V2 };
+    const CPU_V2: Kind = Kind { controller: "cpu", ..Kind::MEMORY_V2 };
     const MEMORY_V1: Kind =
         Kind { controller: "memory", filesystem: "cgroup", limit: "limit_in_bytes", used: "usage_in_bytes" };
     const POOLS_V1: Kind = Kind { controller: "hugetlb", ..Kind::MEMORY_V1 };
 
-    /// The limit that a group sets itself, by the files whose names begin so; `None` where it sets none.
+    /// The limit that a group sets itself, by the files whose names begin so; `None` where it sets
+    /// none.
     fn limit(&self, dir: &Path, group: &Path, of: &str) -> Option<Limit> {
         let file = dir.join(format!("{of}.{}", self.limit));
         // Where there is none, version 2 says "max", version 1 the largest number of whole pages.
@@ -150,9 +191,7 @@ fn has_word(list: &str, word: &str) -> bool {
 
 /// A mounted hierarchy of control groups.
 struct Mount {
-    /// The group that is mounted.
     root: PathBuf,
-    /// Where.
     at: PathBuf,
 }
 
@@ -168,8 +207,8 @@ impl Mount {
         fits.then(|| Some(Mount { root: fields.next()?, at: fields.next()? }))?
     }
 
-    /// The part of a group's path below what is mounted; `None` if the group is not shown. A path that leaves what this
-    /// process sees is what is mounted itself.
+    /// The part of a group's path below what is mounted; `None` if the group is not shown. A path
+    /// that leaves this process's view stands for the mounted group itself.
     fn below(&self, group: &str) -> Option<PathBuf> {
         let inner = Path::new(group).strip_prefix(&self.root).ok()?;
         let leaves = inner.components().any(|part| part == Component::ParentDir);
@@ -245,6 +284,14 @@ mod tests {
         assert_eq!(found(V2, "0::/a/b/c\n", &v2[3..]), told("/a/b", "memory.max", 110));
         assert_eq!(found("", "0::/a/b\n", &v2), None, "nothing is mounted");
         assert_eq!(found(V2, "", &v2), None, "a kernel without control groups");
+    }
+
+    #[test]
+    fn a_group_below_the_root_may_have_a_share_of_the_cpus() {
+        let shares = |mounts, groups, files: &[(&str, &str)]| shares_cpus(&host(mounts, groups, files).1);
+        let with = [("a/cpu.weight", "100\n")];
+        assert!(shares(V2, "0::/a/b\n", &with) && !shares(V2, "0::/c\n", &with) && !shares(V2, "0::/\n", &with));
+        assert!(shares("", "3:cpu,cpuacct:/a\n", &[]) && !shares("", "3:cpu:/\n2:cpuset:/a\n", &[]));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Whether needs will be met: now, after compacting, after dropping clean cache, or not at all; by running the engine's
-//! own compaction on a snapshot of the host, as `kontig prepare` runs the kernel's.
+//! Whether needs will be met: now, after compacting, after dropping clean cache, or not at all. The
+//! engine's own compaction runs on a snapshot of the host, as `kontig prepare` runs the kernel's.
 //!
-//! That is: CPUs give back the free pages they keep, and keep hardly any until the end; then `/proc/sys/vm/compact_memory` is
-//! written to. The run ends when the needs are met. What it counts until then is the prediction:
-//! pages to be moved, and seconds by the costs of [`COSTS`]. A prediction is as good as what is known; [`Confidence`] says what was not.
+//! CPUs give back the free pages they keep, and keep hardly any until the end; then
+//! `/proc/sys/vm/compact_memory` is written to. The run ends when the needs are met. The pages
+//! moved until then are the prediction, and the seconds at the costs of [`COSTS`]. [`Confidence`]
+//! says what was not known.
 
 use crate::caller::{Caller, InTheWay};
 use crate::contiguous::{Emptied, emptied};
@@ -17,22 +18,19 @@ use kontig_mm::kcompactd::NodeSweep;
 use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, Pfn, Profile, Step, Work};
 use serde::Serialize;
 
-/// Schema of a check's JSON.
+/// Name and version of a check's schema.
 pub const SCHEMA: &str = "kontig.check/1";
 
-/// What came of it.
+/// The answer to whether needs will be met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The blocks are there.
     Met,
-    /// Compaction makes them.
     ByCompaction,
     /// They are there once clean cache is dropped, and compaction has run where that is not enough.
     ByDroppingCache,
-    /// Neither makes them.
     NotReachable,
-    /// It cannot be told on this host.
+    /// This host does not tell.
     Unknown,
 }
 
@@ -49,30 +47,31 @@ impl Verdict {
     }
 }
 
-/// What it takes, predicted.
+/// The predicted effort of meeting the needs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Prediction {
-    /// Nodes that are compacted.
     pub nodes: Vec<u32>,
-    /// Pages that are moved.
     pub pages_moved: u64,
-    /// Where that depends on which ranges the kernel finds that it can empty: those of the ranges with the fewest.
+    /// The pages of the ranges with the fewest, where it depends on which ranges the kernel can
+    /// empty.
     pub pages_moved_at_least: Option<u64>,
     /// Frames that compaction's two scanners look at.
     pub frames_scanned: u64,
-    /// Seconds that takes on a CPU of its own; writing what is dirty comes on top.
+    /// Seconds on a CPU of its own; writing dirty pages comes on top.
     pub seconds: f64,
-    /// Seconds that it may take while the host is as busy as it was; `None` where that is not known.
+    /// Seconds at most while the host is as busy as it was; `None` where the load is not known.
     pub seconds_at_most: Option<f64>,
-    /// Nothing of it is compaction: the kernel empties ranges when a pool of huge pages of that size is filled.
+    /// The kernel empties ranges when a pool of huge pages of that size is filled; nothing is
+    /// compacted.
     pub by_filling_a_pool: bool,
-    /// Bytes of clean cache that are dropped: first of all, or by the kernel from the ranges that it empties.
+    /// Bytes of clean cache that are dropped: first of all, or by the kernel from the ranges that
+    /// it empties.
     pub dropped_bytes: u64,
     /// Dirty pages of files are written first, as large ones among them would end the compaction.
     pub sync: bool,
-    /// Bytes that are written then: how long that takes, the disk decides.
+    /// Bytes that are written then; the disk decides how long that takes.
     pub written_bytes: u64,
-    /// Blocks of each need that are there then.
+    /// Blocks of each need that are there afterwards.
     pub blocks: Vec<Option<u64>>,
 }
 
@@ -80,7 +79,7 @@ pub struct Prediction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// What decides it is known.
+    /// Everything that decides it is known.
     High,
     /// One or two things are not known.
     Medium,
@@ -89,7 +88,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// In a word.
+    /// The level in one word.
     pub const fn word(self) -> &'static str {
         match self {
             Level::High => "high",
@@ -102,42 +101,40 @@ impl Level {
 /// How far a prediction can be relied on, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Confidence {
-    /// How far.
     pub level: Level,
-    /// Why it is not high.
     pub because: Vec<String>,
 }
 
-/// One rung of each ladder, and what came of it.
+/// The verdict on one rung of each ladder, with its reasons.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Check {
-    /// The schema's name and version.
     pub schema: &'static str,
-    /// What came of it.
+    /// The answer to whether needs will be met.
     pub verdict: Verdict,
-    /// The size of a page of the host, bytes.
     pub page_bytes: u64,
     /// The needs, of each ladder the rung that was chosen.
     pub needs: Vec<Asked>,
-    /// What it takes; nothing where the needs are met or cannot be.
+    /// `None` where the needs are met or cannot be.
     pub prediction: Option<Prediction>,
-    /// What the last way that was tried, which does the most, would give, where nothing is enough.
+    /// Where nothing is enough: the result of the last way tried, which does the most.
     pub at_most: Option<Prediction>,
-    /// What stands in the way, for each need; empty where that is not known.
+    /// Obstacles for each need; empty where they are not known.
     pub obstacles: Vec<Obstacles>,
-    /// Bytes among what is there that the allocator gets only when they are wanted: not initialised yet, or not accepted.
+    /// Bytes of free memory that the allocator gets only on demand: not initialised yet, or not
+    /// accepted.
     pub deferred_bytes: u64,
     /// The control group's limit that is too low, whatever is free.
     pub limit: Option<InTheWay>,
-    /// The kernel and the profile whose rules stand for it.
+    /// Bytes that the limit of the control group's memory leaves beside the needs; `None` without a
+    /// limit.
+    pub left_bytes: Option<u64>,
     pub kernel: String,
-    /// The profile.
     pub profile: String,
-    /// How far it can be relied on.
     pub confidence: Option<Confidence>,
-    /// Whether the host's pages age by generations, which is not modelled; null where it is not known, as of a snapshot.
+    /// Whether the host's pages age by generations, which is not modelled; null where it is not
+    /// known, as of a snapshot.
     pub lru_gen_on: Option<bool>,
-    /// Why it is unknown.
+    /// The reason for [`Verdict::Unknown`].
     pub unknown: Option<String>,
     /// How busy the host was when it was looked at; `None` of a snapshot that was kept.
     pub load: Option<Load>,
@@ -146,55 +143,57 @@ pub struct Check {
 /// A need and what is there of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Asked {
-    /// As it was asked for.
     pub need: String,
-    /// Blocks needed.
     pub needed: u64,
     /// Blocks that are there; `None` where that is not known.
     pub now: Option<u64>,
 }
 
-/// What a preparation takes on a CPU of its own.
+/// Costs of a preparation on a CPU of its own.
 pub struct Costs {
     /// Nanoseconds for a page moved: unmapped, copied, mapped again.
     pub moved: f64,
     /// Nanoseconds for a frame looked at by either scanner.
     pub scanned: f64,
-    /// Seconds until the first page is moved: CPUs' lists are emptied, and a process is started that writes.
-    pub begun: f64,
+    /// Seconds until the first page is moved: CPUs' lists are emptied, and the writing process is
+    /// started.
+    pub start: f64,
 }
 
-/// Measured on Linux 6.18 with two virtual CPUs of an EPYC. A frame: five writes to `compact_memory` in a row, of which the last four
-/// found nothing to move, took 15.5 ms of a CPU each for 4.31 million frames. A page: 15 preparations of `kontig trial` took 2,120 to
-/// 2,850 ns of a CPU for each page moved, frames included. The beginning: 17 to 47 ms in those.
-pub const COSTS: Costs = Costs { moved: 2400.0, scanned: 3.6, begun: 0.03 };
+/// Measured on Linux 6.18 with two virtual CPUs of an EPYC. A frame: five writes to
+/// `compact_memory` in a row, of which the last four found nothing to move, took 15.5 ms of a CPU
+/// each for 4.31 million frames. A page: 15 preparations of `kontig trial` took 2,120 to 2,850 ns
+/// of a CPU for each page moved, frames included. The beginning: 17 to 47 ms in those.
+pub const COSTS: Costs = Costs { moved: 2400.0, scanned: 3.6, start: 0.03 };
 
 impl Costs {
-    /// Seconds for so many pages and frames.
     fn seconds(&self, pages_moved: u64, frames_scanned: u64) -> f64 {
-        self.begun + (pages_moved as f64 * self.moved + frames_scanned as f64 * self.scanned) / 1e9
+        self.start + (pages_moved as f64 * self.moved + frames_scanned as f64 * self.scanned) / 1e9
     }
 }
 
-/// Upper bound on repeated work: allocations meanwhile undo some of it. Busy hosts moved up to twice the predicted pages.
+/// Upper bound on repeated work: allocations meanwhile undo some of it. Busy hosts moved up to
+/// twice the predicted pages.
 const AGAIN: f64 = 2.0;
-/// Fixed overhead at most, in seconds: this process checks the result, and kernel workers drain per-CPU lists at normal
-/// priority. Of 15 tries of `kontig trial` at 18 to 19 tasks on two CPUs the largest was 1.1.
-const WAITS: f64 = 1.2;
+/// Seconds at an ordinary priority at most: a process is started that writes, this one looks at the
+/// result, and the kernel's workers empty CPUs' lists. What 15 tries of `kontig trial` took beyond
+/// the CPU time of the compaction was 0.012 to 0.053 s times [`Load::stretch`], which was 10 to 15.
+const ORDINARY: f64 = 0.06;
 
 /// Pageblocks visited between two looks at whether the needs are met.
 const BUDGET: u64 = 64;
 
-/// Has CPUs give back the free pages they keep.
+/// Makes CPUs give back the free pages they keep.
 fn release(memory: &mut Memory) {
     (0..memory.nr_cpus()).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
 }
 
-/// Everybody's pages move, as the host does not say whose do not. A large folio is split where no target of its size is found,
-/// but not while it is dirty: its buffers cannot be let go then. That ends a compaction of a whole node, from 6.9 on.
+/// Every page moves, as the host does not show pins. A large folio is split where no target of its
+/// size is found, but not while it is dirty: its buffers cannot be let go then. That ends a
+/// compaction of a whole node, from 6.9 on.
 struct Owners<'a> {
     snapshot: &'a Snapshot,
-    /// What is dirty has been written.
+    /// Dirty pages have been written.
     synced: bool,
 }
 
@@ -212,7 +211,7 @@ impl Owner for Owners<'_> {
     }
 }
 
-/// One rung of each ladder: all ways to choose, the dearest first.
+/// All choices of one rung of each ladder, the dearest first.
 pub fn choices(ladders: &[Ladder]) -> Vec<Vec<Need>> {
     ladders.iter().fold(vec![Vec::new()], |choices, ladder| {
         let with = |chosen: &Vec<Need>, need: &Need| chosen.iter().chain([need]).copied().collect();
@@ -221,7 +220,7 @@ pub fn choices(ladders: &[Ladder]) -> Vec<Vec<Need>> {
 }
 
 impl Check {
-    /// What anybody may know: whether the needs are met by what `/proc/buddyinfo` says.
+    /// The check that anybody may do: whether `/proc/buddyinfo` has the blocks.
     pub fn of_supply(supply: &Supply, ladders: &[Ladder], page_size: u64, kernel: &str, why: &str) -> Check {
         let choices = match permitted(choices(ladders), supply, page_size) {
             Ok(choices) => choices,
@@ -237,7 +236,8 @@ impl Check {
         check
     }
 
-    /// Of a snapshot, by the rules of `profile`; `progress` is told how far it has come, from 0 to 1.
+    /// The check of a snapshot, by the rules of `profile`; `progress` gets the part done, from 0 to
+    /// 1.
     pub fn of_snapshot(
         snapshot: &Snapshot,
         profile: &Profile,
@@ -320,6 +320,7 @@ impl Check {
             obstacles: Vec::new(),
             deferred_bytes: supply.deferred() * page_size,
             limit: None,
+            left_bytes: supply.left_bytes(needs, page_size),
             kernel: kernel.into(),
             profile: profile.into(),
             confidence: None,
@@ -329,24 +330,27 @@ impl Check {
         }
     }
 
-    /// The same on a host that is so busy, which says how long it may take.
+    /// The same on a host with this load, which bounds the time.
     pub fn under(mut self, load: Option<Load>) -> Check {
         self.load = load;
         for prediction in self.prediction.iter_mut().chain(&mut self.at_most) {
-            prediction.seconds_at_most = load.map(|load| (prediction.seconds * AGAIN + WAITS) * load.stretch());
+            let compaction = prediction.seconds - COSTS.start;
+            prediction.seconds_at_most =
+                load.map(|load| compaction * AGAIN * load.stretch_of_compaction() + ORDINARY * load.stretch());
         }
         self
     }
 }
 
 impl Check {
-    /// Out of reach, because of a limit.
+    /// The verdict where a limit is too low.
     fn beyond(self, limit: InTheWay) -> Check {
-        Check { verdict: Verdict::NotReachable, limit: Some(limit), ..self }
+        Check { verdict: Verdict::NotReachable, limit: Some(limit), left_bytes: None, ..self }
     }
 }
 
-/// The choices that the caller's control groups let it have; if there are none, the last one and the limit in its way.
+/// The choices within the limits of the caller's control groups; if there are none, the last choice
+/// and the limit in its way.
 fn permitted(
     choices: Vec<Vec<Need>>,
     supply: &Supply,
@@ -366,20 +370,21 @@ fn permitted(
     }
 }
 
-/// What is done before compacting, from the least harmful on.
+/// Steps before compacting, from the least harmful on.
 #[derive(Clone, Copy)]
 struct Way {
     sync: bool,
     drop: bool,
 }
 
-/// What came of trying one way.
+/// The result of trying one way.
 struct Tried {
     met: bool,
     prediction: Prediction,
 }
 
-/// Drops what is to be dropped, then compacts the nodes in question until the needs are met.
+/// Drops clean cache if the way says so, then compacts the nodes in question until the needs are
+/// met.
 fn attempt(
     snapshot: &Snapshot,
     mut memory: Memory,
@@ -443,7 +448,8 @@ fn dirty(snapshot: &Snapshot) -> u64 {
     snapshot.zones.iter().map(|zone| snapshot.census(zone.frames())[State::FileDirty as usize]).sum()
 }
 
-/// Frees the clean pages of files that nobody maps, as a write of 1 to `drop_caches` does; returns how many.
+/// Frees the clean pages of files that nobody maps, as a write of 1 to `drop_caches` does; returns
+/// how many.
 fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
     let mut dropped = 0;
     for zone in snapshot.zones.iter().filter(|z| z.managed > 0) {
@@ -459,7 +465,7 @@ fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
 }
 
 impl Confidence {
-    /// What a way adds to it.
+    /// Adds the doubt that a way brings.
     fn of_way(mut self, way: Way) -> Confidence {
         if way.sync {
             self.level = Level::Low;
@@ -470,7 +476,7 @@ impl Confidence {
     }
 }
 
-/// From which share of free memory on, inferred and listed blocks agree.
+/// Inferred and listed blocks agree from this share of free memory on.
 const AGREES: f64 = 0.98;
 
 fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
@@ -507,7 +513,8 @@ fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
 mod tests {
     use super::*;
 
-    /// 64 MiB: the lower half is what `lower` says block by block, in the upper half every second page is a user's.
+    /// 64 MiB: `lower` describes the lower half block by block, in the upper half every second page
+    /// is a user's.
     fn host(lower: &str) -> Snapshot {
         of_kernel("6.12.9", lower)
     }
@@ -559,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_busy_host_it_may_take_as_many_times_longer() {
+    fn on_a_busy_host_what_has_an_ordinary_priority_takes_as_many_times_longer() {
         let ladder = Need::parse_ladder("4x2M", 4096).expect("a need");
         let of = |load| {
             let check = Check::of_snapshot(
@@ -569,12 +576,16 @@ mod tests {
                 &Caller::default(),
                 |_| {},
             );
-            let prediction = check.under(load).prediction.expect("it is reachable");
-            prediction.seconds_at_most.map(|most| ((most - 4.0 * WAITS) / prediction.seconds).round())
+            check.under(load).prediction.expect("it is reachable")
         };
         let (waited_memory, waited_io) = (Some(0.0), Some(0.5));
-        let busy = Load { cpus: 2, tasks: 12.0, waited_cpu: Some(0.25), waited_memory, waited_io };
-        assert_eq!((of(None), of(Some(busy))), (None, Some(8.0)));
+        let busy = Load { cpus: 2, tasks: 12.0, waited_cpu: Some(0.25), waited_memory, waited_io, in_cpu_group: false };
+        let compaction = of(None).seconds - COSTS.start;
+        let most = |load| of(Some(load)).seconds_at_most.expect("it knows the load");
+        let near = |most: f64, expected: f64| assert!((most - expected).abs() < 1e-9, "{most} {expected}");
+        assert_eq!(of(None).seconds_at_most, None);
+        near(most(busy), compaction * AGAIN + ORDINARY * 4.0);
+        near(most(Load { in_cpu_group: true, ..busy }), (compaction * AGAIN + ORDINARY) * 4.0);
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Blocks above the largest order of the free lists, such as gigabytes: the kernel makes one when a pool of huge pages of that size
-//! is filled, by emptying an aligned range of memory (`alloc_contig_pages`).
+//! Blocks above the largest order of the free lists, as gigabytes are: the kernel makes one when a
+//! pool of huge pages of that size is filled, by emptying an aligned range of memory
+//! (`alloc_contig_pages`).
 //!
-//! The rule is the kernel's: zones from the highest down, in each the ranges by address; a range is taken if nothing in it is anything but
-//! free or a user's page, and what is moved out of it finds room elsewhere. Clean pages of files in it are not moved, but dropped, be they
-//! mapped or not (`reclaim_clean_pages_from_list`). The zone of movable memory gives none, as such a page would never leave it. Compaction
-//! makes no such block. A range in which a page is on its way somewhere for a moment is passed over, the sooner the more pages it has,
-//! which nobody can predict: so the least that any choice of ranges moves is told, too.
+//! The rule is the kernel's: zones from the highest down, in each the ranges by address; a range is
+//! taken if it holds nothing but free and users' pages, and those that are moved find room
+//! elsewhere. Clean pages of files in it are not moved, but dropped, be they mapped or not
+//! (`reclaim_clean_pages_from_list`). The zone of movable memory gives none, as such a page would
+//! never leave it. Compaction makes no such block. The kernel passes over a range in which a page
+//! is busy for a moment, the likelier the more pages it has, which nobody can predict. So the least
+//! that any choice of ranges moves is predicted, too.
 
 use crate::frame::State;
 use crate::need::Need;
@@ -13,7 +16,7 @@ use crate::snapshot::{FoundZone, Snapshot, aligned};
 use crate::supply::Supply;
 use std::ops::Range;
 
-/// What it takes.
+/// The pages that leave the ranges to be emptied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Emptied {
     /// Pages that are moved out of the first ranges.
@@ -24,8 +27,8 @@ pub struct Emptied {
     pub at_least: u64,
 }
 
-/// What it takes to meet these needs by filling pools; `None` if none of them is of such a size, or that does not meet them all.
-/// Needs of smaller blocks have to be met as it is.
+/// The pages to move to meet these needs by filling pools; `None` if no need is of such a size, or
+/// that does not meet them all. Needs of smaller blocks must be met already.
 pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Emptied> {
     let is_large = |need: &&Need| need.order as usize > snapshot.max_order();
     let small: Vec<Need> = needs.iter().filter(|need| !is_large(need)).copied().collect();
@@ -34,17 +37,17 @@ pub fn emptied(snapshot: &Snapshot, now: &Supply, needs: &[Need]) -> Option<Empt
     if large.is_empty() || !now.meets(&small) {
         return None;
     }
-    let room = Room::of(snapshot);
-    let first = room.moved(snapshot, &large, |_| {});
-    let fewest = room.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.moved));
-    // Where the first ranges leave no room for what is in them, others may.
+    let targets = TargetPages::of(snapshot);
+    let first = targets.moved(snapshot, &large, |_| {});
+    let fewest = targets.moved(snapshot, &large, |ranges| ranges.sort_by_key(|range| range.moved));
+    // Where the first ranges leave no room for their pages, others may.
     let least = fewest.or(first)?;
     let Out { moved, dropped } = first.unwrap_or(least);
     Some(Emptied { pages_moved: moved, pages_dropped: dropped, at_least: least.moved })
 }
 
-/// Pages that are free above the low marks.
-struct Room(u64);
+/// Free pages above the low marks, which take the pages moved.
+struct TargetPages(u64);
 
 /// A range that can be emptied.
 struct Emptiable {
@@ -61,18 +64,18 @@ struct Out {
     dropped: u64,
 }
 
-impl Room {
-    fn of(snapshot: &Snapshot) -> Room {
+impl TargetPages {
+    fn of(snapshot: &Snapshot) -> TargetPages {
         let free = |zone: &FoundZone| {
             let census = snapshot.census(zone.frames());
             census[State::Free as usize] + census[State::Cached as usize]
         };
         let kept: u64 = snapshot.zones.iter().map(|zone| zone.marks[1] + zone.boost).sum();
-        Room(snapshot.zones.iter().map(free).sum::<u64>().saturating_sub(kept))
+        TargetPages(snapshot.zones.iter().map(free).sum::<u64>().saturating_sub(kept))
     }
 
-    /// Pages that are moved if the needs' ranges are taken in this order; `None` if there are not enough, or there is no room for
-    /// what is in them.
+    /// Pages that are moved if the needs' ranges are taken in this order; `None` if there are not
+    /// enough ranges, or no room for their pages.
     fn moved(&self, snapshot: &Snapshot, needs: &[Need], order: impl Fn(&mut Vec<Emptiable>)) -> Option<Out> {
         let mut taken: Vec<Range<usize>> = Vec::new();
         let (mut out, mut free_inside) = (Out { moved: 0, dropped: 0 }, 0);
@@ -96,7 +99,7 @@ impl Room {
     }
 }
 
-/// The zone of memory from which everything can be moved.
+/// The zone whose pages can all be moved.
 const MOVABLE: &str = "Movable";
 
 /// A range, if it holds nothing but users' pages and free ones.
@@ -119,12 +122,13 @@ fn content(snapshot: &Snapshot, frames: Range<usize>) -> Option<Emptiable> {
 mod tests {
     use super::*;
 
-    /// Blocks of 32 pages, above the largest order of 4: free; movable; with one page of slab; half movable; free.
+    /// Blocks of 32 pages, above the largest order of 4: free; movable; with one page of slab; half
+    /// movable; free.
     fn host(low: u64) -> (Snapshot, Supply) {
         host_of("Normal", low, "0 M F16 *2\n20 M a16 *2\n40 M s1 F15\n50 M F16\n60 M a16\n70 M F16\n80 M F16 *2\n")
     }
 
-    /// Five such blocks.
+    /// A host of five such blocks.
     fn host_of(zone: &str, low: u64, frames: &str) -> (Snapshot, Supply) {
         let header = format!(
             r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{{"node":0,"name":"{zone}","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,{low},0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0],"blocks":null}}]}}"#
@@ -143,7 +147,7 @@ mod tests {
         let (snapshot, now) = host(0);
         let moved = |count| emptied(&snapshot, &now, &[need(count, 5)]).map(|of| (of.pages_moved, of.at_least));
         assert_eq!([moved(1), moved(2), moved(3)], [Some((0, 0)), Some((32, 0)), Some((48, 16))]);
-        assert_eq!(moved(4), None, "31 free pages are left for 48 that are to be moved");
+        assert_eq!(moved(4), None, "31 free pages are left for 48 that must be moved");
         assert_eq!(moved(5), None, "one holds a page of slab");
     }
 
@@ -152,11 +156,7 @@ mod tests {
         let (snapshot, now) = host_of("Normal", 0, "0 M f16 *2\n20 M a8 m4 d4\n30 M F16\n40 M a16 *6\n");
         let found = |count| emptied(&snapshot, &now, &[need(count, 5)]);
         assert_eq!(found(1), Some(Emptied { pages_moved: 0, pages_dropped: 32, at_least: 0 }));
-        assert_eq!(
-            found(2),
-            None,
-            "12 pages more are to be moved, and nothing is free but what is in the range itself"
-        );
+        assert_eq!(found(2), None, "12 pages more must be moved, and nothing is free outside the range itself");
         let (snapshot, now) = host_of("Normal", 0, "0 M f16 *2\n20 M a8 m4 d4\n30 M F16\n40 M F16 *6\n");
         let found = |count| emptied(&snapshot, &now, &[need(count, 5)]);
         assert_eq!(found(2), Some(Emptied { pages_moved: 12, pages_dropped: 36, at_least: 0 }));

@@ -1,17 +1,19 @@
-//! Memory that is free, but on no free list: the kernel gives it to the allocator when a request finds nothing else, block
-//! by block of the largest order, before it reclaims or compacts.
+//! Memory that is free, but on no free list: the kernel gives it to the allocator when a request
+//! finds nothing else, block by block of the largest order, before it reclaims or compacts.
 //!
-//! There are two kinds. Frames whose `struct page` is not initialised yet are in no zone's `managed` nor among its free
-//! pages, but a kernel that leaves them until they are wanted counts them in MemTotal and MemFree. So MemTotal says more
-//! than the zones manage, MemFree says more than they have free, and both by the same amount. Where only MemTotal says
-//! more, that memory cannot be had. The other kind is memory that a confidential guest (TDX, SEV-SNP) has not accepted:
-//! zones manage it and count it as free, and say how much (`nr_unaccepted`).
+//! There are two kinds. Frames whose `struct page` is not initialised yet are in no zone's
+//! `managed` nor among its free pages, but a kernel that leaves them until they are wanted counts
+//! them in MemTotal and MemFree. So MemTotal says more than the zones manage, MemFree says more
+//! than they have free, and both by the same amount. Where only MemTotal says more, that memory
+//! cannot be had. The other kind is memory that a confidential guest (TDX, SEV-SNP) has not
+//! accepted: zones manage it and count it as free, and say how much (`nr_unaccepted`).
 
 use crate::roots::Roots;
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{MemInfo, ZoneInfo};
 
-/// Pages that the kernel initialises when they are wanted, of all zones. `meminfo` is missing on no host.
+/// Pages that the kernel initialises when they are wanted, of all zones. `meminfo` is missing on no
+/// host.
 pub(crate) fn not_initialised(zones: &ZoneInfo, meminfo: Option<&MemInfo>, page_size: u64) -> u64 {
     let pages = |name| Some(meminfo?.kb(name)?.saturating_mul(1024) / page_size);
     let (Some(total), Some(free)) = (pages("MemTotal"), pages("MemFree")) else { return 0 };
@@ -27,7 +29,8 @@ pub(crate) fn not_accepted(zone: &Zone) -> u64 {
     zone.populated.as_ref().and_then(|populated| populated.counters.get("nr_unaccepted")).unwrap_or(0)
 }
 
-/// How many of `left` pages that are not initialised are this zone's: the last zone of each node has them.
+/// How many of `left` pages that are not initialised are this zone's: the last zone of each node
+/// has them.
 pub(crate) fn of_zone(zone: &Zone, zones: &ZoneInfo, left: u64) -> u64 {
     let mut from_the_end = zones.zones.iter().rev();
     let last = from_the_end.find(|other| other.at.node == zone.at.node && managed(other) > 0);

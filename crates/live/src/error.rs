@@ -1,4 +1,5 @@
-//! Why a file of the host was not read, in one line: missing, not permitted and not understood are told apart.
+//! Why a file of the host was not read, in one line: missing, not permitted and not understood are
+//! told apart.
 
 use crate::one_line;
 use kontig_procfs::BadText;
@@ -6,12 +7,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file of the host that was not read.
+/// A file of the host that was not read, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// The file.
     pub path: PathBuf,
-    /// Why not.
     pub why: Unread,
 }
 
@@ -22,19 +21,18 @@ pub enum Unread {
     Missing,
     /// It is there, but not for this user.
     NoPermission,
-    /// It was read, but holds something else than this file does on any kernel.
+    /// It was read, but no kernel's file holds that.
     Malformed {
         /// The line, from 1; 0 where the file has no lines.
         line: usize,
-        /// What is wrong there.
         reason: String,
     },
-    /// The kernel gave another error.
+    /// Any other error of the kernel.
     Failed(String),
 }
 
 impl ReadError {
-    /// What the kernel answered about a file.
+    /// The kernel's error about a file.
     pub fn io(path: &Path, error: &io::Error) -> ReadError {
         let why = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unread::Missing,
@@ -46,7 +44,7 @@ impl ReadError {
         ReadError { path: path.into(), why }
     }
 
-    /// A file whose contents are not what they should be; `line` is 0 where it has no lines.
+    /// A file with contents that no kernel gives it; `line` is 0 where it has no lines.
     pub fn malformed(path: &Path, line: usize, reason: impl Into<String>) -> ReadError {
         ReadError { path: path.into(), why: Unread::Malformed { line, reason: reason.into() } }
     }
@@ -62,10 +60,11 @@ impl ReadError {
     }
 }
 
-/// What helps whoever lacks a permission.
+/// Advice to a user who lacks a permission.
 pub fn remedy() -> &'static str {
     if rustix::process::geteuid().is_root() {
-        "root here may not: a container, or who started this, keeps it from that; run this on the host itself, with all of root's rights"
+        "root here may not: a container, or who started this, keeps it from that; run this on the host itself, with \
+         all of root's rights"
     } else {
         "run this as root"
     }

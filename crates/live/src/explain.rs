@@ -1,7 +1,8 @@
-//! What is wrong with a host, why, and what to do: `kontig explain`.
+//! Diagnosis of a host: the problem, the reason, and what to do (`kontig explain`).
 //!
-//! The rules are data (`explain/rules.toml`): conditions on facts, a reason, the kernels it is true of, what to do and how
-//! to undo it, and where it is said. [`Explanation`] is the JSON of the command.
+//! The rules are data (`explain/rules.toml`): conditions on facts, a reason, the kernels it is true
+//! of, what to do and how to undo it, and where it is said. [`Explanation`] is the JSON of the
+//! command.
 
 pub mod condition;
 pub mod facts;
@@ -12,15 +13,13 @@ use facts::Facts;
 use rule::{Decision, Rule, Severity};
 use serde::Serialize;
 
-/// Schema of [`Explanation`].
+/// Name and version of the schema of [`Explanation`].
 pub const EXPLAIN_SCHEMA: &str = "kontig.explain/1";
 
 /// The answer of `kontig explain`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Explanation {
-    /// [`EXPLAIN_SCHEMA`].
     pub schema: &'static str,
-    /// The kernel's release; null where it is not said.
     pub kernel: Option<String>,
     /// Seconds of the interval that rates are of; null if they are since boot.
     pub interval_s: Option<f64>,
@@ -37,21 +36,18 @@ pub struct Explanation {
 /// A rule that holds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
-    /// The rule's name.
     pub id: String,
-    /// Whether something is to be done about it.
     pub severity: Severity,
-    /// In a line.
+    /// One line of text.
     pub title: String,
     /// Why it is so, with this host's numbers.
     pub reason: String,
-    /// What holds on this host, condition by condition.
+    /// The conditions that hold on this host.
     pub because: Vec<String>,
-    /// What to do.
     pub r#do: String,
-    /// What undoes it; null where nothing has to be undone.
+    /// Null where there is nothing to undo.
     pub undo: Option<String>,
-    /// What it costs; null if nothing that is known.
+    /// Null if no cost is known.
     pub cost: Option<String>,
     /// The kernels this is true of.
     pub kernels: String,
@@ -64,7 +60,6 @@ pub struct Finding {
 pub struct Setting {
     /// Its name: `vm.…`, or `thp.…` for a file of `transparent_hugepage`.
     pub name: String,
-    /// The value.
     pub value: String,
 }
 
@@ -84,14 +79,13 @@ impl Finding {
 /// A rule that could not be decided.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Undecided {
-    /// The rule's name.
     pub id: String,
     /// Facts that are not known on this host.
     pub lacks: Vec<String>,
 }
 
 impl Explanation {
-    /// What the rules say of these facts.
+    /// Applies the rules to these facts.
     pub fn of(rules: &[Rule], facts: &impl Facts, kernel: Option<&str>, interval_s: Option<f64>) -> Explanation {
         let mut e = Explanation {
             schema: EXPLAIN_SCHEMA,

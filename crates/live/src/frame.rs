@@ -1,12 +1,13 @@
-//! What a frame is used for, concluded from its word in `/proc/kpageflags`.
+//! The use of a frame, concluded from its word in `/proc/kpageflags`.
 //!
-//! The bits are the kernel's `KPF_*` (`include/uapi/linux/kernel-page-flags.h`), which never change their meaning. A slab
-//! page may carry any of the bits that tell users' pages apart, because its fields are used for something else; so may a
-//! free page, from its last use. What the frame is therefore goes by precedence, in the order of [`State::of`].
+//! The bits are the kernel's `KPF_*` (`include/uapi/linux/kernel-page-flags.h`), which never change
+//! their meaning. A slab page may carry any of the bits that tell users' pages apart, because its
+//! fields are used for something else; so may a free page, from its last use. So the use goes by
+//! precedence, in the order of [`State::of`].
 
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $letter:literal, $words:literal;)*) => {
-        /// What a frame is used for.
+        /// The use of a frame of memory.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum State {
@@ -14,14 +15,13 @@ macro_rules! states {
         }
 
         impl State {
-            /// All of them.
             pub const ALL: &[State] = &[$(State::$name,)*];
 
-            /// The letter of a snapshot's file.
+            /// The letter in a snapshot's file.
             pub const fn letter(self) -> u8 {
                 match self { $(State::$name => $letter,)* }
             }
-            /// In words.
+            /// The use in words.
             pub const fn words(self) -> &'static str {
                 match self { $(State::$name => $words,)* }
             }
@@ -46,7 +46,6 @@ states! {
     Unknown = b'u', "kernel memory of unknown use";
     /// Objects of the kernel.
     Slab = b's', "slab";
-    /// Page tables.
     PageTable = b't', "page tables";
     /// A compound page of the kernel's: buffers of drivers, stacks, large objects.
     Compound = b'k', "large kernel buffers";
@@ -68,7 +67,7 @@ states! {
     Locked = b'l', "locked in memory";
 }
 
-/// Bits of `/proc/kpageflags`.
+/// The `KPF_*` bits of `/proc/kpageflags`.
 mod bit {
     pub const DIRTY: u64 = 1 << 4;
     pub const LRU: u64 = 1 << 5;
@@ -95,7 +94,7 @@ pub fn is_tail(flags: u64) -> bool {
     flags & bit::COMPOUND_TAIL != 0
 }
 
-/// Frames in the order of their numbers, each with what it is used for: tails as their heads, free ones each by itself.
+/// Uses of frames in the order of their numbers: a tail has its head's, each free frame its own.
 #[derive(Default)]
 pub struct Heads(Option<State>);
 
@@ -107,7 +106,7 @@ impl Heads {
             Some(state) if is_tail(flags) => (state, true),
             _ if is_tail(flags) => (own, false),
             _ => {
-                // What has no tail is a head of nothing; a free frame's tails are inferred.
+                // A frame without tails is the head of nothing; a free frame's tails are inferred.
                 self.0 = (own != State::Free && own != State::Unknown).then_some(own);
                 (own, false)
             }
@@ -116,8 +115,8 @@ impl Heads {
 }
 
 impl State {
-    /// What a frame with these flags is used for; those of a compound page's tail are its head's, which older kernels
-    /// do not repeat.
+    /// The use of a frame with these flags. Pass the head's flags for a tail: older kernels do not
+    /// repeat them.
     pub fn of(flags: u64) -> State {
         let has = |bits: u64| flags & bits != 0;
         match () {
@@ -128,8 +127,8 @@ impl State {
             _ if has(bit::SLAB) => State::Slab,
             _ if has(bit::PGTABLE) => State::PageTable,
             _ if has(bit::HUGE) => State::HugeTlb,
-            // Off the LRU for a moment, anonymous pages still have their flags. Files' do, too, but there theirs are also
-            // what a page keeps from its last use.
+            // Off the LRU for a moment, anonymous pages still have their flags. Files' do, too, but
+            // there theirs are also what a page keeps from its last use.
             _ if has(bit::LRU | bit::ANON) => State::of_user(flags),
             _ if has(bit::COMPOUND_HEAD | bit::COMPOUND_TAIL) => State::Compound,
             _ => State::Unknown,

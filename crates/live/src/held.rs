@@ -1,35 +1,35 @@
-//! Free blocks of a host held for a while, so that none is at hand and the next request has to wait for compaction.
+//! Free blocks of a host held for a while, so that none is at hand and the next request has to wait
+//! for compaction.
 //!
-//! That leaves the host little memory. So some is always left, and if memory runs out all the same, the kernel ends the process
-//! that holds it first.
+//! That leaves the host little memory. So some is always left, and if memory runs out all the same,
+//! the kernel kills the process that holds it first.
 
-use crate::age::available;
 use crate::need::Need;
 use crate::own_memory::OwnMemory;
 use crate::prepare::execute::supply;
 use crate::roots::Roots;
+use crate::spare::Spare;
 use rustix::mm::Advice;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Memory that holds the blocks, until this is dropped.
+/// Memory that holds the blocks until this is dropped.
 pub struct Held {
     memory: Vec<OwnMemory>,
 }
 
-/// What is left to everybody else, of what is available.
+/// Bytes of the available memory left to everybody else.
 const LEFT: u64 = 2 << 30;
 /// Blocks taken between two looks at what is left.
 const STRETCH: usize = 64;
-/// Times it is looked whether there are blocks again: somebody may have freed some.
+/// Rounds of looking for blocks: somebody may have freed some meanwhile.
 const ROUNDS: usize = 8;
 
 impl Held {
     /// Holds all blocks of this order, of a page size of `page` bytes, that are at hand.
     ///
-    /// # Errors
-    /// In one line, why not: mostly that it would leave too little. Everything is given back then.
+    /// # Errors In one line: mostly that it would leave too little. Everything is given back then.
     pub fn all(roots: &Roots, order: u32, page: u64, stop: &AtomicBool) -> Result<Held, String> {
-        // Where that cannot be said, the kernel decides by itself.
+        // Where the kernel refuses, its own choice stands.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
         let size = usize::try_from(page << order).map_err(|_| "such blocks are more than there are addresses for")?;
         let mut held = Held { memory: Vec::new() };
@@ -43,7 +43,6 @@ impl Held {
         Ok(held)
     }
 
-    /// Bytes that are held.
     pub fn bytes(&self) -> u64 {
         self.memory.iter().map(|memory| memory.len() as u64).sum()
     }
@@ -57,9 +56,19 @@ impl Held {
             if stop.load(Ordering::Relaxed) {
                 return Err("stopped: all memory is given back".into());
             }
-            let left = || available(roots).map_err(|e| e.to_string());
-            if i % STRETCH == 0 && left()? < LEFT + (STRETCH * size) as u64 {
-                return Err("to hold all blocks at hand would leave less than 2 GiB: fragment more with --gib".into());
+            if i % STRETCH == 0 {
+                let spare = Spare::read(roots, LEFT).map_err(|e| e.to_string())?;
+                if spare.allows((STRETCH * size) as u64).is_err() {
+                    return Err(match spare.limit {
+                        None => {
+                            "to hold all blocks at hand would leave less than 2 GiB: fragment more with --gib".into()
+                        }
+                        Some(limit) => format!(
+                            "control group {} may not hold all blocks at hand: run this in a group without a limit",
+                            limit.group
+                        ),
+                    });
+                }
             }
             memory.touch(at);
         }

@@ -1,7 +1,7 @@
 //! Everything a host says of its memory in text, read once.
 //!
-//! The rule: each file is read by itself, and what becomes of it, its contents or why there are none, is kept. Reading
-//! never fails as a whole; who needs a file asks for it and says so if it is not there.
+//! The rule: each file is read by itself, and what becomes of it, its contents or why there are
+//! none, is kept. Reading never fails as a whole; the user of a file reports that it is not there.
 
 pub mod numbers;
 pub mod page_size;
@@ -18,17 +18,14 @@ use pools::Pool;
 use std::path::Path;
 use thp::Thp;
 
-/// What became of reading a file.
+/// A file's contents, or why it was not read.
 pub type Reading<T> = Result<T, ReadError>;
 
-/// What a host says of its memory at one moment.
+/// The state of a host's memory at one moment, as its files show it.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The kernel's release, such as `6.1.0-13-amd64`.
     pub release: Reading<String>,
-    /// Seconds since boot.
     pub uptime_s: Reading<f64>,
-    /// The size of a page.
     pub page_size: Option<PageSize>,
     /// Free blocks of each order.
     pub buddyinfo: Reading<BuddyInfo>,
@@ -36,9 +33,7 @@ pub struct Host {
     pub pagetypeinfo: Reading<PageTypeInfo>,
     /// Zones with their marks.
     pub zoneinfo: Reading<ZoneInfo>,
-    /// Counters.
     pub vmstat: Reading<VmStat>,
-    /// Memory by use.
     pub meminfo: Reading<MemInfo>,
     /// How long tasks were stalled for want of memory.
     pub pressure: Reading<Pressure>,
@@ -46,11 +41,12 @@ pub struct Host {
     pub slabinfo: Reading<SlabInfo>,
     /// The memory of each node.
     pub nodes: Vec<Reading<NodeMemInfo>>,
-    /// Files below `/proc/sys/vm` that may be read, by name. Those that can only be written are not among them.
+    /// Files below `/proc/sys/vm` that may be read, by name. Those that can only be written are not
+    /// among them.
     pub sysctls: Vec<(String, Reading<String>)>,
     /// Transparent huge pages; missing where the kernel has none.
     pub thp: Reading<Thp>,
-    /// What this process's control groups let it have.
+    /// Limits of this process's control groups.
     pub limits: Limits,
     /// Pools of huge pages, by size.
     pub pools: Reading<Vec<Pool>>,
@@ -83,7 +79,8 @@ impl Host {
         }
     }
 
-    /// A sysctl below `vm` as the kernel prints it; none where it has no such one or does not let it be read.
+    /// A sysctl below `vm` as the kernel prints it; `None` where it does not exist or cannot be
+    /// read.
     pub fn sysctl(&self, name: &str) -> Option<&str> {
         let (_, reading) = self.sysctls.iter().find(|(n, _)| n == name)?;
         reading.as_deref().ok()
@@ -99,7 +96,8 @@ impl Host {
         self.vmstat.as_ref().ok()?.get(name)
     }
 
-    /// The order of the huge page that a page table's middle level maps, which the kernel's own score is of.
+    /// The order of the huge page that a page table's middle level maps, which the kernel's own
+    /// score is of.
     pub fn huge_page_order(&self) -> Option<u32> {
         let page = self.page_size?.bytes;
         let thp = self.thp.as_ref().ok().and_then(|thp| thp.pmd_size);
@@ -189,7 +187,7 @@ fn nodes(roots: &Roots) -> Vec<Reading<NodeMemInfo>> {
     numbers.iter().map(|n| sys(roots, &format!("{NODES}/node{n}/meminfo"), NodeMemInfo::parse)).collect()
 }
 
-/// What is done by writing can not be read, whoever asks.
+/// Files that trigger an action when written; nobody can read them.
 const WRITE_ONLY: [&str; 3] = ["compact_memory", "drop_caches", "stat_refresh"];
 
 fn sysctls(roots: &Roots) -> Vec<(String, Reading<String>)> {

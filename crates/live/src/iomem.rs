@@ -1,4 +1,4 @@
-//! `/proc/iomem`: which physical addresses are memory. Whoever is not root sees every address as 0, which says nothing.
+//! `/proc/iomem`: the physical addresses that are memory. Without root every address reads as 0.
 
 use crate::error::{ReadError, Unread};
 use crate::roots::Roots;
@@ -16,7 +16,8 @@ impl IoMem {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it is missing, not permitted (which includes that its addresses are hidden), or not of this form.
+    /// If it is missing, not permitted (which includes that its addresses are hidden), or not of
+    /// this form.
     pub fn read(roots: &Roots) -> Result<IoMem, ReadError> {
         let path = roots.proc("iomem");
         let io = IoMem::parse(&roots.read_proc("iomem")?)
@@ -35,7 +36,8 @@ impl IoMem {
             let hex = |digits| u64::from_str_radix(digits, 16).map_err(|_| bad());
             let (start, last) = (hex(start)?, hex(end)?);
             let end = last.checked_add(1).filter(|end| *end > start).ok_or_else(bad)?;
-            // What lies inside is indented. Memory that drivers added is 'System RAM (kmem)'.
+            // Resources inside a range are indented. Memory that drivers added is 'System RAM
+            // (kmem)'.
             if !line.starts_with(' ') && name.starts_with(RAM) {
                 ram.push(start..end);
             }

@@ -1,31 +1,39 @@
-//! How busy a host is: how many tasks want its CPUs, and how much of the time some wait.
+//! How busy a host is: the tasks that want its CPUs, and the share of the time in which some wait.
 //!
-//! What takes a second on a host at rest takes longer while others want the same CPUs. The highest priority helps little: the
-//! kernel's own workers, the disk and the hypervisor do not know it.
+//! Work at an ordinary priority takes as many times longer as tasks share a CPU: starting a
+//! process, looking at the result, the kernel's own workers. The compaction itself has the highest
+//! priority ([`crate::prepare::hurry`]) and hardly waits, unless this process is in a control group
+//! with a share of the CPUs.
 
+use crate::cgroup;
 use crate::host::proc;
 use crate::roots::Roots;
 use kontig_procfs::{Pressure, ZoneInfo};
 use kontig_text::percent;
 use serde::{Deserialize, Serialize};
 
-/// How busy a host is. A field is `None` if the kernel does not report it.
+/// The load of a host. A field is `None` if the kernel does not report it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Load {
-    /// Its CPUs.
     pub cpus: u64,
-    /// Tasks that run or want to: the load average of the last minute, or the tasks of this moment where there are more.
+    /// Tasks that run or want to: the load average of the last minute, or the tasks of this moment
+    /// where there are more.
     pub tasks: f64,
-    /// The share of the time in which some task waited for a CPU, of the last 10 or 60 seconds: whichever is more.
+    /// The share of the time in which some task waited for a CPU, of the last 10 or 60 seconds:
+    /// whichever is more.
     pub waited_cpu: Option<f64>,
     /// The same for memory.
     pub waited_memory: Option<f64>,
     /// The same for files and swap.
     pub waited_io: Option<f64>,
+    /// This process is in a control group that shares the CPUs with others. A priority counts
+    /// within the group only, so what it starts cannot go before all others.
+    #[serde(default)]
+    pub in_cpu_group: bool,
 }
 
 impl Load {
-    /// What the host says now; `None` where it says neither its load nor its CPUs.
+    /// The load now; `None` where the host reports neither its load nor its CPUs.
     pub fn read(roots: &Roots) -> Option<Load> {
         let zones = proc(roots, "zoneinfo", ZoneInfo::parse).ok()?;
         let cpus = zones.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len() as u64).max()?;
@@ -41,18 +49,24 @@ impl Load {
             waited_cpu: waited(roots, "cpu"),
             waited_memory: waited(roots, "memory"),
             waited_io: waited(roots, "io"),
+            in_cpu_group: cgroup::shares_cpus(roots),
         })
     }
 
-    /// Upper bound on the slowdown of CPU-bound work: 1 + tasks per CPU × the largest share of time in which some task
-    /// stalls. Without PSI that share is 1.
+    /// Upper bound on the slowdown of CPU-bound work: 1 + tasks per CPU × the largest share of time
+    /// in which some task stalls. Without PSI that share is 1.
     pub fn stretch(&self) -> f64 {
         let waits = [self.waited_cpu, self.waited_memory, self.waited_io];
         let share = waits.into_iter().flatten().reduce(f64::max).unwrap_or(1.0);
         1.0 + self.tasks / self.cpus as f64 * share
     }
 
-    /// In words.
+    /// The same for the compaction itself, which goes before all other tasks where it can.
+    pub fn stretch_of_compaction(&self) -> f64 {
+        if self.in_cpu_group { self.stretch() } else { 1.0 }
+    }
+
+    /// The load in words.
     pub fn words(&self) -> String {
         let waits = [("CPUs", self.waited_cpu), ("memory", self.waited_memory), ("disks", self.waited_io)];
         let said: Vec<String> =
@@ -61,7 +75,8 @@ impl Load {
             true => "it is not known how long they wait".into(),
             false => format!("some waited {} of the time", said.join(", ")),
         };
-        format!("{:.1} tasks on {} CPUs; {waited}", self.tasks, self.cpus)
+        let group = if self.in_cpu_group { "; a control group keeps the compaction from going first" } else { "" };
+        format!("{:.1} tasks on {} CPUs; {waited}{group}", self.tasks, self.cpus)
     }
 }
 
@@ -97,6 +112,7 @@ mod tests {
         let load = Load::read(&roots).expect("it says both");
         assert_eq!((load.cpus, load.tasks, load.waited_cpu, load.waited_io), (2, 10.0, Some(0.8), None));
         assert_eq!(load.stretch(), 5.0);
+        assert_eq!(load.stretch_of_compaction(), 1.0);
         assert_eq!(load.words(), "10.0 tasks on 2 CPUs; some waited for CPUs 80 % of the time");
     }
 
@@ -110,5 +126,17 @@ mod tests {
         assert_eq!(stretch("0.00 0.00 0.00 5/161 2996\n", "avg10=100.00 avg60=10.00"), Some(3.0));
         assert_eq!(stretch("4.00 0.00 0.00 1/161 2996\n", ""), Some(3.0), "without PSI tasks always wait");
         assert_eq!(stretch("", ""), None);
+    }
+
+    #[test]
+    fn in_a_group_with_a_share_of_the_cpus_the_compaction_waits_as_all_others_do() {
+        let (tree, roots) = host("10.00 9.00 6.00 7/161 2996\n", "avg10=80.00 avg60=50.00");
+        fs::create_dir(tree.path().join("self")).expect("made");
+        let stretch = |groups: &str| {
+            fs::write(tree.path().join("self/cgroup"), groups).expect("written");
+            Load::read(&roots).map(|load| load.stretch_of_compaction())
+        };
+        assert_eq!(stretch("4:cpu,cpuacct:/\n3:memory:/a\n"), Some(1.0));
+        assert_eq!(stretch("4:cpu,cpuacct:/a\n"), Some(5.0));
     }
 }

@@ -1,16 +1,18 @@
-//! Whether a host's pages age by generations (the multi-generational LRU), which the engine does not model.
+//! Whether a host's pages age by generations (the multi-generational LRU), which the engine does
+//! not model.
 //!
-//! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of its parts, in hexadecimal;
-//! a kernel without it has no such file.
+//! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of
+//! its parts, in hexadecimal; a kernel without it has no such file.
 
 use crate::error::ReadError;
 use crate::roots::Roots;
 
 const FILE: &str = "kernel/mm/lru_gen/enabled";
 
-/// What is said of such a host wherever reclaim is predicted.
-pub const NOT_MODELLED: &str = "this host runs with the multi-generational LRU (/sys/kernel/mm/lru_gen/enabled), which is \
-                                not modelled: what is said of reclaim is said of active and inactive lists";
+/// The remark on such a host wherever reclaim is predicted.
+pub fn not_modelled() -> String {
+    kontig_profiles::lru_gen_not_modelled("this host runs")
+}
 
 /// The parts that are on: 0 if none is.
 ///

@@ -1,8 +1,10 @@
-//! A snapshot as a machine of the engine: every frame in the engine's hands as it was in the kernel's.
+//! A snapshot as a machine of the engine: every frame in the engine's hands as it was in the
+//! kernel's.
 //!
-//! Users' pages can be moved; nobody's pins are known. What the kernel uses stays where it is. Pages that lay on CPUs'
-//! lists are freed to such lists again, those of a pageblock to one CPU's. The number that the engine keeps with a page is the
-//! frame on which it was found, so that after all moves it is still known what it is.
+//! Users' pages can be moved; nobody's pins are known. What the kernel uses stays where it is.
+//! Pages that lay on CPUs' lists are freed to such lists again, those of a pageblock to one CPU's.
+//! The number that the engine keeps with a page is the frame on which it was found, so its use is
+//! known after all moves.
 
 use crate::frame::State;
 use crate::snapshot::{FoundZone, Piece, Snapshot, engine_order};
@@ -16,7 +18,8 @@ use kontig_mm::{CpuId, MachineSpec, Memory, Order, PageFlags, Pfn, Profile, Zone
 const IN_THE_MARKS: [&str; 2] = ["min_free_kbytes", "watermark_scale_factor"];
 
 impl Snapshot {
-    /// The machine, by the rules of `profile`; with `lru`, it keeps users' pages in an order, which is the addresses'.
+    /// The machine, by the rules of `profile`; with `lru`, it keeps users' pages in an order, which
+    /// is the addresses'.
     ///
     /// # Errors
     /// In one line, why the engine cannot be this host.
@@ -24,8 +27,9 @@ impl Snapshot {
         self.made(profile, lru, true)
     }
 
-    /// The machine for a host of the engine's that knows single pages of users and huge ones, but no other folios: those are
-    /// taken apart. What sets the marks is set to what it is, so that a change of it starts from there.
+    /// The machine for a host of the engine's that knows single pages of users and huge ones, but
+    /// no other folios: those are taken apart. The sysctls that set the marks have the host's
+    /// values, so a change starts from there.
     ///
     /// # Errors
     /// In one line, why the engine cannot be this host.
@@ -39,8 +43,8 @@ impl Snapshot {
         Ok(memory)
     }
 
-    /// The users' pages that [`Snapshot::machine_of_pages`] has, by address: the first frame, how many there are, and what they
-    /// are used for.
+    /// The users' pages that [`Snapshot::machine_of_pages`] has, by address: the first frame, how
+    /// many there are, and their use.
     pub fn pages_of_users(&self) -> impl Iterator<Item = (u32, usize, State)> + '_ {
         let zones = self.zones.iter().filter(|z| z.managed > 0);
         let movable = zones.flat_map(|z| self.pieces(z.frames())).filter(|piece| piece.state.is_movable());
@@ -50,7 +54,7 @@ impl Snapshot {
         })
     }
 
-    /// The machine, with users' folios as they are or taken apart.
+    /// Builds the machine, with users' folios as they are or taken apart.
     fn made(&self, profile: &Profile, lru: bool, folios: bool) -> Result<Memory, String> {
         self.suits()?;
         let zones: Vec<&FoundZone> = self.zones.iter().filter(|z| z.managed > 0).collect();
@@ -105,7 +109,8 @@ impl Snapshot {
         let host = &self.host;
         if host.page_size != PAGE_SIZE || host.block_order != PAGEBLOCK_ORDER.get() {
             return Err(format!(
-                "the engine has pages of 4 KiB and pageblocks of order 9, this host pages of {} KiB and pageblocks of order {}",
+                "the engine has pages of 4 KiB and pageblocks of order 9, this host pages of {} KiB and pageblocks \
+                 of order {}",
                 host.page_size / 1024,
                 host.block_order
             ));

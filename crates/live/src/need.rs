@@ -1,5 +1,5 @@
-//! What somebody is about to need: `2000x2M`, `8x1G@0`, `4xorder10:unmovable`, or a ladder of them, `2x1G|1024x2M`, of
-//! which the first that can be had is enough.
+//! Needs of blocks: `2000x2M`, `8x1G@0`, `4xorder10:unmovable`, or a ladder of them,
+//! `2x1G|1024x2M`, of which the first that can be had is enough.
 
 use kontig_text::{UNITS, short_size};
 use std::fmt;
@@ -7,11 +7,10 @@ use std::fmt;
 /// A number of blocks of one size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Need {
-    /// How many.
     pub count: u64,
-    /// Of which order: 2^order pages each. It may be above the largest of the free lists.
+    /// It may be above the largest order of the free lists.
     pub order: u32,
-    /// On which node; `None` is any.
+    /// `None` is any node.
     pub node: Option<u32>,
     /// For the kernel or a driver, as opposed to a user's pages.
     pub unmovable: bool,
@@ -24,21 +23,19 @@ pub type Ladder = Vec<Need>;
 const MAX_BYTES: u64 = 1 << 40;
 
 impl Need {
-    /// Pages of all blocks together.
     pub fn pages(&self) -> u64 {
         self.count << self.order
     }
 
-    /// In whose order needs that are to be met together take their blocks: large ones first, and of one size who may take from anywhere waits
-    /// for those who may not.
+    /// The order in which needs that must be met together take their blocks: large ones first, and
+    /// of one size those bound to a node before the others.
     pub(crate) fn turn(&self) -> impl Ord + use<> {
         (std::cmp::Reverse(self.order), self.node.is_none())
     }
 
-    /// Reads a ladder, for pages of this many bytes.
+    /// Reads a ladder, for pages of `page_size` bytes.
     ///
-    /// # Errors
-    /// In one line, what is wrong and what it should look like.
+    /// # Errors In one line, the mistake and the right form.
     pub fn parse_ladder(text: &str, page_size: u64) -> Result<Ladder, String> {
         text.split('|').map(|rung| Need::parse(rung.trim(), page_size)).collect()
     }
@@ -73,7 +70,7 @@ impl Need {
         }
     }
 
-    /// As it is written, for pages of this many bytes.
+    /// The need as users write it, for pages of `page_size` bytes.
     pub fn text(&self, page_size: u64) -> String {
         let mut text = format!("{}x{}", self.count, short_size(page_size << self.order));
         if let Some(node) = self.node {

@@ -1,4 +1,4 @@
-//! What keeps blocks from becoming free: the frames that nobody can move, by what they are used for.
+//! Obstacles to free blocks: the frames that nobody can move, by their use.
 
 use crate::frame::State;
 use crate::need::Need;
@@ -8,11 +8,10 @@ use serde::Serialize;
 /// The aligned blocks of one order, by what stands in their way.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Obstacles {
-    /// The order.
     pub order: u32,
     /// Blocks of memory the allocator was given, in whole.
     pub blocks: u64,
-    /// Pages that are free in all blocks, those on CPUs' lists included: what is moved takes room among them.
+    /// Free pages in all blocks, those on CPUs' lists included: moved pages go there.
     pub free_pages: u64,
     /// Clean pages of files that nobody maps: free once they are dropped.
     pub droppable_pages: u64,
@@ -26,14 +25,13 @@ pub struct Obstacles {
     pub blocked: u64,
     /// Of those, the ones with at most eight such pages.
     pub blocked_by_few: u64,
-    /// What it is, the commonest first.
+    /// Kinds of obstacles, the commonest first.
     pub kinds: Vec<Obstacle>,
 }
 
 /// One kind of pages that cannot be moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Obstacle {
-    /// What they are used for.
     pub kind: &'static str,
     /// Blocks that hold some of them.
     pub blocks: u64,
@@ -43,7 +41,7 @@ pub struct Obstacle {
     pub pages: u64,
 }
 
-/// Blocks with so many obstacles or fewer are nearly free of them.
+/// Blocks with at most this many obstacles are nearly free of them.
 const FEW: u64 = 8;
 
 impl Obstacles {
@@ -73,7 +71,7 @@ impl Obstacles {
                 let census = snapshot.census(at..at + pages);
                 at += pages;
                 let of = |state: State| census[state as usize];
-                // Where there is nothing else, there is no memory to be had.
+                // Such a block has no memory for anybody.
                 if of(State::Hole) + of(State::NotManaged) + of(State::Reserved) + of(State::Offline) == pages as u64 {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! A text as one line: what someone chose as a name, or wrote into a file, may hold anything, and a message that quotes it
-//! stays a line.
+//! A text as one line: what someone chose as a name, or wrote into a file, may hold anything, and a
+//! message that quotes it stays a line.
 
 /// The text with every control character and line break escaped.
 pub fn one_line(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Private memory of this process, to see what becomes of it.
+//! Private memory of this process, for tests of a host's memory.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ffi::c_void;
@@ -13,13 +13,14 @@ pub struct OwnMemory {
 }
 
 impl OwnMemory {
-    /// So many bytes, beginning at a multiple of `align`. Nothing of it is in memory yet.
+    /// Maps `len` bytes from a multiple of `align` on. None is in memory yet.
     ///
     /// # Errors
     /// Why the kernel refuses.
     pub fn new(len: usize, align: usize) -> Result<OwnMemory, String> {
         let mapped_len = len.checked_add(align).ok_or("more than there are addresses for")?;
-        // SAFETY: a fresh mapping at an address of the kernel's choosing touches no existing memory.
+        // SAFETY: a fresh mapping at an address of the kernel's choosing touches no existing
+        // memory.
         let mapped = unsafe {
             mmap_anonymous(std::ptr::null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
@@ -28,17 +29,14 @@ impl OwnMemory {
         Ok(OwnMemory { mapped, mapped_len, skipped, len })
     }
 
-    /// Bytes of it.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is nothing.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where it begins.
     pub fn address(&self) -> usize {
         self.mapped as usize + self.skipped
     }
@@ -49,7 +47,8 @@ impl OwnMemory {
     /// Why the kernel refuses.
     pub fn advise(&self, at: usize, len: usize, advice: Advice) -> Result<(), String> {
         assert!(at + len <= self.len, "advice beyond the mapping");
-        // SAFETY: the range lies in this mapping, to which nobody has a reference; its contents mean nothing.
+        // SAFETY: the range lies in this mapping, to which nobody has a reference; its contents do
+        // not matter.
         let done = unsafe { madvise(self.mapped.byte_add(self.skipped + at), len, advice) };
         match done {
             // A kernel without huge pages knows no advice about them, and has small ones anyway.
@@ -58,18 +57,19 @@ impl OwnMemory {
         }
     }
 
-    /// Writes one byte.
+    /// Writes one byte to fault its page in.
     pub fn touch(&self, at: usize) {
         assert!(at < self.len, "a touch beyond the mapping");
-        // SAFETY: the byte lies in this mapping, which can be written and to which nobody has a reference. Volatile, as
-        // the write is made for its effect on the page tables.
+        // SAFETY: the byte lies in this mapping, which can be written and to which nobody has a
+        // reference. Volatile, as the write is made for its effect on the page tables.
         unsafe { self.mapped.cast::<u8>().add(self.skipped + at).write_volatile(1) }
     }
 
     /// Writes zeros over a part of it.
     pub fn clear(&self, at: usize, len: usize) {
         assert!(at + len <= self.len, "a write beyond the mapping");
-        // SAFETY: as for a single byte; the compiler cannot drop it, as the memory is visible to it by its address only.
+        // SAFETY: as for a single byte; the compiler cannot drop it, as the memory is visible to it
+        // by its address only.
         unsafe { self.mapped.cast::<u8>().add(self.skipped + at).write_bytes(0, len) };
         std::hint::black_box(self.mapped);
     }
@@ -77,8 +77,8 @@ impl OwnMemory {
 
 impl Drop for OwnMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nobody has a reference to it. If the kernel refuses, the memory goes
-        // back at the end of the process.
+        // SAFETY: the mapping is this value's own, and nobody has a reference to it. If the kernel
+        // refuses, the memory goes back at the end of the process.
         let _ = unsafe { munmap(self.mapped, self.mapped_len) };
     }
 }

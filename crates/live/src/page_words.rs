@@ -1,7 +1,8 @@
-//! The files with a 64-bit word for each page: `/proc/kpageflags` (a word a frame, from frame 0 on) and
-//! `/proc/PID/pagemap` (a word a page of the address space).
+//! The files with a 64-bit word for each page: `/proc/kpageflags` (a word a frame, from frame 0 on)
+//! and `/proc/PID/pagemap` (a word a page of the address space).
 //!
-//! The kernel hands out whole words only, in this machine's byte order. All but a process's own pagemap need root.
+//! The kernel hands out whole words only, in this machine's byte order. All but a process's own
+//! pagemap need root.
 
 use crate::error::ReadError;
 use crate::roots;
@@ -26,8 +27,8 @@ impl PageWords {
         Ok(PageWords { path: path.into(), file: roots::open(path)? })
     }
 
-    /// Reads all words from this index to `end`, or to the end of the file if that comes first, and hands them on in
-    /// pieces, each with the index of its first.
+    /// Reads all words from this index to `end`, or to the end of the file if that comes first, and
+    /// hands them on in pieces, each with the index of its first.
     ///
     /// # Errors
     /// If the kernel refuses, or the file ends within a word.
@@ -84,8 +85,8 @@ impl PageMapEntry {
     pub fn is_swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
     }
-    /// Its frame; `None` where the page is not in memory, or where the kernel shows frame numbers to root only, which it
-    /// does by showing 0.
+    /// Its frame; `None` where the page is not in memory, or where the kernel shows frame numbers
+    /// to root only, which it does by showing 0.
     pub fn pfn(self) -> Option<u64> {
         let pfn = self.0 & ((1 << 55) - 1);
         (self.is_present() && pfn != 0).then_some(pfn)

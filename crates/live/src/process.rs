@@ -1,8 +1,10 @@
-//! A process's memory by mapping: how much of it is in huge pages, and why the rest is not: `kontig status --pid`.
+//! A process's memory by mapping: how much of it is in huge pages, and why the rest is not: `kontig
+//! status --pid`.
 //!
-//! The rule: for each mapping the kernel's own questions are asked in the kernel's order, and the first that says no is
-//! the reason. [`Process`] is the JSON of the command. Huge means mapped as a whole by the page table's middle level:
-//! `/proc/PID/smaps` does not tell smaller sizes of large folios apart from single pages, the frames' flags do ([`folios`]).
+//! The rule: for each mapping the kernel's own questions are asked in the kernel's order, and the
+//! first that says no is the reason. [`Process`] is the JSON of the command. Huge means mapped as a
+//! whole by the page table's middle level: `/proc/PID/smaps` does not tell smaller sizes of large
+//! folios apart from single pages, the frames' flags do ([`folios`]).
 
 pub mod folios;
 pub mod reason;
@@ -17,27 +19,24 @@ use kontig_procfs::{ProcessStatus, Smaps};
 use reason::Reason;
 use serde::Serialize;
 
-/// Schema of [`Process`].
+/// Name and version of the schema of [`Process`].
 pub const PROCESS_SCHEMA: &str = "kontig.process/1";
 
 /// The answer of `kontig status --pid`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Process {
-    /// [`PROCESS_SCHEMA`].
     pub schema: &'static str,
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: Option<String>,
     /// The size of a huge page, bytes; null on a kernel without.
     pub huge_page_bytes: Option<u64>,
-    /// Memory it has, bytes.
     pub resident_bytes: u64,
     /// Of that, in huge pages.
     pub huge_bytes: u64,
     /// Memory of it that is swapped out.
     pub swapped_bytes: u64,
-    /// Its memory by the size of the folios it is in, the smallest first; null where that may not be seen.
+    /// Its memory by the size of the folios it is in, the smallest first; null where that may not
+    /// be seen.
     pub folios: Option<Vec<OfSize>>,
     /// Memory in small pages by the reason, the most first.
     pub reasons: Vec<Sum>,
@@ -48,19 +47,18 @@ pub struct Process {
 /// Memory in small pages for one reason.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sum {
-    /// The reason.
     pub reason: Reason,
     /// In words, with what is set on this host.
     pub text: String,
-    /// How much, bytes.
     pub bytes: u64,
-    /// Of that, what whole, aligned huge pages of the mappings have room for: the rest could not be huge whatever is set.
+    /// The part of that in aligned ranges of the huge page's size; the rest could not be huge with
+    /// any setting.
     pub could_be_huge_bytes: u64,
-    /// In how many mappings.
+    /// Number of mappings with this reason.
     pub mappings: u64,
 }
 
-/// A mapping.
+/// A mapping of the process.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Mapping {
     /// Its first address, in hexadecimal.
@@ -69,9 +67,7 @@ pub struct Mapping {
     pub end: String,
     /// A path, or a name in brackets; empty of memory without either.
     pub name: String,
-    /// Its size, bytes.
     pub size_bytes: u64,
-    /// Memory it has.
     pub resident_bytes: u64,
     /// Of that, in huge pages.
     pub huge_bytes: u64,
@@ -86,11 +82,9 @@ pub struct Mapping {
 /// A process as its files say.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// Its mappings.
     pub smaps: Smaps,
-    /// What it is.
     pub status: ProcessStatus,
-    /// In folios of which sizes its memory is.
+    /// Its memory by the size of the folios.
     pub folios: Result<Vec<OfSize>, ReadError>,
 }
 
@@ -108,7 +102,7 @@ impl Files {
 }
 
 impl Process {
-    /// What a process's memory is like on this host.
+    /// The use of huge pages by a process on this host.
     pub fn of(host: &Host, pid: u32, files: &Files) -> Process {
         let thp = host.thp.as_ref().ok();
         let huge = thp.and_then(|thp| thp.pmd_size).filter(|size| size.is_power_of_two());

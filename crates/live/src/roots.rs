@@ -1,5 +1,6 @@
-//! Where the host's files are found: `/proc` and `/sys`, or other directories that hold the same (`--path.procfs`,
-//! `--path.sysfs`, as node_exporter has them): a container's view of its host, or a recorded tree.
+//! Where the host's files are found: `/proc` and `/sys`, or other directories that hold the same
+//! (`--path.procfs`, `--path.sysfs`, as node_exporter has them): a container's view of its host, or
+//! a recorded tree.
 
 use crate::error::ReadError;
 use std::fs::{self, File};
@@ -9,9 +10,7 @@ use std::path::{Path, PathBuf};
 /// The two directories under which everything is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Roots {
-    /// What `/proc` is.
     pub procfs: PathBuf,
-    /// What `/sys` is.
     pub sysfs: PathBuf,
 }
 
@@ -22,7 +21,7 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Whether these are the host's own, so that what is written there acts on this very host.
+    /// Whether these are the host's own, so that a write there acts on this very host.
     pub fn are_the_hosts(&self) -> bool {
         *self == Roots::default()
     }
@@ -37,7 +36,7 @@ impl Roots {
         self.sysfs.join(file)
     }
 
-    /// Reads and parses a file of `/proc`; what is malformed is said with the path.
+    /// Reads and parses a file of `/proc`; the error of a malformed one has the path.
     pub(crate) fn parse_proc<T>(
         &self,
         file: &str,
@@ -68,13 +67,14 @@ impl Roots {
 /// # Errors
 /// If it is missing, not permitted, or no text.
 pub fn read(path: &Path) -> Result<String, ReadError> {
-    // The kernel does not say how long such a file is, and may make it anew for each part that is asked for.
+    // The kernel does not say how long such a file is, and may make it anew for each part that is
+    // read.
     let mut text = String::with_capacity(64 << 10);
     let read = File::open(path).and_then(|mut file| file.read_to_string(&mut text));
     read.map(|_| text).map_err(|e| ReadError::io(path, &e))
 }
 
-/// A file to be read in parts: those with a binary word for each frame or page are large.
+/// Opens a file for reading in parts: those with a binary word for each frame or page are large.
 ///
 /// # Errors
 /// If it is missing or not permitted.

@@ -1,8 +1,8 @@
-//! What a host's memory is like now, for an operator: `kontig status`.
+//! The state of a host's memory now, for an operator: `kontig status`.
 //!
-//! The rule: every number is read or follows from what was read, and says nothing where the host does not say
-//! (`null` in the JSON, never 0). Sizes are in bytes, shares between 0 and 1, counters have the kernel's names.
-//! [`Status`] is the JSON of `kontig status --json`; its fields' documentation is the schema's.
+//! The rule: every number is read or follows from what was read; where the host does not tell, it
+//! is `null` in the JSON, never 0. Sizes are in bytes, shares between 0 and 1, counters have the
+//! kernel's names. [`Status`] is the JSON of `kontig status --json`; `docs/host.md` has its schema.
 
 pub mod events;
 pub mod frames;
@@ -24,25 +24,23 @@ use serde::Serialize;
 use settings::Setting;
 use zone::{Zone, ZoneParts};
 
-/// Schema of [`Status`].
+/// Name and version of the schema of [`Status`].
 pub const STATUS_SCHEMA: &str = "kontig.status/1";
 
 /// The answer of `kontig status`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Status {
-    /// [`STATUS_SCHEMA`].
     pub schema: &'static str,
-    /// The kernel's release; null where it is not said.
     pub kernel: Option<String>,
-    /// Seconds since boot.
     pub uptime_s: Option<f64>,
-    /// The size of a page, bytes.
     pub page_bytes: u64,
-    /// Whether that size was concluded from the amounts of used and free memory, since the kernel did not tell it.
+    /// Whether that size was concluded from the amounts of used and free memory, since the kernel
+    /// did not tell it.
     pub page_bytes_concluded: bool,
-    /// The order of the huge page that the kernel's score is of; null on a kernel without huge pages.
+    /// The order of the huge page that the kernel's score is of; null on a kernel without huge
+    /// pages.
     pub huge_page_order: Option<u32>,
-    /// The order that is asked about: `--order`, or that of the huge page.
+    /// `--order`, or the order of the huge page.
     pub order: u32,
     /// Bytes of a block of that order.
     pub order_bytes: u64,
@@ -50,28 +48,30 @@ pub struct Status {
     pub nodes: Vec<Node>,
     /// Pools of huge pages that are set aside, and each size the kernel can make them of.
     pub pools: Vec<Pool>,
-    /// The kernel's caches of objects that take the most memory, the largest first; null where they may not be read.
+    /// The kernel's caches of objects that take the most memory, the largest first; null where they
+    /// may not be read.
     pub caches: Option<Vec<Cache>>,
-    /// What every frame is used for; null unless asked for.
+    /// Uses of all frames; null unless asked for.
     pub frames: Option<Vec<Frames>>,
-    /// Whose memory it is; null unless asked for.
+    /// Memory by control group; null unless asked for.
     pub owners: Option<Owners>,
-    /// The journal of a preparation that is at work or was killed; `None` unless somebody has looked for it.
+    /// The journal of a preparation that is at work or was killed; `None` unless somebody has
+    /// looked for it.
     pub leftover: Option<Leftover>,
-    /// What has happened since boot, and over the interval if one was waited for.
+    /// Counters since boot, and over the interval if there was one.
     pub events: Events,
-    /// What is set, as read.
+    /// Settings as they were read.
     pub settings: Vec<Setting>,
-    /// Whether the host's pages age by generations, which Kontig does not model; null where it is not known.
+    /// Whether the host's pages age by generations, which Kontig does not model; null where it is
+    /// not known.
     pub lru_gen_on: Option<bool>,
-    /// Files that were not read, and why: with more privilege, or on another kernel, there is more to say.
+    /// Files that were not read, and why: more privilege or another kernel shows more.
     pub not_read: Vec<NotRead>,
 }
 
 /// A node with memory.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Node {
-    /// Its number.
     pub node: u32,
     /// Memory that its zones hand out, bytes.
     pub managed_bytes: u64,
@@ -83,10 +83,10 @@ pub struct Node {
     pub compacts_above: Option<u64>,
     /// The score at which it stops.
     pub compacts_until: Option<u64>,
-    /// Blocks of the order asked about that requests get now, without compaction or reclaim; null if the free lists
-    /// have no such order.
+    /// Blocks of the order asked about that requests get now, without compaction or reclaim; null
+    /// if the free lists have no such order.
     pub at_hand: Option<u64>,
-    /// What its memory is used for.
+    /// Its memory by use.
     pub purposes: Vec<Purpose>,
     /// Its zones with memory, lowest first.
     pub zones: Vec<Zone>,
@@ -95,7 +95,6 @@ pub struct Node {
 /// A pool of huge pages.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Pool {
-    /// The size of a page, bytes.
     pub bytes: u64,
     /// Pages in the pool.
     pub pages: Option<u64>,
@@ -110,7 +109,6 @@ pub struct Pool {
 /// A cache of the kernel's objects.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Cache {
-    /// Its name.
     pub name: String,
     /// Memory of all its slabs, bytes.
     pub bytes: u64,
@@ -121,17 +119,15 @@ pub struct Cache {
 /// A file that was not read.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NotRead {
-    /// Its path.
     pub path: String,
     /// `missing`, `no permission`, `malformed` or `failed`.
     pub why: &'static str,
-    /// In words.
     pub text: String,
 }
 
 impl Status {
-    /// What `host` is like, seen by blocks of `order` (the huge page's if none), and since `before` with the seconds
-    /// that lie between, if there was such a moment.
+    /// The state of `host` for blocks of `order` (the huge page's if `None`). `before` is an
+    /// earlier look and the seconds since then.
     ///
     /// # Errors
     /// If free lists or zones were not read, or nothing tells the size of a page.
@@ -202,7 +198,7 @@ fn proactive(proactiveness: Option<u64>) -> Option<(u64, u64)> {
     Some(((until + (until / 2).min(10)).min(100), until))
 }
 
-/// So many caches are told.
+/// Number of caches shown.
 const CACHES: usize = 8;
 
 fn caches(host: &Host, page_bytes: u64) -> Option<Vec<Cache>> {
@@ -233,7 +229,8 @@ fn pools(host: &Host) -> Vec<Pool> {
     pools.iter().map(pool).collect()
 }
 
-/// Why it is not known how large a page is: where the process's own file does not tell, two others would.
+/// Why it is not known how large a page is: where the process's own file does not tell, two others
+/// would.
 fn page_size_lacks(host: &Host) -> ReadError {
     let unread = host.meminfo.as_ref().err().or(host.zoneinfo.as_ref().err());
     let silent = || ReadError::malformed("meminfo".as_ref(), 0, "it does not tell, with zoneinfo, how large a page is");

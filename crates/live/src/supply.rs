@@ -1,8 +1,9 @@
-//! How many blocks can be had at once: without reclaim, without compaction, and without waking anybody.
+//! Blocks that can be had at once: without reclaim, without compaction, and without waking anybody.
 //!
-//! The rule is the allocator's own: a block of order o comes from a free block of that order or of a larger one, which it
-//! splits; and a zone gives none if its free pages would fall below the low mark and what it keeps from requests of this
-//! kind. Higher zones are asked first, larger needs before smaller ones. Blocks above the largest order of the free lists have to be found by
+//! The rule is the allocator's own: a block of order o comes from a free block of that order or of
+//! a larger one, which it splits; and a zone gives none if its free pages would fall below the low
+//! mark plus its reserve against requests of this kind. Higher zones are asked first, larger needs
+//! before smaller ones. Blocks above the largest order of the free lists have to be found by
 //! address, which takes a look at every frame.
 //!
 //! A caller that uses pools takes their free pages first.
@@ -30,7 +31,6 @@ pub(crate) struct ZoneSupply {
 /// All free memory, as far as it is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Supply {
-    /// Lowest zones first.
     zones: Vec<ZoneSupply>,
     /// Pages among them that are on no list until they are wanted.
     deferred: u64,
@@ -54,7 +54,7 @@ impl Supply {
         Supply::new(&snapshot.zones, snapshot.zones.iter().map(zone).collect())
     }
 
-    /// Of the engine's machine of these zones.
+    /// Of the engine's machine with these zones.
     pub fn of_memory(memory: &Memory, zones: &[FoundZone], orders: &[u32]) -> Supply {
         let large = orders.iter().filter(|o| **o > u32::from(MAX_ORDER.get()));
         let managed = zones.iter().filter(|z| z.managed > 0).zip(memory.zones());
@@ -70,7 +70,7 @@ impl Supply {
         Supply { zones, deferred: found.iter().map(|z| z.deferred).sum(), caller: Caller::default() }
     }
 
-    /// The same, with what this caller may have beside it.
+    /// The same for a caller with pools and limits.
     pub fn for_caller(self, caller: &Caller) -> Supply {
         Supply { caller: caller.clone(), ..self }
     }
@@ -90,7 +90,12 @@ impl Supply {
         self.caller.in_the_way(needs, self.max_order(), page_size)
     }
 
-    /// What is left of the needs when pools have given what is free there.
+    /// Bytes that the limit of the caller's memory leaves beside these needs.
+    pub(crate) fn left_bytes(&self, needs: &[Need], page_size: u64) -> Option<u64> {
+        self.caller.left_bytes(needs, self.max_order(), page_size)
+    }
+
+    /// The rest of the needs once pools have given their free pages.
     pub fn beyond_pools(&self, needs: &[Need]) -> Vec<Need> {
         let mut pools = self.caller.pools.clone();
         let mut left = needs.to_vec();
@@ -108,7 +113,8 @@ impl Supply {
         pool.filter(|_| takes).map_or(0, |pool| pool.take(need))
     }
 
-    /// How many blocks of each need can be had, all needs together and no more than are needed; `None` where that is not known.
+    /// Blocks of each need that can be had, all needs together and no more than needed; `None`
+    /// where that is not known.
     pub fn obtainable(&self, needs: &[Need]) -> Vec<Option<u64>> {
         let mut left = self.clone();
         let mut in_turn: Vec<usize> = (0..needs.len()).collect();
@@ -131,7 +137,7 @@ impl Supply {
         needs.iter().zip(self.obtainable(needs)).all(enough)
     }
 
-    /// Takes the blocks of a need out, and says how many there were.
+    /// Takes the blocks of a need out and returns how many there were.
     fn take(&mut self, need: &Need) -> Option<u64> {
         let mut pools = std::mem::take(&mut self.caller.pools);
         let mut wanted = need.count - self.take_from_pool(&mut pools, need);
@@ -147,15 +153,16 @@ impl Supply {
 }
 
 impl ZoneSupply {
-    /// A zone with these free blocks, that keeps its low mark (boost included), and from the kernel's requests and from users' so
-    /// many pages more.
+    /// A zone with these free blocks that keeps its low mark (boost included), and `protection`
+    /// pages more from the kernel's requests and from users'.
     pub(crate) fn new(node: u32, free: Vec<u64>, low: u64, protection: [u64; 2]) -> ZoneSupply {
         let pages: u64 = (0..).zip(&free).map(|(order, n)| n << order).sum();
         let spare = protection.map(|protection| pages.saturating_sub(low.saturating_add(protection)));
         ZoneSupply { node, free, spare, spans: BTreeMap::new() }
     }
 
-    /// Blocks of an order that users get if nobody asks for others; `None` if the free lists end below it.
+    /// Blocks of an order that users get if they ask for nothing else; `None` if the free lists end
+    /// below it.
     pub(crate) fn at_hand(&self, order: u32) -> Option<u64> {
         self.clone().take(&Need { count: u64::MAX, order, node: None, unmovable: false }, u64::MAX)
     }
@@ -201,7 +208,7 @@ impl ZoneSupply {
 }
 
 fn zone_supply(zone: &FoundZone, mut free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
-    // What is deferred comes in blocks of the largest order.
+    // Deferred memory comes in blocks of the largest order.
     let largest = free.len().saturating_sub(1);
     free.iter_mut().skip(largest).for_each(|blocks| *blocks += zone.deferred >> largest);
     ZoneSupply { spans, ..ZoneSupply::new(zone.node, free, zone.marks[1] + zone.boost, zone.protection) }

@@ -1,27 +1,30 @@
-//! What the first touch of huge pages costs now: how long a task waits when it writes to memory for the first time.
+//! The cost of the first touch of huge pages now: how long a task waits when it writes to memory
+//! for the first time.
 //!
-//! Each touch is timed by itself. Whether it brought a huge page is seen by the last page of it, which is in memory then though
-//! nobody touched it. The floor is a first touch where a block is at hand for certain: of memory that was given back right before. What is above
-//! it is the search for a block, compaction and reclaim most of all; and on a virtual machine what the hypervisor takes to back memory that it
-//! was told is free, milliseconds a huge page. To leave that out, memory can be touched once before (`warm`).
+//! Each touch is timed by itself. The last page shows whether it brought a huge page: it is in
+//! memory then, though nobody touched it. The floor is a first touch with a block at hand for
+//! certain: of memory that was given back right before. Above it is the search for a block,
+//! compaction and reclaim most of all; and on a virtual machine the hypervisor's time to back
+//! memory that it was told is free, milliseconds a huge page. To leave that out, memory can be
+//! touched once before (`warm`).
 
 use crate::error::ReadError;
 use crate::host::Host;
 use crate::own_memory::OwnMemory;
 use crate::page_words::{PageMapEntry, PageWords};
 use crate::roots::Roots;
+use crate::spare::{Spare, TooMuch};
 use rustix::mm::Advice;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Schema of its JSON.
+/// Name and version of the JSON's schema.
 pub const SCHEMA: &str = "kontig.touch/1";
 
-/// What it cost.
+/// Times and counts of first touches.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Touched {
-    /// The schema's name and version.
     pub schema: String,
     /// Bytes of a huge page.
     pub huge_page_bytes: u64,
@@ -35,27 +38,23 @@ pub struct Touched {
     pub small_s: Option<Quantiles>,
     /// How long first touches took of memory that was given back right before.
     pub floor_s: Option<Quantiles>,
-    /// Requests of the whole host that waited for compaction meanwhile; `None` where that is not counted.
+    /// Requests of the whole host that waited for compaction meanwhile; `None` where that is not
+    /// counted.
     pub stalls: Option<u64>,
 }
 
 /// Seconds, by share of all.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// How many touches were timed.
     pub samples: u64,
-    /// Half of them took no longer.
     pub p50: f64,
-    /// Nine of ten.
     pub p90: f64,
-    /// Ninety-nine of a hundred.
     pub p99: f64,
-    /// The longest.
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Of these times; `None` of none.
+    /// Quantiles of these times; `None` without any.
     pub fn of(mut seconds: Vec<f64>) -> Option<Quantiles> {
         seconds.sort_by(f64::total_cmp);
         let at = |share: f64| seconds.get(((seconds.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
@@ -66,18 +65,20 @@ impl Quantiles {
 /// Why nothing was touched.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotTouched {
+    /// The host or a control group has less memory to spare.
+    TooMuch(TooMuch),
     /// A file could not be read.
     Unread(ReadError),
     /// The kernel has no huge pages, or refused.
     Refused(String),
-    /// It was stopped.
     Stopped,
 }
 
 /// Huge pages touched again for the floor.
 const AGAIN: usize = 64;
 
-/// Touches so many bytes, a huge page at a time, and says what it cost; with `warm` it was touched and given back before. The memory is held as long as the caller wants.
+/// Touches `bytes`, a huge page at a time, and times it; with `warm` the memory was touched and
+/// given back before. The caller holds the memory.
 ///
 /// # Errors
 /// If the kernel has no huge pages or refuses, a file cannot be read, or it was stopped.
@@ -88,6 +89,7 @@ pub fn touch(roots: &Roots, bytes: u64, warm: bool, stop: &AtomicBool) -> Result
         thp.pmd_size.ok_or_else(|| NotTouched::Refused("this kernel does not say how large huge pages are".into()))?;
     let huge = huge as usize;
     let len = (bytes as usize).next_multiple_of(huge);
+    Spare::read(roots, 0).map_err(NotTouched::Unread)?.allows(len as u64).map_err(NotTouched::TooMuch)?;
     let memory = OwnMemory::new(len, huge).map_err(NotTouched::Refused)?;
     memory.advise(0, len, Advice::LinuxHugepage).map_err(NotTouched::Refused)?;
     let give_back = |at, len| memory.advise(at, len, Advice::LinuxDontNeed).map_err(NotTouched::Refused);
@@ -130,7 +132,8 @@ pub fn touch(roots: &Roots, bytes: u64, warm: bool, stop: &AtomicBool) -> Result
     Ok((touched, memory))
 }
 
-/// Of each huge page's worth of memory, whether it is one: its last page is in memory then.
+/// For each aligned range of a huge page's size, whether it is one: its last page is in memory
+/// then.
 fn are_huge(roots: &Roots, memory: &OwnMemory, huge: usize) -> Result<Vec<bool>, ReadError> {
     let page = rustix::param::page_size();
     let (first, pages) = ((memory.address() / page) as u64, (huge / page) as u64);
@@ -147,6 +150,7 @@ impl std::fmt::Display for NotTouched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NotTouched::Unread(e) => write!(f, "{e}"),
+            NotTouched::TooMuch(e) => write!(f, "{e}"),
             NotTouched::Refused(reason) => f.write_str(reason),
             NotTouched::Stopped => f.write_str("stopped: all memory is given back"),
         }

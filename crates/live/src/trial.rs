@@ -1,8 +1,10 @@
-//! What was predicted of a host beside what came about: the tries of `kontig trial`, and the figures that follow from them.
+//! Prediction beside result on one host: the tries of `kontig trial`, and the figures that follow
+//! from them.
 //!
-//! A try fragments memory of its own, asks for more blocks than there are, and prepares them as `kontig prepare` does. What
-//! was predicted and what was counted are two costs of its receipt. A touch is what a task waits for at its first touches, before
-//! and after such a preparation, while the blocks at hand were held.
+//! A try fragments memory of its own, asks for more blocks than there are, and prepares them as
+//! `kontig prepare` does. Prediction and count are two costs of its receipt. A touch is the wait of
+//! a task at its first touches, before and after such a preparation, while the blocks at hand were
+//! held.
 
 use crate::load::Load;
 use crate::prepare::{Cost, Predicted, Receipt};
@@ -10,51 +12,41 @@ use crate::touch::Touched;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// Schema of a trial's JSON.
+/// Name and version of a trial's schema.
 pub const SCHEMA: &str = "kontig.trial/2";
 
 /// One preparation of a host that was fragmented on purpose.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Try {
-    /// How memory was fragmented.
     pub pattern: String,
-    /// The seed of it.
     pub seed: u64,
-    /// The need, as it was asked for.
     pub need: String,
     /// How busy the host was; `None` where it does not say.
     pub load: Option<Load>,
-    /// What was predicted; `None` where the check predicted no compaction.
+    /// `None` where the check predicted no compaction.
     pub predicted: Option<Predicted>,
-    /// What was counted.
     pub counted: Cost,
     /// Whether the blocks were there in the end.
     pub reached: bool,
-    /// Why it ended.
     pub ended: String,
 }
 
 /// First touches before and after a preparation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Latency {
-    /// How memory was fragmented.
     pub pattern: String,
     /// Bytes of free blocks that were held meanwhile, so that none was at hand.
     pub held_bytes: u64,
-    /// What was touched before.
     pub before: Touched,
-    /// The same after the preparation.
     pub after: Touched,
     /// The preparation's own try.
     pub prepared: Try,
 }
 
-/// All of them.
+/// The tries and touches of one trial.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// The schema's name and version.
     pub schema: String,
-    /// The kernel's release.
     pub kernel: String,
     /// Bytes that were fragmented each time.
     pub aged_bytes: u64,
@@ -67,7 +59,7 @@ pub struct Trial {
 }
 
 impl Try {
-    /// What a receipt says of it.
+    /// A try as its receipt has it.
     pub fn of(receipt: &Receipt, pattern: &str, seed: u64) -> Try {
         let needs: Vec<&str> = receipt.plan.check.needs.iter().map(|asked| asked.need.as_str()).collect();
         Try {
@@ -82,14 +74,15 @@ impl Try {
         }
     }
 
-    /// How far the pages predicted are from those that were moved, as a share of the latter; `None` where either is not known.
+    /// Distance of the pages predicted from those moved, as a share of the latter; `None` where
+    /// either is not known.
     pub fn pages_off(&self) -> Option<f64> {
         let moved = self.counted.pages_moved.filter(|pages| *pages > 0)?;
         Some(self.predicted?.pages_moved.abs_diff(moved) as f64 / moved as f64)
     }
 
-    /// How the time it took compares to the range that was predicted; `None` where there was none. Writing what is dirty takes
-    /// what the disk takes, and is not in the range.
+    /// The time it took against the range predicted; `None` where there was none. The disk's time
+    /// for dirty pages is not in the range.
     pub fn in_time(&self) -> Option<Ordering> {
         let predicted = self.predicted?;
         let (least, most) = (predicted.seconds, predicted.seconds_at_most?);
@@ -128,14 +121,15 @@ impl Trial {
         Some([loads().min_by(by_tasks)?, loads().max_by(by_tasks)?])
     }
 
-    /// How many tries predicted the pages that were moved within this share of them.
+    /// Number of tries whose predicted pages are within this share of the pages moved.
     pub fn within(&self, share: f64) -> usize {
         self.tries.iter().filter(|a_try| a_try.pages_off().is_some_and(|off| off <= share)).count()
     }
 }
 
 impl Latency {
-    /// How far the median after the preparation lies above the floor, as a share of it; `None` where either is not known.
+    /// How far the median after the preparation lies above the floor, as a share of it; `None`
+    /// where either is not known.
     pub fn above_floor(&self) -> Option<f64> {
         let floor = self.after.floor_s?.p50;
         Some((self.after.huge_s?.p50 - floor) / floor)
@@ -146,12 +140,16 @@ impl Latency {
 mod tests {
     use super::*;
 
+    fn load(tasks: f64) -> Load {
+        Load { cpus: 2, tasks, waited_cpu: None, waited_memory: None, waited_io: None, in_cpu_group: false }
+    }
+
     fn a_try(pattern: &str, predicted: Option<u64>, counted: Option<u64>) -> Try {
         Try {
             pattern: pattern.into(),
             seed: 1,
             need: "4x2M".into(),
-            load: Some(Load { cpus: 2, tasks: 3.0, waited_cpu: None, waited_memory: None, waited_io: None }),
+            load: Some(load(3.0)),
             predicted: predicted.map(|pages_moved| Predicted {
                 seconds: 1.0,
                 seconds_at_most: Some(4.0),
@@ -202,10 +200,7 @@ mod tests {
     #[test]
     fn the_loads_of_a_trial_go_from_the_least_to_the_most() {
         let (schema, kernel) = (SCHEMA.into(), "6.18".into());
-        let at = |tasks| Try {
-            load: Some(Load { cpus: 2, tasks, waited_cpu: None, waited_memory: None, waited_io: None }),
-            ..a_try("runs", None, None)
-        };
+        let at = |tasks| Try { load: Some(load(tasks)), ..a_try("runs", None, None) };
         let tries = vec![at(7.0), at(2.0), at(9.0)];
         let trial = Trial { schema, kernel, aged_bytes: 0, more: 4, tries, latencies: Vec::new() };
         assert_eq!(trial.loads().map(|loads| loads.map(|load| load.tasks)), Some([2.0, 9.0]));

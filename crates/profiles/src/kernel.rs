@@ -17,10 +17,20 @@ pub fn is_of_kernel(profile: &str, release: &str) -> bool {
     exact(profile).is_some_and(|of| version(release) == Some(of))
 }
 
-/// The limit of reclaim by such a profile.
-pub const LRU_GEN_NOT_MODELLED: &str = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age with the \
-    multi-generational LRU enabled (/sys/kernel/mm/lru_gen/enabled), which is not modelled: these rules reclaim by \
-    active and inactive lists, as in the recordings, which have it disabled.";
+/// Says that reclaim is not modelled as on a host with the multi-generational LRU; `who` names the
+/// host: "this host runs".
+pub fn lru_gen_not_modelled(who: &str) -> String {
+    format!(
+        "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is not modelled: reclaim goes \
+         by active and inactive lists here"
+    )
+}
+
+/// The same of the kernels that a profile stands for; `None` where distributions leave it off.
+pub fn lru_gen_of_distributions(profile: &Profile) -> Option<String> {
+    let who = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age";
+    is_run_with_lru_gen(profile).then(|| lru_gen_not_modelled(who))
+}
 
 /// The first generation that distributions run with the multi-generational LRU enabled.
 const FIRST_WITH_LRU_GEN: (u32, u32) = (6, 12);

@@ -96,7 +96,10 @@ pub(super) fn check(out: &Path) -> Result<(), RecordError> {
 fn unfinished(out: &Path) -> Result<Vanishing, RecordError> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = out.file_name().ok_or_else(|| RecordError::Asked(format!("{}: is no folder's name", out.display())))?;
-    std::fs::create_dir_all(parent).map_err(about_file(parent, "make"))?;
+    // One with a mistake in its name is not made.
+    if !parent.is_dir() {
+        return Err(RecordError::Failed(format!("there is no directory {}: make it first", parent.display())));
+    }
     let path = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     std::fs::create_dir(&path).map_err(about_file(&path, "make"))?;
     Ok(Vanishing(path))

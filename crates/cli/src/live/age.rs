@@ -13,39 +13,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `kontig age`.
+/// Options of `kontig age`.
 #[derive(Args)]
 pub struct AgeArgs {
-    /// So much memory is taken, in GiB; part of it is given back at once
+    /// GiB of memory to take; part of it is given back at once
     #[arg(long, value_name = "N", value_parser = gib)]
     gib: u64,
-    /// Which pages are kept
+    /// Pattern of the pages to keep
     #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = Pattern::NAMED.map(|(name, _)| name))]
     pattern: String,
-    /// Seed of the patterns that go by chance
+    /// Seed of the random patterns
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
-    /// Hold it so many seconds (default: until Ctrl-C, or until the command is over)
+    /// Seconds to hold it (default: until Ctrl-C, or until the command is over)
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(0..=MOST))]
     hold: Option<u64>,
-    /// A command to run meanwhile
+    /// Command to run meanwhile
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "hold")]
     command: Vec<String>,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig age --gib 4 --hold 60\n  \
     kontig age --gib 4 --pattern random -- kontig check --need 6000x2M\n\n\
-    Only memory of its own is used, and all of it goes back at the end, however that comes. It is a load on the host: others have \
-    that much less memory, and its free memory is in pieces.\n\n\
-    Exit codes: 0 done; 1 failed while running; 2 asked wrongly. With a command that was run, its own; 126 or 127 where it \
+    It takes memory of its own only, and all of it goes back when it ends, even by a signal. It is a load on the \
+    host: others have that much less memory, and free memory is in pieces. No more is taken than control groups \
+    allow.\n\n\
+    Exit codes: 0 done; 1 failed while running; 2 asked wrongly. With a command, its own; 126 or 127 where it \
     cannot be run or is not found.";
 
-/// Runs `kontig age`.
+/// Carries out `kontig age`.
 pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     let pattern = Pattern::NAMED.into_iter().find(|(name, _)| *name == a.pattern).map(|(_, pattern)| pattern);
@@ -54,10 +54,10 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let aged = Aged::take(&roots, a.gib, pattern, a.seed, &stop).map_err(|e| match e {
-        NotAged::TooMuch { .. } => LabError::from(AskedWrongly::Value(e.to_string())),
+        NotAged::TooMuch(_) => LabError::from(AskedWrongly::Value(e.to_string())),
         e => Failed::Run { run: "age".into(), reason: e.to_string() }.into(),
     })?;
-    let by = if aged.by_frame { "frame" } else { "address (frame numbers are root's to see)" };
+    let by = if aged.by_frame { "frame" } else { "address (only root sees frame numbers)" };
     let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
     crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", grouped(aged.kept)));
     if let Some((program, args)) = a.command.split_first() {

@@ -1,12 +1,13 @@
-//! `kontig check`: whether blocks will be there.
+//! `kontig check`: will the blocks be there?
 
 use super::host::HostArgs;
 use super::snapshot::page_size;
-use super::{document, not_read};
+use super::{document, fitted, not_read};
 use crate::Ending;
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
 use kontig_live::caller::{Caller, InTheWay};
+use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::load::Load;
 use kontig_live::lru_gen;
@@ -19,26 +20,25 @@ use kontig_text::{grouped, short_size, size, time};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What is needed, and by which rules it is predicted.
+/// The needs, and the rules that predict them.
 #[derive(Args)]
 pub struct NeedArgs {
-    /// Blocks that are needed: 2000x2M, 8x1G@0 (on node 0), 4xorder10:unmovable (for the kernel), or a ladder of which one
-    /// rung is enough, 2x1G|1024x2M. Several needs are to be met together
+    /// Blocks that are needed: 2000x2M, 8x1G@0 (on node 0), 4xorder10:unmovable (for the kernel),
+    /// or a ladder of which one rung is enough, 2x1G|1024x2M. Several needs must be met together
     #[arg(long = "need", value_name = "NEED", required = true)]
     pub needs: Vec<String>,
-    /// The blocks are pages of the pools of huge pages (hugetlbfs), so many in all: those that are free there count. With
-    /// 'prepare --execute', the pools are filled until so many are free, and stay so
+    /// The blocks are free pages of the pools of huge pages (hugetlbfs), those that are free
+    /// already included. 'prepare --execute' fills the pools, and they stay so
     #[arg(long)]
     pub reserve: bool,
-    /// Whose rules predict it (default: the newest profile that is not newer than the host's kernel)
+    /// Rules that predict it (default: the newest profile that is not newer than the host's kernel)
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
 }
 
-/// `kontig check`.
+/// Options of `kontig check`.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// What is needed.
     #[command(flatten)]
     need: NeedArgs,
     /// Check a snapshot instead of this host
@@ -47,21 +47,20 @@ pub struct CheckArgs {
     /// Print JSON (schema kontig.check/1)
     #[arg(long)]
     json: bool,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig check --need 2000x2M\n  \
     kontig check --need 2x1G@0 --need 512x2M --json\n  \
     kontig check --need '2x1G|1024x2M'\n\n\
-    What is predicted comes from the engine's own compaction, run on a snapshot of the host.\n\n\
-    Exit codes: 0 met now; 4 reachable by compaction; 7 reachable after dropping clean cache; 6 not reachable; 8 it cannot \
-    be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
+    The engine's own compaction, run on a snapshot of the host, makes the prediction.\n\n\
+    Exit codes: 0 met now; 4 reachable by compaction; 7 reachable after dropping clean cache; 6 not reachable; 8 it \
+    cannot be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
 
-/// Runs `kontig check`.
+/// Carries out `kontig check`.
 pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
     let found = match &a.snapshot {
         Some(path) => {
@@ -69,31 +68,32 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;
-            // Of another host, nobody's pools and control groups are known.
+            // Pools and control groups of another host are not known.
             let caller = Caller { from_pools: a.need.reserve, ..Caller::default() };
-            Found { check: predict(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
+            HostCheck { check: predict(&snapshot, &profile, &ladders, &caller), caller, unpermitted: None }
         }
-        None => match of_host(&a.need, &a.host.roots()?)? {
-            Ok(found) => found,
-            Err(e) => return not_read("check", &e),
-        },
+        None => {
+            let roots = a.host.roots()?;
+            match of_host(&a.need, &roots, Limits::read(&roots))? {
+                Ok(found) => found,
+                Err(e) => return not_read("check", &e),
+            }
+        }
     };
-    crate::print(&if a.json { document(&found.check, false) } else { text(&found.check) })?;
+    crate::print(&if a.json { document(&found.check, false) } else { fitted(&text(&found.check)) })?;
     Ok(found.ending())
 }
 
-/// What a check of a host has found.
-pub struct Found {
-    /// What.
+/// The check of a host, and how the command ends.
+pub struct HostCheck {
     pub check: Check,
-    /// For whom.
     pub caller: Caller,
-    /// Why the frames were not looked at, if they were not permitted to.
+    /// The error, where the frames may not be read.
     pub unpermitted: Option<ReadError>,
 }
 
-impl Found {
-    /// How the command ends.
+impl HostCheck {
+    /// The exit code of the command.
     pub fn ending(&self) -> Ending {
         match &self.unpermitted {
             Some(e) if self.check.verdict == Verdict::Unknown => {
@@ -105,11 +105,12 @@ impl Found {
     }
 }
 
-/// Checks a host: what anybody may read first, the frames where that is not enough.
-pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError>, LabError> {
+/// Checks a host for a caller with these limits: first by files that anybody may read, by the
+/// frames where that is not enough.
+pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<HostCheck, ReadError>, LabError> {
     let page_size = page_size();
     let ladders = need.ladders(page_size)?;
-    // Before this looks at every frame, which is a load, too.
+    // Read first: a look at every frame is a load, too.
     let load = Load::read(roots);
     let (supply, kernel) = match (supply(roots), roots.read_proc("sys/kernel/osrelease")) {
         (Ok(supply), Ok(kernel)) => (supply, kernel.trim().to_string()),
@@ -117,12 +118,12 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
     };
     on_nodes(&ladders, supply.nodes())?;
     let profile = need.profile(&kernel)?;
-    let caller = Caller::this_process(roots, need.reserve, page_size);
+    let caller = Caller::of_host(roots, need.reserve, page_size, limits);
     let supply = supply.for_caller(&caller);
     let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "the frames were not looked at");
-    // More privilege tells nothing more of them.
+    // More privilege would not change these.
     if quick.verdict == Verdict::Met || quick.limit.is_some() {
-        return Ok(Ok(Found { check: quick, caller, unpermitted: None }));
+        return Ok(Ok(HostCheck { check: quick, caller, unpermitted: None }));
     }
     let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
     let quick = Check { lru_gen_on, ..quick };
@@ -130,14 +131,14 @@ pub fn of_host(need: &NeedArgs, roots: &Roots) -> Result<Result<Found, ReadError
         Ok(snapshot) => {
             let check = Check { lru_gen_on, ..predict(&snapshot, &profile, &ladders, &caller) };
             let check = check.under(load);
-            Ok(Found { check, caller, unpermitted: None })
+            Ok(HostCheck { check, caller, unpermitted: None })
         }
-        Err(e) if e.is_permission() => Ok(Found { check: quick, caller, unpermitted: Some(e) }),
+        Err(e) if e.is_permission() => Ok(HostCheck { check: quick, caller, unpermitted: Some(e) }),
         Err(e) => Err(e),
     })
 }
 
-/// A need on a node that is not there is a mistake.
+/// Refuses a need on a node that does not exist.
 fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), LabError> {
     let nodes: BTreeSet<u32> = nodes.collect();
     let missing = ladders.iter().flatten().filter_map(|need| need.node).find(|node| !nodes.contains(node));
@@ -186,10 +187,16 @@ pub fn text(check: &Check) -> String {
     if check.deferred_bytes > 0 {
         let bytes = size(check.deferred_bytes);
         text.push_str(&format!(
-            "{bytes} of what is free is initialised or accepted only when a request finds nothing else\n"
+            "{bytes} of the free memory is initialised or accepted only when a request finds nothing else\n"
         ));
     }
     text.push_str(&format!("=> {}\n", verdict(check, check.page_bytes)));
+    if let Some(left) = check.left_bytes {
+        text.push_str(&format!(
+            "   a control group's limit leaves {} beside these blocks for page tables and the program itself\n",
+            size(left)
+        ));
+    }
     if let Some(most) = &check.at_most {
         let got: Vec<String> = most.blocks.iter().map(|n| n.map_or("?".into(), grouped)).collect();
         let needed: Vec<String> = check.needs.iter().map(|asked| grouped(asked.needed)).collect();
@@ -208,11 +215,12 @@ pub fn text(check: &Check) -> String {
     }
     if let Some(load) = check.load.filter(|_| check.prediction.is_some()) {
         text.push_str(&format!(
-            "   the least time is that of a CPU of its own, the most follows from the load: {}\n",
+            "   the shortest time is that on a CPU of its own, the longest follows from the load: {}\n",
             load.words()
         ));
     }
-    // What is there needs no rules; whether it is, only a snapshot that agrees with itself says for sure.
+    // Blocks that are there need no rules, but a snapshot that disagrees with itself may be wrong
+    // about them.
     let matters = |confidence: &&Confidence| check.verdict != Verdict::Met || confidence.level == Level::Low;
     if let Some(confidence) = check.confidence.as_ref().filter(matters) {
         let because =
@@ -220,7 +228,7 @@ pub fn text(check: &Check) -> String {
         text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
     }
     if check.verdict != Verdict::Met && check.lru_gen_on == Some(true) {
-        text.push_str(&format!("{}\n", lru_gen::NOT_MODELLED));
+        text.push_str(&format!("{}\n", lru_gen::not_modelled()));
     }
     text
 }
@@ -229,8 +237,8 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     match (check.verdict, &check.prediction) {
         (Verdict::Met, _) => "met now".into(),
         (Verdict::ByCompaction, Some(p)) if p.by_filling_a_pool => format!(
-            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, {}; the \
-             kernel drops {} of clean cache for it",
+            "reachable by filling a pool (kontig prepare --reserve): {} to {} pages ({}) are moved out of the way, \
+             {}; the kernel drops {} of clean cache for it",
             grouped(p.pages_moved_at_least.unwrap_or(p.pages_moved)),
             grouped(p.pages_moved),
             size(p.pages_moved * page_bytes),
@@ -251,11 +259,16 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
     }
 }
 
-/// Which control group's limit is too low.
+/// The sentence on a control group's limit that is too low.
 fn limit(way: &InTheWay) -> String {
-    let InTheWay { limit, room_bytes, needed_bytes } = way;
+    let InTheWay { limit, room_bytes, needed_bytes, program_bytes } = way;
+    let beside = match program_bytes {
+        0 => String::new(),
+        bytes => format!(", with {} beside them for page tables and the program itself", size(*bytes)),
+    };
     format!(
-        "not reachable: {} is {}, and control group {} has {} already, {} of it clean cache: it gets {} more, and {} are needed",
+        "not reachable: {} is {}, and control group {} has {} already, {} of it clean cache: it gets {} more, and \
+         {} are needed{beside}",
         limit.file.display(),
         size(limit.limit_bytes),
         limit.group,
@@ -269,16 +282,16 @@ fn limit(way: &InTheWay) -> String {
 fn effort(p: &Prediction, page_bytes: u64) -> String {
     let nodes: Vec<String> = p.nodes.iter().map(u32::to_string).collect();
     match nodes.is_empty() {
-        true => "nothing has to be moved".into(),
+        true => "no page has to move".into(),
         false => format!(
-            "{} pages ({}) to be moved on node {}, {}{}",
+            "{} pages ({}) to move on node {}, {}{}",
             grouped(p.pages_moved),
             size(p.pages_moved * page_bytes),
             nodes.join(", "),
             range(p.seconds, p.seconds_at_most),
             match p.written_bytes {
                 0 => String::new(),
-                bytes => format!(", and the time that the disk takes for {}", size(bytes)),
+                bytes => format!(", and the disk's time for {}", size(bytes)),
             }
         ),
     }
@@ -292,7 +305,7 @@ pub(super) fn range(seconds: f64, at_most: Option<f64>) -> String {
     }
 }
 
-/// What is in the way of so many blocks, of which `most` were predicted to be there in the end.
+/// The obstacles to `needed` blocks, of which `most` are predicted at best.
 fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> String {
     let block = short_size(page_bytes << o.order);
     let mut text = String::new();
@@ -306,16 +319,16 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
         let pages = o.free_pages + o.droppable_pages;
         let (bytes, room) = (size(pages * page_bytes), grouped(pages >> o.order));
         text.push_str(&format!(
-            "   what is moved takes room elsewhere: {bytes} is free once cache is dropped, which is {room} blocks; of that, zones \
-             keep some\n"
+            "   moved pages take room elsewhere: {bytes} is free once cache is dropped, which is {room} blocks; zones \
+             keep some of that\n"
         ));
     }
     if o.blocks == 0 {
         return text;
     }
     text.push_str(&format!(
-        "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot be moved ({} of \
-         them 8 at most)\n",
+        "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot \
+         be moved ({} of them 8 at most)\n",
         grouped(o.blocks),
         grouped(o.free),
         if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", grouped(o.on_cpus)) },

@@ -1,7 +1,7 @@
 //! A command behind `--`: how it is started, and how its end becomes an exit code.
 //!
-//! The codes are those of `env`, `timeout` and `chroot`, so that the command's own code is never taken for one of
-//! kontig's.
+//! The codes are those of `env`, `timeout` and `chroot`, so that the command's own code is never
+//! taken for one of kontig's.
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,8 @@ use std::process::{Child, Command, ExitStatus};
 /// The exit code where kontig has not started the command.
 pub const NOT_STARTED: u8 = 125;
 
-/// Starts a command; if that fails, says why and returns the exit code for it: 127 where it is not found, else 126.
+/// Starts a command. If that fails, prints the error and returns the exit code: 127 where it is not
+/// found, else 126.
 pub fn start(program: &str, args: &[String]) -> Result<Child, u8> {
     Command::new(program).args(args).spawn().map_err(|e| {
         crate::say(&format!("{program}: {e}"));
@@ -24,7 +25,8 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// The exit code where the options were not understood. `kontig prepare … -- COMMAND` and `age` have not started it then.
+/// The exit code of a usage error: `kontig prepare … -- COMMAND` and `age` have not started the
+/// command.
 pub fn code_of_usage_error(code: i32) -> i32 {
     let mut args = std::env::args_os().skip(1);
     let is_of_command =

@@ -20,42 +20,42 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// `kontig explain`.
+/// Options of `kontig explain`.
 #[derive(Args)]
 pub struct ExplainArgs {
-    /// Wait so many seconds, and take rates over them instead of since boot
+    /// Seconds to wait, for rates over them instead of since boot
     #[arg(long, value_name = "SECONDS", value_parser = super::status::seconds)]
     interval: Option<Duration>,
-    /// Judge by rules of your own instead of those that come along
+    /// Judge by rules of your own instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// Say which conditions hold, and which rules do not hold here, too
+    /// Show the conditions that hold, and the rules that do not hold here, too
     #[arg(long)]
     all: bool,
-    /// Try the recommended settings in the laboratory, on a snapshot of this host (root): before and after, side by side
+    /// Try the recommended settings in the laboratory, on a snapshot of this host (root): before
+    /// and after, side by side
     #[arg(long)]
     simulate: bool,
     /// Print one JSON document (schema kontig.explain/1)
     #[arg(long)]
     json: bool,
-    /// Where 'prepare' keeps what settings were: one that was left by a killed run is named
+    /// Journal of 'prepare': one that a killed run left is named
     #[arg(long, value_name = "FILE", default_value = DEFAULT_JOURNAL)]
     journal: PathBuf,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig explain\n  \
     kontig explain --interval 60          by what happens in a minute\n  \
     kontig explain --json --rules my.toml\n  \
     kontig explain --simulate             what the recommended settings would change, in a simulation\n\n\
-    Nothing is changed: what to do, and what undoes it, is printed only.\n\
+    It changes nothing: it prints what to do, and what undoes it.\n\
     Exit codes: 0 done, whatever was found; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
-/// Runs `kontig explain`.
+/// Carries out `kontig explain`.
 pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     let rules = match &a.rules {

@@ -1,4 +1,5 @@
-//! A small table that fits: columns side by side where there is room, else a block of lines for each row.
+//! A small table that fits: columns side by side where there is room, else a block of lines for
+//! each row.
 
 use crate::wrap::wrap;
 use comfy_table::{CellAlignment, Table, presets};
@@ -6,9 +7,8 @@ use kontig_text::markdown::{self, Align};
 
 /// A table. The first column names the row.
 pub struct Grid {
-    /// The headings.
     head: Vec<String>,
-    /// Which columns are texts; others are figures, and stand to the right.
+    /// Columns of texts; others are figures, and stand to the right.
     texts: Vec<usize>,
     rows: Vec<Vec<String>>,
 }
@@ -19,12 +19,13 @@ impl Grid {
         Grid { head: head.into_iter().map(str::to_string).collect(), texts: texts.to_vec(), rows: vec![] }
     }
 
-    /// Adds a row.
+    /// Adds a row of cells.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// The table, with `indent` blanks before each line; `width` is none where lines may be as long as they like.
+    /// The table with `indent` blanks before each line; `width` is `None` where lines may have any
+    /// length.
     pub fn text(&self, indent: usize, width: Option<usize>) -> String {
         let beside = self.beside(indent);
         let fits = |width: &usize| beside.lines().all(|line| line.chars().count() <= *width);

@@ -1,11 +1,11 @@
-//! Which host is read: this one, or another tree of the same files.
+//! The host to read: this one, or another tree of the same files.
 
 use clap::Args;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_live::Roots;
 use std::path::PathBuf;
 
-/// Where the host's files are found, by the names that node_exporter has for it.
+/// Where the host's files are; the options have node_exporter's names.
 #[derive(Args)]
 pub struct HostArgs {
     /// Where procfs is mounted: in a container, the host's
@@ -17,7 +17,7 @@ pub struct HostArgs {
 }
 
 impl HostArgs {
-    /// The two directories, both of which have to be there.
+    /// The two directories, both of which must exist.
     pub fn roots(&self) -> Result<Roots, LabError> {
         for (option, dir) in [("--path.procfs", &self.procfs), ("--path.sysfs", &self.sysfs)] {
             if !dir.is_dir() {

@@ -13,10 +13,12 @@ pub mod touch;
 pub mod trial;
 
 use crate::Ending;
+use crate::wrap::{width, wrap};
 use kontig_lab::{Failed, LabError};
 use kontig_live::ReadError;
 
-/// How a command ends that the host did not let read what it needs: with permission lacking told apart.
+/// Ends a command that could not read a file of the host: a lack of permission has an exit code of
+/// its own.
 pub fn not_read(command: &str, error: &ReadError) -> Result<Ending, LabError> {
     if error.is_permission() {
         crate::say(&error.to_string());
@@ -28,6 +30,16 @@ pub fn not_read(command: &str, error: &ReadError) -> Result<Ending, LabError> {
 /// A document as JSON, its fields in the order of their type; with `line`, in one line.
 fn document(document: &impl serde::Serialize, line: bool) -> String {
     let text = if line { serde_json::to_string(document) } else { serde_json::to_string_pretty(document) };
-    // Every field is a number, a text or a list of such, which can all be written.
+    // Every field is a number, a text or a list of those, which can all be written.
     text.unwrap_or_default() + "\n"
+}
+
+/// Lines that fit the terminal. Those that continue another are indented by four columns more.
+fn fitted(text: &str) -> String {
+    let fit = |line: &str| {
+        let begin = line.trim_start();
+        let indent = line.len() - begin.len();
+        wrap(&line[..indent], begin, indent + 4, width())
+    };
+    text.lines().map(fit).collect()
 }

@@ -1,24 +1,25 @@
-//! `kontig prepare`: blocks made available before something starts.
+//! `kontig prepare`: makes blocks available before a program starts.
 
 use super::check::{self, NeedArgs};
 use super::command::{NOT_STARTED, exit_code, start};
-use super::document;
 use super::host::HostArgs;
 use super::snapshot::page_size;
+use super::{document, fitted};
 use crate::Ending;
 use crate::number::{MOST, whole};
 use clap::Args;
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::caller::Caller;
+use kontig_live::cgroup::Limits;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
-use kontig_live::prepare::execute::{Orders, execute};
+use kontig_live::prepare::execute::{Execution, execute};
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover, NoJournal};
-use kontig_live::prepare::{Allowed, Cost, Ended, Plan, Receipt};
+use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
 use kontig_live::{Host, Roots};
 use kontig_text::{grouped, percent, size, time};
 use std::io::ErrorKind;
@@ -28,19 +29,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `kontig prepare`.
+/// Options of `kontig prepare`.
 #[derive(Args)]
 pub struct PrepareArgs {
-    /// What is needed.
     #[command(flatten)]
     need: NeedArgs,
-    /// Carry the plan out; without it, it is only shown
+    /// Carry the plan out; without this, it is only shown
     #[arg(long)]
     execute: bool,
-    /// Clean cache may be dropped where compaction alone is not enough: what is read again has to be read from disk
+    /// Drop clean cache where compaction alone is not enough: files have to be read from disk again
     #[arg(long)]
     allow_drop_caches: bool,
-    /// Stop after so many seconds
+    /// Seconds after which it stops; as long it waits for another 'prepare'
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
     /// Write the receipt (JSON, schema kontig.prepare/2) to a file
@@ -49,22 +49,21 @@ pub struct PrepareArgs {
     /// Print the receipt instead of a text
     #[arg(long)]
     json: bool,
-    /// Where it is kept what settings were, while they are changed
+    /// File that keeps the values of settings while they are changed
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Go on even if the needs are not met: run COMMAND, or end with exit code 0. The verdict is on standard error and in
-    /// the receipt. What is asked wrongly still fails
+    /// Go on even if the needs are not met: run COMMAND, or end with exit code 0. The verdict is on
+    /// standard error and in the receipt. A mistake in the options still fails
     #[arg(long, requires = "execute")]
     start_anyway: bool,
-    /// A command to run once the needs are met
+    /// Command to run once the needs are met
     #[arg(last = true, value_name = "COMMAND", requires = "execute")]
     command: Vec<String>,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig prepare --need 2000x2M                     what would be done\n  \
     kontig prepare --need 2000x2M --execute --receipt r.json\n  \
@@ -72,15 +71,15 @@ pub const HELP: &str = "Examples:\n  \
     kontig prepare --need 512x2M@0 --reserve --execute\n  \
     kontig prepare --need 2000x2M --execute --start-anyway -- ./server\n\n\
     Exit codes: 0 the needs are met; 4 compaction would meet them; 7 only dropping clean cache would; 6 nothing would; \
-    9 they were not met in the end, though predicted; 8 it cannot be told on this host; 5 more privilege is needed (root); \
-    1 failed while running; 2 asked wrongly.\n\
-    With a command: its own exit code, 128 and the signal's number if a signal ended it; 125 if it was not started, 126 if it cannot be \
-    run, 127 if it is not found.";
+    9 they were not met in the end, though predicted; 8 it cannot be told on this host; 5 more privilege is needed \
+    (root); 1 failed while running; 2 asked wrongly.\n\
+    With a command: its own exit code, 128 and the signal's number if a signal ended it; 125 if it was not started, \
+    126 if it cannot be run, 127 if it is not found.";
 
 /// Runs `kontig prepare`, and the command behind it.
 pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let prepared = match prepare_host(a) {
-        // Nobody wants the command any more, or it is not clear what was wanted.
+        // The user has stopped it, or the options are wrong.
         Err(e @ (LabError::Failed(Failed::Interrupted { .. }) | LabError::Asked(_))) => Err(e),
         Err(e) if a.start_anyway => {
             crate::say(&e.to_string());
@@ -117,15 +116,15 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     }
 }
 
-/// How the preparation of a host ended.
+/// The end of the preparation of a host.
 struct Prepared {
-    /// The receipt; `None` where it did not come to a plan.
+    /// `None` where there is no plan.
     receipt: Option<Receipt>,
-    /// Why the needs are not met, if they are not.
+    /// `None` where the needs are met.
     unmet: Option<Unmet>,
 }
 
-/// Why needs are not met.
+/// The reason why needs are not met.
 struct Unmet {
     /// The exit code of `kontig prepare` without a command.
     code: u8,
@@ -143,17 +142,74 @@ impl Prepared {
     }
 }
 
-/// Looks at the host, carries the plan out if it may, and gives the receipt.
+/// Prepares the host once no other process does.
 fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let roots = a.host.roots()?;
-    a.receipt.as_deref().map_or(Ok(()), check_writable)?;
-    // What is predicted is as old as the look at the host is, while others go on.
+    a.receipt.as_deref().map_or(Ok(()), check_receipt)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let waits_until = Instant::now() + Duration::from_secs(a.time);
+    loop {
+        if a.execute {
+            wait_for_others(a, waits_until, &stop)?;
+        }
+        match prepare_alone(a, &roots, &stop)? {
+            Ok(prepared) => return Ok(prepared),
+            // It began since this one looked, so the look is old.
+            Err(NoJournal::Busy(_)) if Instant::now() < waits_until => {}
+            Err(e) if e.is_permission() => {
+                crate::say(&e.to_string());
+                return Ok(Prepared::unmet(None, UNPERMITTED));
+            }
+            Err(e) => return Err(failed("prepare", e.to_string())),
+        }
+    }
+}
+
+/// Refuses a receipt that is no regular file: a pipe without a reader would block after the work.
+fn check_receipt(path: &Path) -> Result<(), LabError> {
+    if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        let reason = "this is no regular file".into();
+        return Err(Failed::Write { path: path.display().to_string(), reason }.into());
+    }
+    check_writable(path)
+}
+
+/// Waits until no other process prepares the host: its changed settings would be taken for the
+/// host's own, and its blocks can be counted once it is through.
+fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result<(), LabError> {
+    let mut said = false;
+    while let Some(other) = Leftover::find(a.journal()).filter(|other| other.at_work) {
+        let pid = other.pid.unwrap_or_default();
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
+        }
+        if Instant::now() >= until {
+            let reason = format!("process {pid} is still preparing this host after {} s (--time)", a.time);
+            return Err(failed("prepare", reason));
+        }
+        if !said {
+            crate::say(&format!("process {pid} is preparing this host: waiting for it to end"));
+            said = true;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
+}
+
+/// Looks at the host, carries the plan out if allowed, and prints the receipt. The inner error is
+/// the journal's.
+fn prepare_alone(
+    a: &PrepareArgs,
+    roots: &Roots,
+    stop: &Arc<AtomicBool>,
+) -> Result<Result<Prepared, NoJournal>, LabError> {
+    // A prediction gets old while others go on.
     let goes_first = a.execute.then(Hurry::up);
-    let found = match check::of_host(&a.need, &roots)? {
+    let found = match check::of_host(&a.need, roots, Limits::read(roots))? {
         Ok(found) => found,
         Err(e) if e.is_permission() => {
             crate::say(&e.to_string());
-            return Ok(Prepared::unmet(None, UNPERMITTED));
+            return Ok(Ok(Prepared::unmet(None, UNPERMITTED)));
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
@@ -161,7 +217,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let needs =
         chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
     let allowed = Allowed { drop_caches: a.allow_drop_caches };
-    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, &roots, allowed);
+    let plan = Plan::of(found.check.clone(), (&needs, &found.caller), page_size, roots, allowed);
     if !a.execute || plan.lacks.is_some() {
         let receipt = Receipt { leftover: Leftover::find(a.journal()), ..Receipt::planned(plan) };
         give(a, &receipt)?;
@@ -171,28 +227,17 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
             Ending::Done => 0,
             Ending::Different => unreachable!("a check compares nothing"),
         };
-        return Ok(match code {
+        return Ok(Ok(match code {
             0 => Prepared { receipt: Some(receipt), unmet: None },
             code => Prepared::unmet(Some(receipt), code),
-        });
+        }));
     }
-    let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
-    let means = Means {
-        roots: &roots,
-        caller: &found.caller,
-        journal: a.journal(),
-        time: Duration::from_secs(a.time),
-        stop: &stop,
-    };
+    let means = Means { roots, caller: &found.caller, journal: a.journal(), time: Duration::from_secs(a.time), stop };
     let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
-        Err(e) if e.is_permission() => {
-            crate::say(&e.to_string());
-            return Ok(Prepared::unmet(None, UNPERMITTED));
-        }
-        Err(e) => return Err(failed("prepare", e.to_string())),
+        Err(e) => return Ok(Err(e)),
     };
     drop(goes_first);
     give(a, &receipt)?;
@@ -201,12 +246,12 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     }
     if receipt.ended == Ended::NotPermitted {
         receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
-        return Ok(Prepared::unmet(Some(receipt), UNPERMITTED));
+        return Ok(Ok(Prepared::unmet(Some(receipt), UNPERMITTED)));
     }
-    Ok(match receipt.reached {
+    Ok(Ok(match receipt.reached {
         true => Prepared { receipt: Some(receipt), unmet: None },
         false => Prepared::unmet(Some(receipt), NOT_MET_IN_THE_END),
-    })
+    }))
 }
 
 impl PrepareArgs {
@@ -215,11 +260,11 @@ impl PrepareArgs {
     }
 }
 
-/// Exit codes of `kontig prepare` that are not those of a check.
+/// Exit codes of `kontig prepare` that a check does not have.
 const UNPERMITTED: u8 = 5;
 const NOT_MET_IN_THE_END: u8 = 9;
 
-/// With what a plan is carried out.
+/// Arguments of [`carry_out`] beside the plan.
 pub(super) struct Means<'a> {
     pub(super) roots: &'a Roots,
     pub(super) caller: &'a Caller,
@@ -228,7 +273,8 @@ pub(super) struct Means<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-/// Carries a plan out. A process of its own writes, another one restores the settings if this one is killed: both are this program.
+/// Carries a plan out. One child writes, another restores the settings if this process is killed:
+/// both are this program.
 pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Result<Receipt, NoJournal>, LabError> {
     let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
     let writer = |path: &Path, sync: bool| {
@@ -236,16 +282,16 @@ pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Res
         Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
     };
     let Means { roots, caller, journal, time, stop } = *means;
-    let orders = Orders { roots, caller, journal, time, stop, writer: &writer };
+    let execution = Execution { roots, caller, journal, time, stop, writer: &writer };
     let mut restores = Command::new(&program);
     restores.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
     let guard = Guard::start(restores);
-    let executed = execute(plan, needs, &orders);
+    let executed = execute(plan, needs, &execution);
     drop(guard);
     Ok(executed)
 }
 
-/// The rungs that the check has chosen.
+/// The rungs that the check chose.
 pub(super) fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, LabError> {
     let is_it = |needs: &Vec<Need>| needs.iter().map(|n| n.text(page_size)).eq(texts.iter().map(|t| t.to_string()));
     let all = choices(&need.ladders(page_size)?);
@@ -256,13 +302,13 @@ fn failed(run: &str, reason: String) -> LabError {
     Failed::Run { run: run.into(), reason }.into()
 }
 
-/// Prints the receipt, and writes it where it is wanted.
+/// Prints the receipt, and writes it to the file if there is one.
 fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     keep(a, receipt)?;
     crate::print(&if a.json { document(receipt, false) } else { text(receipt) })
 }
 
-/// Writes the receipt where it is wanted.
+/// Writes the receipt to the file if there is one.
 fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
     a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, document(receipt, false).as_bytes()))
 }
@@ -278,11 +324,11 @@ fn text(r: &Receipt) -> String {
         }
         match r.plan.lacks {
             Some(lacks) => text.push_str(&format!("nothing would be done: {lacks}\n")),
-            None if r.plan.steps.is_empty() => text.push_str("nothing is to be done\n"),
+            None if r.plan.steps.is_empty() => text.push_str("there is nothing to do\n"),
             None => text.push_str("plan (nothing was done; --execute does it):\n"),
         }
         r.plan.steps.iter().for_each(|step| text.push_str(&format!("   {}\n", step.words())));
-        return text;
+        return fitted(&text);
     }
     for done in &r.done {
         let early = if done.ended_early { ", ended as soon as it was enough" } else { "" };
@@ -301,11 +347,13 @@ fn text(r: &Receipt) -> String {
     for setting in &r.restored {
         text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
     }
-    if let Some(command) = &r.give_back {
-        text.push_str(&format!("to give the pools' new pages back: {command}\n"));
-    }
-    text.push_str(&format!("=> {}\n", if r.reached { Ended::Reached.words() } else { r.ended.words() }));
-    text
+    // A command is copied as one line.
+    let give_back = r.give_back.as_ref().map_or(String::new(), |command| {
+        let filled = r.done.iter().any(|done| matches!(done.step, PlanStep::Reserve { .. }));
+        format!("to give the pools' {} pages back:\n   {command}\n", if filled { "new" } else { "free" })
+    });
+    let ended = if r.reached { Ended::Reached } else { r.ended };
+    format!("{}{give_back}=> {}\n", fitted(&text), ended.words())
 }
 
 fn cost(c: &Cost) -> String {
@@ -315,9 +363,9 @@ fn cost(c: &Cost) -> String {
     format!("{} pages moved in {}{cache}", c.pages_moved.map_or("?".into(), grouped), time(c.seconds))
 }
 
-/// Runs the command, looks at what it gets, and adds that to the receipt. The exit code.
+/// Runs the command, watches its huge pages, and adds them to the receipt. Returns the exit code.
 fn run(a: &PrepareArgs, program: &str, args: &[String], receipt: Option<Receipt>) -> u8 {
-    // The directories were there when the host was looked at.
+    // They were there at the first look.
     let roots = a.host.roots().unwrap_or_default();
     let before = Host::read(&roots);
     let began = Instant::now();
@@ -358,14 +406,14 @@ fn run(a: &PrepareArgs, program: &str, args: &[String], receipt: Option<Receipt>
     crate::say(&told(&got));
     let code = got.exit_code;
     if let Some(receipt) = receipt {
-        // The command is over: what it ended with counts.
+        // The command is over, and its exit code counts.
         let kept = keep(a, &Receipt { got: Some(got), ..receipt });
         kept.unwrap_or_else(|e| crate::say(&e.to_string()));
     }
     code
 }
 
-/// What a command got, in words.
+/// A sentence on the huge pages of a command.
 fn told(got: &Got) -> String {
     let program = &got.program;
     let own = match got.huge_bytes.zip(got.resident_bytes) {
@@ -382,17 +430,18 @@ fn told(got: &Got) -> String {
     let show = |number: Option<u64>| number.map_or("?".into(), grouped);
     let HostGot { given, refused, waited } = got.of_host;
     format!(
-        "{own}; on the whole host meanwhile: {} huge pages given at the first touch, {} refused, {} requests waited for compaction",
+        "{own}; on the whole host meanwhile: {} huge pages given at the first touch, {} refused, {} requests waited \
+         for compaction",
         show(given),
         show(refused),
         show(waited)
     )
 }
 
-/// Between two looks at whether the command is over.
+/// Time between two looks at another process.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Waits for the end of the process that prepares the host, and restores what it has left, if it was killed.
+/// Waits for the end of the preparing process, and restores its settings if it was killed.
 pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, LabError> {
     let restored = guard::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
     let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
@@ -402,7 +451,7 @@ pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result
     Ok(Ending::Done)
 }
 
-/// Writes 1 to a file, once dirty pages are on disk where that is wanted.
+/// Writes 1 to a file; with `sync`, once dirty pages are on disk.
 pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
     kontig_live::prepare::end_with_parent();
     hurry::before_all_sessions();
@@ -411,7 +460,7 @@ pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
     }
     match std::fs::write(path, "1") {
         Ok(()) => Ok(Ending::Done),
-        // Who has started this says so.
+        // The parent prints that.
         Err(e) if matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
             Ok(Ending::Unpermitted)
         }

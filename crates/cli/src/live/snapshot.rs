@@ -1,4 +1,4 @@
-//! `kontig snapshot`: what every frame of a host is used for, as a file.
+//! `kontig snapshot`: the use of every frame of a host, as a file.
 
 use super::host::HostArgs;
 use super::not_read;
@@ -11,18 +11,17 @@ use kontig_live::frame::State;
 use kontig_text::{grouped, percent, size};
 use std::path::PathBuf;
 
-/// `kontig snapshot`.
+/// Options of `kontig snapshot`.
 #[derive(Args)]
 pub struct SnapshotArgs {
-    /// Where it is written; without it, only what was found is printed
+    /// File to write; without it, only a summary is printed
     #[arg(value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig snapshot                       what is where, in figures\n  \
     kontig snapshot host.snap             the same, and all of it in a file\n  \
@@ -30,7 +29,7 @@ pub const HELP: &str = "Examples:\n  \
     The file holds states and counts: no process, no file name, no address of a program.\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
 
-/// Runs `kontig snapshot`.
+/// Carries out `kontig snapshot`.
 pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
     a.out.as_deref().map_or(Ok(()), check_writable)?;
     let snapshot = match Snapshot::take(&a.host.roots()?, page_size()) {

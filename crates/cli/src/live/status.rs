@@ -1,4 +1,4 @@
-//! `kontig status`: what a host's memory is like, once or again and again.
+//! `kontig status`: the state of a host's memory, once or again and again.
 
 mod process;
 mod text;
@@ -19,43 +19,44 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// `kontig status`.
+/// Options of `kontig status`.
 #[derive(Args)]
 pub struct StatusArgs {
-    /// Say how much of this process's memory is in huge pages, and why the rest is not
+    /// Show how much of this process's memory is in huge pages, and why the rest is not
     #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=MOST), conflicts_with_all = ["block", "orders", "frames", "owners"])]
     pid: Option<u32>,
-    /// See blocks of this size instead of the huge page's: as 32M, 1G, 64K, or an order as order13
+    /// Use blocks of this size instead of the huge page's: as 32M, 1G, 64K, or an order as order13
     #[arg(long, value_name = "SIZE|orderN")]
     block: Option<String>,
     /// Show every order of the free lists
     #[arg(long)]
     orders: bool,
-    /// Look at every frame (root only, a second for 32 GiB): which blocks could be emptied, and what is in the way in the
-    /// others
+    /// Look at every frame (root only, a second for 32 GiB): blocks that could be emptied, and the
+    /// obstacles in the others
     #[arg(long)]
     frames: bool,
-    /// Say of which control groups the memory is, and which of them stand in the way (root only, seconds for 32 GiB)
+    /// Show memory by control group, and the groups that stand in the way (root only, seconds for
+    /// 32 GiB)
     #[arg(long)]
     owners: bool,
-    /// Wait so many seconds, and say what happened meanwhile
+    /// Seconds to wait, to show what happened meanwhile
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
     /// Go on until Ctrl-C, once every interval (2 seconds if none is given)
     #[arg(long)]
     watch: bool,
-    /// Print JSON (schema kontig.status/1, of a process kontig.process/1): one document, or with --watch one a line
+    /// Print JSON (schema kontig.status/1, of a process kontig.process/1): one document, or with
+    /// --watch one a line
     #[arg(long)]
     json: bool,
-    /// Where 'prepare' keeps what settings were: one that was left by a killed run is named
+    /// Journal of 'prepare': one that a killed run left is named
     #[arg(long, value_name = "FILE", default_value = DEFAULT_JOURNAL)]
     journal: PathBuf,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig status\n  \
     kontig status --block 32M --orders\n  \
@@ -67,7 +68,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig status --watch --json          one line of JSON every two seconds\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
-/// Runs `kontig status`.
+/// Carries out `kontig status`.
 pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     if a.watch {
@@ -102,7 +103,8 @@ pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
     }
 }
 
-/// Waits, as long as somebody reads standard output: what nobody would read is not waited for. Says whether somebody does.
+/// Waits, as long as somebody reads standard output: what nobody would read is not waited for. Says
+/// whether somebody does.
 fn wait(interval: Duration) -> bool {
     let end = Instant::now() + interval;
     loop {
@@ -122,7 +124,7 @@ fn wait(interval: Duration) -> bool {
     }
 }
 
-/// What is printed, or why the host did not let it be read.
+/// The text to print, or the error of a file.
 type Text = Result<String, ReadError>;
 
 fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64)>) -> Result<Text, LabError> {
@@ -161,7 +163,7 @@ impl StatusArgs {
     }
 }
 
-/// Reads an interval.
+/// Parses an interval in seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     fraction(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
 }

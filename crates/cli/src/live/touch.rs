@@ -1,4 +1,4 @@
-//! `kontig touch`: what the first touch of huge pages costs.
+//! `kontig touch`: times first touches of huge pages.
 
 use super::grid::Grid;
 use super::host::HostArgs;
@@ -6,7 +6,7 @@ use super::{document, not_read};
 use crate::Ending;
 use crate::number::{MOST, whole};
 use clap::Args;
-use kontig_lab::{Failed, LabError};
+use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
 use kontig_report::UNRESOLVED;
 use kontig_results::samples_needed;
@@ -15,35 +15,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `kontig touch`.
+/// Options of `kontig touch`.
 #[derive(Args)]
 pub struct TouchArgs {
-    /// So much memory is touched, in GiB, a huge page at a time
+    /// GiB of memory to touch, a huge page at a time
     #[arg(long, value_name = "N", value_parser = super::age::gib)]
     gib: u64,
-    /// Touch it once before and give it back, so that no hypervisor has to back it with memory while it is timed
+    /// Touch it once before and give it back, so the hypervisor need not back it with memory while
+    /// it is timed
     #[arg(long)]
     warm: bool,
-    /// Hold it so many seconds afterwards, or until Ctrl-C
+    /// Seconds to hold it afterwards, or until Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = whole::<u64>(0..=MOST))]
     hold: u64,
     /// Print JSON (schema kontig.touch/1)
     #[arg(long)]
     json: bool,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig touch --gib 1                  how long a task waits for each of 512 huge pages\n  \
     kontig touch --gib 4 --hold 60        the same, and nobody else gets them for a minute\n\n\
-    Only memory of its own is touched, and all of it goes back at the end, however that comes. It is a load on the host: where no huge \
-    page is free, the kernel compacts and reclaims for each.\n\n\
+    It touches memory of its own only, and all of it goes back when it ends, even by a signal. It is a load on the \
+    host: where no huge page is free, the kernel compacts and reclaims for each.\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly.";
 
-/// Runs `kontig touch`.
+/// Carries out `kontig touch`.
 pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -52,6 +52,7 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     let (touched, memory) = match touch_memory(&roots, a.gib, a.warm, &stop) {
         Ok(touched) => touched,
         Err(NotTouched::Unread(e)) => return not_read("touch", &e),
+        Err(NotTouched::TooMuch(e)) => return Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => return Err(Failed::Run { run: "touch".into(), reason: e.to_string() }.into()),
     };
     crate::print(&if a.json { document(&touched, false) } else { text(&touched) })?;
@@ -63,12 +64,12 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
     Ok(Ending::Done)
 }
 
-/// What is shown for a share of these times, with a mark behind it where too few touches tell it, as in the tables of runs.
+/// A quantile with a mark behind it where too few touches resolve it, as in the tables of runs.
 pub(super) fn mark(q: &Quantiles, percent: f64, shown: String) -> String {
     shown + if q.samples < samples_needed(percent) { UNRESOLVED } else { "" }
 }
 
-/// What the mark means, below a table that has one.
+/// The legend of the mark, below a table that has one.
 pub(super) fn mark_explained(table: &str) -> Option<String> {
     let needed = samples_needed(99.0);
     table

@@ -1,4 +1,4 @@
-//! `kontig trial`: what is predicted of this host beside what happens, on memory that is fragmented for it.
+//! `kontig trial`: prediction beside result on this host, on memory fragmented for it.
 
 use super::check::{NeedArgs, of_host};
 use super::grid::Grid;
@@ -9,9 +9,11 @@ use super::touch::{mark, mark_explained};
 use super::{document, not_read};
 use crate::Ending;
 use crate::number::{MOST, whole};
+use crate::wrap::{width, wrap};
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_live::cgroup::Limits;
 use kontig_live::held::{Held, at_hand};
 use kontig_live::need::order;
 use kontig_live::prepare::execute::supply;
@@ -29,32 +31,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// `kontig trial`.
+/// Options of `kontig trial`.
 #[derive(Args)]
 pub struct TrialArgs {
-    /// Carry the trial out; without it, it is only shown what would be done
+    /// Carry the trial out; without this, only the plan is shown
     #[arg(long, conflicts_with = "of")]
     execute: bool,
-    /// So much memory is fragmented each time, in GiB; part of it is given back at once
+    /// GiB of memory to fragment each time; part of it is given back at once
     #[arg(long, value_name = "N", value_parser = super::age::gib, default_value = "3")]
     gib: u64,
-    /// Which pages are kept (default: each pattern in turn)
+    /// Pattern of the pages to keep (default: each in turn)
     #[arg(long = "pattern", value_name = "PATTERN", value_parser = Pattern::NAMED.map(|(name, _)| name))]
     patterns: Vec<String>,
-    /// Tries of each pattern, with one seed after the other
+    /// Tries of each pattern, each with its seed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u64>(0..=MOST))]
     tries: u64,
-    /// So many blocks are asked for beyond those that are there
+    /// Blocks to ask for beyond those that are there
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = whole::<u64>(1..=MOST))]
     more: u64,
-    /// The size of a block
+    /// Size of a block
     #[arg(long, value_name = "SIZE", default_value = "2M")]
     block: String,
-    /// Also time first touches before and after a preparation of each pattern, while all blocks at hand are held: that leaves the
-    /// host 2 GiB
+    /// Also time first touches before and after a preparation of each pattern, while all blocks at
+    /// hand are held, which leaves the host 2 GiB
     #[arg(long)]
     touch: bool,
-    /// Stop a preparation after so many seconds
+    /// Seconds after which a preparation stops
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
     /// Print JSON (schema kontig.trial/2)
@@ -66,60 +68,62 @@ pub struct TrialArgs {
     /// Print the tables of an earlier trial's JSON instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["touch", "patterns"])]
     of: Option<PathBuf>,
-    /// Where it is kept what settings were, while they are changed
+    /// File that keeps the values of settings while they are changed
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Which host.
     #[command(flatten)]
     host: HostArgs,
 }
 
-/// What --help says behind the options.
+/// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig trial                                            what would be done\n  \
-    kontig trial --execute                                  five patterns, three tries each: pages and seconds, predicted and counted\n  \
+    kontig trial --execute                                  five patterns, three tries each: pages and seconds, \
+    predicted and counted\n  \
     kontig trial --execute --pattern random --tries 1       one of them\n  \
     kontig trial --execute --gib 6 --tries 0 --touch        what first touches of huge pages take, before and after\n\n\
-    Memory of its own is fragmented, then prepared as 'kontig prepare --execute' does: the whole host is compacted, at the highest \
-    priority, and settings are changed meanwhile. Clean cache is not dropped. All memory goes back and every setting is restored at the \
-    end, even after 'kill -9'.\n\n\
-    Exit codes: 0 done, whatever came about; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
+    Memory of its own is fragmented, then prepared as 'kontig prepare --execute' does: the whole host is compacted, \
+    at the highest \
+    priority, and settings are changed meanwhile. Clean cache is not dropped. All memory goes back and every \
+    setting is restored at the end, even after 'kill -9'.\n\n\
+    Exit codes: 0 done, whatever came about; 1 failed while running; 2 asked wrongly; 5 more privilege is needed \
+    (root).";
 
-/// Why a trial ends before its end.
-enum Ended {
+/// The reason why a trial ends early.
+enum Aborted {
     Unpermitted(String),
     Failed(LabError),
 }
 
-impl From<LabError> for Ended {
-    fn from(e: LabError) -> Ended {
-        Ended::Failed(e)
+impl From<LabError> for Aborted {
+    fn from(e: LabError) -> Aborted {
+        Aborted::Failed(e)
     }
 }
 
-impl From<ReadError> for Ended {
-    fn from(e: ReadError) -> Ended {
+impl From<ReadError> for Aborted {
+    fn from(e: ReadError) -> Aborted {
         match e.is_permission() {
-            true => Ended::Unpermitted(e.to_string()),
+            true => Aborted::Unpermitted(e.to_string()),
             false => failed(e.to_string()),
         }
     }
 }
 
-impl From<NoJournal> for Ended {
-    fn from(e: NoJournal) -> Ended {
+impl From<NoJournal> for Aborted {
+    fn from(e: NoJournal) -> Aborted {
         match e.is_permission() {
-            true => Ended::Unpermitted(e.to_string()),
+            true => Aborted::Unpermitted(e.to_string()),
             false => failed(e.to_string()),
         }
     }
 }
 
-fn failed(reason: String) -> Ended {
-    Ended::Failed(Failed::Run { run: "trial".into(), reason }.into())
+fn failed(reason: String) -> Aborted {
+    Aborted::Failed(Failed::Run { run: "trial".into(), reason }.into())
 }
 
-/// Runs `kontig trial`.
+/// Carries out `kontig trial`.
 pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
     if a.tries == 0 && !a.touch && a.of.is_none() {
         let reason = "--tries 0: nothing would be tried; ask for at least 1, or for first touches alone with --touch";
@@ -132,18 +136,18 @@ pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
         Some(file) => earlier(file)?,
         None => match of_this_host(a) {
             Ok(trial) => trial,
-            Err(Ended::Unpermitted(why)) => {
+            Err(Aborted::Unpermitted(why)) => {
                 crate::say(&why);
                 return Ok(Ending::Unpermitted);
             }
-            Err(Ended::Failed(e)) => return Err(e),
+            Err(Aborted::Failed(e)) => return Err(e),
         },
     };
     crate::print(&if a.json { document(&trial, false) } else { text(&trial, a.markdown) })?;
     Ok(Ending::Done)
 }
 
-/// Says what would be done, and does nothing.
+/// Prints the plan, and does nothing.
 fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     let nodes: Vec<u32> = match supply(&roots) {
@@ -154,8 +158,8 @@ fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
     order(&a.block, page_size()).map_err(bad)?;
     let (patterns, blocks) = (a.patterns(), grouped(a.more));
     let mut text = format!(
-        "plan (nothing was done; --execute does it): {} times, with the patterns {}\n   take {} of memory, give a part of it back, and \
-         prepare {blocks} blocks of {} more than there are; for that\n",
+        "plan (nothing was done; --execute does it): {} times, with the patterns {}\n   take {} of memory, give a \
+         part of it back, and prepare {blocks} blocks of {} more than there are; for that\n",
         grouped(a.tries.saturating_mul(patterns.len() as u64)),
         patterns.join(", "),
         size(a.gib),
@@ -199,7 +203,7 @@ struct OfHost<'a> {
     stop: Arc<AtomicBool>,
 }
 
-fn of_this_host(a: &TrialArgs) -> Result<Trial, Ended> {
+fn of_this_host(a: &TrialArgs) -> Result<Trial, Aborted> {
     let roots = a.host.roots()?;
     let bad = |why: String| LabError::from(AskedWrongly::Value(format!("--block: {why}")));
     let stop = Arc::new(AtomicBool::new(false));
@@ -239,31 +243,32 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Ended> {
 }
 
 impl OfHost<'_> {
-    fn interrupted(&self) -> Result<(), Ended> {
+    fn interrupted(&self) -> Result<(), Aborted> {
         let kept = || Failed::Interrupted { kept: "all memory is given back, every setting is as it was".into() };
-        if self.stop.load(Ordering::Relaxed) { Err(Ended::Failed(kept().into())) } else { Ok(()) }
+        if self.stop.load(Ordering::Relaxed) { Err(Aborted::Failed(kept().into())) } else { Ok(()) }
     }
 
-    fn age(&self, pattern: &str, seed: u64) -> Result<Aged, Ended> {
+    fn age(&self, pattern: &str, seed: u64) -> Result<Aged, Aborted> {
         let named = Pattern::NAMED.iter().find(|(name, _)| *name == pattern).map(|(_, pattern)| *pattern);
         let named = named.ok_or_else(|| failed(format!("'{pattern}' is no pattern")))?;
-        // It is this process's own memory, whichever host is looked at.
+        // It is this process's own memory, whatever host is read.
         let aged = Aged::take(&Roots::default(), self.a.gib, named, seed, &self.stop);
         aged.map_err(|e| match e {
-            NotAged::TooMuch { .. } => Ended::Failed(AskedWrongly::Value(e.to_string()).into()),
+            NotAged::TooMuch(_) => Aborted::Failed(AskedWrongly::Value(e.to_string()).into()),
             NotAged::Stopped => self.interrupted().err().unwrap_or_else(|| failed(e.to_string())),
             e => failed(e.to_string()),
         })
     }
 
-    /// Prepares the host for so many more blocks than there are.
-    fn prepared(&self, pattern: &str, seed: u64) -> Result<Try, Ended> {
+    /// Prepares the host for `--more` blocks beyond those that are there.
+    fn prepared(&self, pattern: &str, seed: u64) -> Result<Try, Aborted> {
         let _hurry = Hurry::up();
         let page = page_size();
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
         let needs = vec![format!("{blocks}x{}", short_size(page << self.order))];
         let need = NeedArgs { needs, reserve: false, profile: None };
-        let found = of_host(&need, &self.roots)??;
+        // Nobody takes these blocks, so no control group's limit is in their way.
+        let found = of_host(&need, &self.roots, Limits::default())??;
         if let Some(e) = found.unpermitted {
             return Err(e.into());
         }
@@ -283,9 +288,9 @@ impl OfHost<'_> {
         Ok(Try::of(&receipt, pattern, seed))
     }
 
-    /// What first touches take before and after a preparation, while nothing else is at hand. With the highest priority: others' turns
-    /// are no wait for a block.
-    fn latency(&self, pattern: &str) -> Result<Latency, Ended> {
+    /// Times first touches before and after a preparation, while nothing else is at hand. With the
+    /// highest priority: others' turns are no wait for a block.
+    fn latency(&self, pattern: &str) -> Result<Latency, Aborted> {
         let _aged = self.age(pattern, 1)?;
         let _hurry = Hurry::up();
         let held = Held::all(&self.roots, self.order, page_size(), &self.stop)
@@ -296,8 +301,8 @@ impl OfHost<'_> {
         Ok(Latency { pattern: pattern.into(), held_bytes: held.bytes(), before, after, prepared })
     }
 
-    /// First touches of memory that is given back then.
-    fn touched(&self) -> Result<Touched, Ended> {
+    /// Times first touches of memory that is given back then.
+    fn touched(&self) -> Result<Touched, Aborted> {
         let bytes = self.a.more.min(MOST_TOUCHED) << self.order << page_size().ilog2();
         let (touched, _memory) = touch(&self.roots, bytes, false, &self.stop).map_err(|e| failed(e.to_string()))?;
         self.interrupted()?;
@@ -308,7 +313,7 @@ impl OfHost<'_> {
 /// Huge pages touched at most.
 const MOST_TOUCHED: u64 = 200;
 
-/// A try in a line.
+/// A line about one try.
 fn said(t: &Try) -> String {
     let pages = pages(t);
     let off = t.pages_off().map_or(String::new(), |off| format!(" ({} off)", percent(off)));
@@ -328,7 +333,7 @@ fn seconds(t: &Try) -> String {
     format!("{predicted}{at_most} / {} / {}", show(t.counted.cpu_seconds), show(Some(t.counted.seconds)))
 }
 
-/// The tables and what follows from them.
+/// The tables and their summary.
 fn text(trial: &Trial, markdown: bool) -> String {
     let mut text = String::new();
     let show = |table: &Grid| if markdown { table.markdown() } else { table.text(0, None) };
@@ -341,8 +346,8 @@ fn text(trial: &Trial, markdown: bool) -> String {
             let name = if markdown { format!("`{pattern}`") } else { pattern.into() };
             table.row(vec![name, joined(&pages), joined(&off), joined(&seconds)]);
         }
-        text += &show(&table);
-        text += &format!("\n{}\n", summary(trial));
+        let columns = if markdown { 120 } else { width() };
+        text += &format!("{}\n{}", show(&table), wrap("", &summary(trial), 0, columns));
     }
     if !trial.latencies.is_empty() {
         let mut table = Grid::new(TOUCHES, &[0]);
@@ -397,8 +402,9 @@ fn summary(trial: &Trial) -> String {
     });
     let ends = |order| trial.tries.iter().filter(|t| t.in_time() == Some(order)).count();
     format!(
-        "Linux {}, {} fragmented each time, {} blocks more than there were.{load} {} of {} tries reached them; pages were predicted \
-         within 25 % in {}, the farthest off {}. {} took a time within the range that was predicted, {} less, {} more.",
+        "Linux {}, {} fragmented each time, {} blocks more than there were.{load} {} of {} tries reached them; \
+         pages were predicted within 25 % in {}, the farthest off {}. {} took a time within the range predicted, \
+         {} less, {} more.",
         trial.kernel,
         size(trial.aged_bytes),
         grouped(trial.more),

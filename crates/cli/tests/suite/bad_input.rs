@@ -610,6 +610,12 @@ fn a_place_that_cannot_be_written_is_found_out_before_anything_runs() {
         refused(dir, &["reproduce", &e, option, "."], FAILED, &["cannot be written", "directory"]);
     }
     refused(dir, &["man", "file/below"], FAILED, &["file/below: cannot be written"]);
+    let why = "new/below: cannot be written: there is no directory new: make it first";
+    for args in [&["reproduce", &e, "--out"][..], &["reproduce", &e, "--procfs"], &["man"]] {
+        refused(dir, &[args, &["new/below"]].concat(), FAILED, &[why]);
+    }
+    refused(dir, &["reproduce", &e, "--mmtests", "new/below"], FAILED, &[why]);
+    assert!(!dir.join("new").exists());
     assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "as it was");
 }
 

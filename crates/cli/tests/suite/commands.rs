@@ -308,16 +308,16 @@ fn a_stored_result_is_rerun_byte_for_byte() {
     let d = tmp();
     let dir = d.path();
     let e = experiment(dir, &[]);
-    done(dir, &["reproduce", &e, "--out", "new/kept", "-j2"]);
+    done(dir, &["reproduce", &e, "--out", "kept", "-j2"]);
     // A rerun needs only the result, not the files it was made from.
     std::fs::remove_file(dir.join(&e)).unwrap();
-    for result in ["new/kept", "new/kept/result.json"] {
+    for result in ["kept", "kept/result.json"] {
         assert_eq!(
             done(dir, &["rerun", result, "-j1"]),
             format!("{result}: identical, 4 runs byte for byte, as stored and as run again\n")
         );
     }
-    let kept: Vec<String> = files(&dir.join("new/kept")).iter().map(|f| f.display().to_string()).collect();
+    let kept: Vec<String> = files(&dir.join("kept")).iter().map(|f| f.display().to_string()).collect();
     let runs = |v: &str| [0, 1].map(|r| format!("runs/small/{v}/{r}.json"));
     let mut expected = [runs("vanilla"), runs("patched__60")].concat();
     expected.extend(["result.json".into(), "host.json".into()]);
@@ -514,7 +514,6 @@ fn completions_and_man_pages_are_of_this_program() {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    std::fs::create_dir(d.path().join("man")).unwrap();
     done(d.path(), &["man", "man"]);
     let pages: Vec<String> = files(&d.path().join("man")).iter().map(|f| f.display().to_string()).collect();
     for page in ["kontig.1", "kontig-reproduce.1", "kontig-run.1", "kontig-rerun.1", "kontig-list.1"] {
@@ -561,4 +560,17 @@ fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
     assert!(ours["min"].as_f64() <= ours["median"].as_f64() && ours["median"].as_f64() <= ours["max"].as_f64());
     let ratio = ours["median"].as_f64().unwrap() / theirs["median"].as_f64().unwrap();
     assert_eq!(row["ratio"].as_f64(), Some(ratio));
+}
+
+#[test]
+fn a_run_says_where_its_kernels_age_pages_by_generations_and_its_result_is_stored_without() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("profile = \"5.6\"", "profile = \"6.12\"")]);
+    let said = done(dir, &["reproduce", &e, "--out", "kept", "--html", "page.html", "-j2"]);
+    let remark = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age with the multi-generational LRU on";
+    assert!(said.contains(&format!("\nA: {remark}")), "of the first variant alone: {said}");
+    assert!(std::fs::read_to_string(dir.join("page.html")).unwrap().contains(remark));
+    assert!(!std::fs::read_to_string(dir.join("kept/result.json")).unwrap().contains("multi-generational"));
+    done(dir, &["rerun", "kept"]);
 }

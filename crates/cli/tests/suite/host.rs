@@ -166,9 +166,11 @@ fn a_snapshots_first_line_and_letters_are_on_the_page() {
     said(kontig(tree.path(), &args).output().expect("run"));
     let file = std::fs::read_to_string(tree.path().join("host.snap")).expect("written");
     documented(file.lines().next().expect("a line"), PAGE);
+    let words: Vec<&str> = PAGE.split_whitespace().collect();
+    let page = words.join(" ");
     for state in State::ALL {
         let told = format!("`{}` {}", char::from(state.letter()), state.words());
-        assert!(PAGE.contains(&told), "{told}");
+        assert!(page.contains(&told), "{told}");
     }
 }
 

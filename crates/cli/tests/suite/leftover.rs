@@ -63,6 +63,7 @@ fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
 fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
     let tree = fragmented();
     fs::write(tree.path().join("file"), "").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(tree.path().join("pipe")).status().unwrap().success());
     let found = files(tree.path());
     let prepare = ["prepare", "--need", "10x2M", "--execute", "--journal"];
     let trial = ["trial", "--execute", "--gib", "0.004", "--more", "10", "--journal"];
@@ -74,6 +75,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
         ),
         (&[&prepare[..], &["j", "--receipt", "file/r"]].concat(), "file/r", "file is no directory"),
         (&[&prepare[..], &["j", "--receipt", "proc"]].concat(), "proc", "Is a directory"),
+        (&[&prepare[..], &["j", "--receipt", "pipe"]].concat(), "pipe", "this is no regular file"),
         (&[&prepare[..], &["none/j"]].concat(), "none/j", "there is no directory none: make it first"),
         (&[&prepare[..], &["proc"]].concat(), "proc", "is a directory"),
         (&[&trial[..], &["none/j"]].concat(), "none/j", "there is no directory none: make it first"),
@@ -92,9 +94,9 @@ fn of_what_cannot_be_reached_nothing_would_be_done_and_it_is_said_why() {
     let tree = host(|pfn| if pfn % 512 == 7 { SLAB } else { FREE });
     let (text, _) = said(&tree, &of_host(&["prepare", "--need", "10x2M"]), 6);
     assert!(text.contains("\nnothing would be done: no compaction reaches it"), "{text}");
-    assert!(!text.contains("nothing is to be done"), "{text}");
+    assert!(!text.contains("there is nothing to do"), "{text}");
     let (text, _) = said(&host(|_| FREE), &of_host(&["prepare", "--need", "2x2M"]), 0);
-    assert!(text.ends_with("=> met now\nnothing is to be done\n"), "{text}");
+    assert!(text.ends_with("=> met now\nthere is nothing to do\n"), "{text}");
 }
 
 #[test]

@@ -241,8 +241,8 @@ fn a_directory_may_hold_other_things_and_they_stay_but_no_variant_is_written_ove
     }
     let flat = "log/small/flat/1/tests-timestamp-vanilla exists";
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, flat);
-    refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml/small");
-    refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/small");
+    refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml/.kontig: cannot be written");
+    refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/.kontig: cannot be written");
     let e = experiment(d.path(), &[("\"vanilla\"", "\"flat\"")]);
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "call this variant something else");
 }

@@ -44,13 +44,14 @@ fn what_is_predicted_stands_beside_what_happened() {
     assert!(table.starts_with("| pattern | ") && table.contains("\n| `runs` | "), "{table}");
     let load = "1.5 tasks on 1 CPUs; it is not known how long they wait";
     let summary = format!(
-        "It was least busy with {load}, most busy with {load}. 0 of 2 tries reached them; pages were predicted within 25 % in 0, the \
-         farthest off unknown. "
+        "It was least busy with {load}, most busy with {load}. 0 of 2 tries reached them; pages were predicted \
+         within 25 % in 0, the farthest off unknown. "
     );
-    assert!(table.contains(&summary), "{table}");
+    assert!(table.split_whitespace().collect::<Vec<_>>().join(" ").contains(&summary), "{table}");
     let most = first["predicted"]["seconds_at_most"].as_f64().unwrap();
     let least = first["predicted"]["seconds"].as_f64().unwrap();
-    assert!((most - (least * 2.0 + 1.2) * 2.5).abs() < 0.01, "{json}");
+    // The compaction goes first; what has an ordinary priority takes 2.5 times as long.
+    assert!((most - ((least - 0.03) * 2.0 + 0.06 * 2.5)).abs() < 0.001, "{json}");
 }
 
 fn of_host<'a>(more: &[&'a str]) -> Vec<&'a str> {

@@ -2,7 +2,7 @@
 
 use super::facts::{Fact, Facts};
 
-/// A condition.
+/// A condition on one fact.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
     fact: String,
@@ -27,7 +27,7 @@ enum Comparison {
 enum Operand {
     Number(f64),
     Word(String),
-    /// So many times a fact.
+    /// A fact times a number.
     Times(f64, String),
 }
 
@@ -44,8 +44,9 @@ const WRITTEN: [(&str, Comparison); 8] = [
 ];
 
 impl Condition {
-    /// Reads `FACT COMPARISON NUMBER`, `FACT COMPARISON WORD` or `FACT COMPARISON NUMBER * FACT`. A fact that is compared
-    /// with another is written `1 * FACT`, so that it is not taken for a word.
+    /// Reads `FACT COMPARISON NUMBER`, `FACT COMPARISON WORD` or `FACT COMPARISON NUMBER * FACT`. A
+    /// fact that is compared with another is written `1 * FACT`, so that it is not taken for a
+    /// word.
     pub fn parse(text: &str) -> Option<Condition> {
         let words: Vec<&str> = text.split(' ').collect();
         let (fact, is, with) = match words[..] {
@@ -57,7 +58,7 @@ impl Condition {
         Some(Condition { fact: fact.into(), is, with })
     }
 
-    /// The facts it is about.
+    /// Names of the facts it uses.
     pub fn facts(&self) -> impl Iterator<Item = &str> {
         let other = match &self.with {
             Operand::Times(_, fact) => Some(fact.as_str()),

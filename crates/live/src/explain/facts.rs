@@ -1,4 +1,4 @@
-//! What rules are about: facts of a host, each a number or a word.
+//! Facts of a host, each a number or a word, which the rules use.
 //!
 //! | fact | what |
 //! | --- | --- |
@@ -12,13 +12,15 @@
 //! | `at_hand` | huge pages that requests get now |
 //! | `managed_bytes`, `free_bytes`, `free_cma_bytes`, `boost_bytes` | sums over the zones |
 //! | `reserve_bytes` | high marks, and what zones keep from users' requests |
-//! | `movable_bytes`, `droppable_bytes`, `anonymous_bytes`, `locked_bytes` | what memory is used for |
+//! | `movable_bytes`, `droppable_bytes`, `anonymous_bytes`, `locked_bytes` | memory by use |
 //! | `huge_bytes` | anonymous memory in huge pages |
 //! | `mem_total_bytes` | `MemTotal` |
-//! | `lru_gen` | the parts of the multi-generational LRU that are on, a mask; 0 on a kernel without it |
+//! | `lru_gen` | mask of the multi-generational LRU's parts that are on; 0 without it |
 //! | `deferred_bytes` | free memory that the allocator gets when it is wanted |
 //! | `not_given_bytes` | what `MemTotal` says beyond that and what the zones hand out |
-//! | `limit_bytes`, `limit_room_bytes`, `limit_group` | the tightest limit of this process's control groups, what is left of it, and the group; where there is none, all memory, what is free, and `none` |
+//! | `limit_bytes` | the tightest limit of this process's control groups; else all memory |
+//! | `limit_room_bytes` | the rest of that limit; else free memory |
+//! | `limit_group` | the group of that limit; else `none` |
 //! | `pageblocks`, `unmovable_pageblocks` | known to root only |
 
 use crate::deferred;
@@ -29,19 +31,17 @@ use crate::status::{Status, events};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A fact's value.
+/// The value of a fact.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// A number.
     Number(f64),
-    /// A word.
     Word(String),
 }
 
 /// Where facts are known from.
 pub trait Facts {
-    /// A fact; none if it is not known.
+    /// A fact by name; `None` if it is not known.
     fn get(&self, name: &str) -> Option<Fact>;
 
     /// A fact in words: amounts of memory in their units.
@@ -49,7 +49,7 @@ pub trait Facts {
         Some(match self.get(name)? {
             Fact::Word(word) => word,
             Fact::Number(n) if name.ends_with("_bytes") => kontig_text::size(n as u64),
-            // A setting is to be written back as it is.
+            // A setting must be written back as it is.
             Fact::Number(n) if name.contains('.') && !name.ends_with(".per_hour") => format!("{n:.0}"),
             Fact::Number(n) => kontig_text::grouped(n.round() as u64),
         })
@@ -70,7 +70,8 @@ pub struct HostFacts<'a> {
 }
 
 impl<'a> HostFacts<'a> {
-    /// Those of a host and of its status, with rates since `before`, so many seconds ago, or since boot.
+    /// Facts of a host and of its status; `before` is an earlier look and the seconds since then,
+    /// else rates are since boot.
     pub fn of(host: &'a Host, status: &'a Status, before: Option<(&'a Host, f64)>) -> HostFacts<'a> {
         HostFacts { host, status, before }
     }
@@ -92,7 +93,7 @@ impl<'a> HostFacts<'a> {
         self.zones().map(of).sum()
     }
 
-    /// Bytes of what is used so; `None` if a counter that says it is missing.
+    /// Bytes of this use; `None` if a counter that says it is missing.
     fn used(&self, wanted: impl Fn(Kind, Can) -> bool) -> Option<u64> {
         self.host.zoneinfo.as_ref().ok()?;
         let purposes = self.status.nodes.iter().flat_map(|node| &node.purposes);
@@ -120,7 +121,7 @@ impl<'a> HostFacts<'a> {
         Some(self.not_initialised()?.saturating_add(not_accepted.saturating_mul(self.status.page_bytes)))
     }
 
-    /// Facts that are worked out.
+    /// Facts worked out from several files.
     fn amount(&self, name: &str) -> Option<u64> {
         match name {
             "nodes" => Some(self.status.nodes.len() as u64),

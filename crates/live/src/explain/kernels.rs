@@ -8,14 +8,15 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Reads a range.
+    /// Reads a range of releases.
     pub fn parse(text: &str) -> Option<Kernels> {
         let (first, last) = text.split_once('-')?;
         let numbers = |text: &str| text.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u32>>>();
         Some(Kernels { first: numbers(first)?, last: if last.is_empty() { None } else { Some(numbers(last)?) } })
     }
 
-    /// Whether a release is in it: `6.12.107+deb13-cloud-amd64` is of 6.12. None if it does not begin with a version.
+    /// Whether a release is in it: `6.12.107+deb13-cloud-amd64` is of 6.12. None if it does not
+    /// begin with a version.
     pub fn contains(&self, release: &str) -> Option<bool> {
         let version = release.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
         let version: Vec<u32> = version.split('.').map_while(|n| n.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! A rule, as its file says.
+//! A rule as its file has it.
 
 use super::Finding;
 use super::condition::Condition;
@@ -7,22 +7,20 @@ use super::kernels::Kernels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A rule.
+/// A rule about hosts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
-    /// Its name.
     pub id: String,
     /// The kernels it is true of, and as they are written.
     kernels: (Kernels, String),
     /// All of them have to hold, and as they are written.
     pub when: Vec<(Condition, String)>,
-    /// Its texts.
     pub texts: Texts,
     /// A host on which it holds.
     pub example: BTreeMap<String, Fact>,
 }
 
-/// What a rule says.
+/// The texts of a finding.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Texts {
     title: String,
@@ -35,31 +33,25 @@ pub struct Texts {
     source: String,
 }
 
-/// Whether something is to be done about a finding.
+/// Whether a finding calls for action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Something is wrong.
     #[default]
     Act,
     /// It is good to know when numbers are read.
     Know,
-    /// Nothing is wrong there.
     Good,
 }
 
-/// What becomes of a rule on a host.
+/// The outcome of a rule on a host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It is so.
     Holds,
-    /// It is not so.
     DoesNotHold,
-    /// It is about other kernels.
     OtherKernel,
-    /// Facts are lacking.
+    /// Some facts are not known.
     Undecided {
-        /// These.
         lacks: Vec<String>,
     },
 }
@@ -79,13 +71,12 @@ struct Written {
     texts: Texts,
 }
 
-/// The rules that come along.
+/// The rules that come with the program.
 pub const RULES: &str = include_str!("rules.toml");
 
 /// Reads rules.
 ///
-/// # Errors
-/// What is wrong with them, in one line.
+/// # Errors The mistake in them, in one line.
 pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
     let place =
         |e: &toml::de::Error| e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -106,7 +97,7 @@ fn rule(written: Written) -> Result<Rule, String> {
 }
 
 impl Rule {
-    /// Whether it holds.
+    /// Decides whether it holds on a host.
     pub fn decide(&self, facts: &impl Facts, kernel: Option<&str>) -> Decision {
         match kernel.and_then(|release| self.kernels.0.contains(release)) {
             Some(false) => return Decision::OtherKernel,
@@ -127,7 +118,7 @@ impl Rule {
         Decision::Undecided { lacks }
     }
 
-    /// What it says of a host on which it holds.
+    /// The finding on a host where it holds.
     pub fn finding(&self, facts: &impl Facts) -> Finding {
         let texts = &self.texts;
         let filled = |text: &String| filled(text, facts);
@@ -158,7 +149,7 @@ impl Rule {
     }
 }
 
-/// A text with facts for their names in braces; a fact that is not known is said to be so.
+/// A text with facts in place of their names in braces; an unknown fact is said to be unknown.
 fn filled(text: &str, facts: &impl Facts) -> String {
     let mut parts = text.split('{');
     let mut out = parts.next().unwrap_or_default().to_string();

@@ -1,15 +1,15 @@
 //! Directories of sysfs whose files hold one number each.
 //!
-//! What is not there is not missed: kernels differ in which of them they have. What is there and cannot be read is said.
+//! A missing file is no error: kernels differ in the files they have. One that is there and cannot
+//! be read is reported.
 
 use crate::error::ReadError;
 use crate::roots::{Roots, names};
 use std::os::unix::fs::PermissionsExt;
 
-/// Files of a directory that hold one number each, and why those were not read that were not.
+/// Files of a directory that hold one number each, and errors of those not read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Numbers {
-    /// By name.
     pub values: Vec<(String, u64)>,
     /// Not read, though the file is there to be read.
     pub unread: Vec<ReadError>,

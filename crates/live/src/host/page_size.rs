@@ -1,9 +1,10 @@
 //! The size of the host's pages.
 //!
-//! A process is told it by the kernel: `AT_PAGESZ` in `/proc/self/auxv`. Below other roots that file is often missing;
-//! then the size follows from what is in use and from what is free, each of which is told in KiB and in pages. They are
-//! read one after the other and differ a little, sizes by a factor of 4. What is not initialised yet is in `MemTotal` and
-//! `MemFree`, but not in the zones' pages, so that one of the two may seem too large: the smaller one counts.
+//! The kernel tells a process: `AT_PAGESZ` in `/proc/self/auxv`. Below other roots that file is
+//! often missing; then the size follows from used and from free memory, each of which files give in
+//! KiB and in pages. They are read one after the other and differ a little, sizes by a factor of 4.
+//! Memory not initialised yet is in `MemTotal` and `MemFree`, but not in the zones' pages, so one
+//! of the two may seem too large: the smaller one counts.
 
 use crate::roots::Roots;
 use kontig_procfs::{MemInfo, ZoneInfo};
@@ -11,7 +12,6 @@ use kontig_procfs::{MemInfo, ZoneInfo};
 /// A page's size, and how it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageSize {
-    /// Bytes.
     pub bytes: u64,
     /// Whether it was concluded from the amounts of used and free memory.
     pub concluded: bool,
@@ -34,7 +34,7 @@ pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, zones: Option<&ZoneIn
     Some(PageSize { bytes, concluded: true })
 }
 
-/// What the auxiliary vector says: pairs of words, of this machine's width and order of bytes.
+/// The size in the auxiliary vector: pairs of words of this machine's width and byte order.
 fn told(roots: &Roots) -> Option<u64> {
     const WORD: usize = size_of::<usize>();
     let vector = std::fs::read(roots.proc("self/auxv")).ok()?;

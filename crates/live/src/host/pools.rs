@@ -1,18 +1,18 @@
-//! Pools of huge pages that are set aside (hugetlb): `/sys/kernel/mm/hugepages`, and each node's part of them.
+//! Pools of huge pages that are set aside (hugetlb): `/sys/kernel/mm/hugepages`, and each node's
+//! part of them.
 
 use super::numbers::{self, Numbers};
 use super::{NODES, Reading};
 use crate::pool_sizes::{DIR, of_directory};
 use crate::roots::{Roots, names};
 
-/// The pool of a size.
+/// The pool of one size of page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pool {
-    /// The size of a page, bytes.
     pub bytes: u64,
-    /// Of the whole machine: `nr_hugepages`, `free_hugepages`, `resv_hugepages` …
+    /// `nr_hugepages`, `free_hugepages`, `resv_hugepages` … of the whole machine.
     pub all: Numbers,
-    /// Of each node, with its number.
+    /// The same of each node, with its number.
     pub of_node: Vec<(u32, Numbers)>,
 }
 

@@ -1,6 +1,7 @@
 //! Transparent huge pages: `/sys/kernel/mm/transparent_hugepage`.
 //!
-//! Since 6.8 each size of page has a directory with a choice of its own; `inherit` there means that of all.
+//! Since 6.8 each size of page has a directory with a choice of its own; `inherit` there means the
+//! choice for all sizes.
 
 use super::numbers::{self, Numbers};
 use super::{Reading, sys};
@@ -8,20 +9,20 @@ use crate::error::ReadError;
 use crate::roots::{Roots, names};
 use kontig_procfs::Choice;
 
-/// What is set, and what the kernel counts.
+/// Settings and counts of transparent huge pages.
 #[derive(Clone, Debug)]
 pub struct Thp {
-    /// Who gets them.
+    /// The mappings that get them.
     pub enabled: Choice,
-    /// What a fault does to get one.
+    /// Effort of a fault to get one.
     pub defrag: Reading<Choice>,
     /// Whether shared memory gets them.
     pub shmem_enabled: Reading<Choice>,
-    /// The size of the largest, bytes: what a page table's middle level maps.
+    /// Bytes of the largest size, which a page table's middle level maps.
     pub pmd_size: Option<u64>,
-    /// Numbers in the directory itself, such as `use_zero_page`, by name.
+    /// Numbers in the directory itself, as `use_zero_page`, by name.
     pub numbers: Numbers,
-    /// What khugepaged is set to and has done, by name.
+    /// Settings and counts of khugepaged, by name.
     pub khugepaged: Numbers,
     /// Each size, smallest first.
     pub sizes: Vec<Size>,
@@ -30,13 +31,12 @@ pub struct Thp {
 /// A size of huge page.
 #[derive(Clone, Debug)]
 pub struct Size {
-    /// Bytes.
     pub bytes: u64,
-    /// Who gets it; a size of shared memory only has none.
+    /// `None` for a size of shared memory only.
     pub enabled: Option<Choice>,
     /// Whether shared memory gets it.
     pub shmem_enabled: Option<Choice>,
-    /// What the kernel counts of it, by name.
+    /// Counts of this size, by name.
     pub stats: Numbers,
     /// Its files that were not read.
     unread: Vec<ReadError>,
@@ -53,12 +53,12 @@ impl Thp {
         choices.chain(own).filter(|e| !e.is_missing())
     }
 
-    /// What khugepaged is set to or has done.
+    /// A setting or count of khugepaged.
     pub fn khugepaged(&self, name: &str) -> Option<u64> {
         self.khugepaged.get(name)
     }
 
-    /// What is chosen for pages of this size, where `inherit` means what is chosen for all.
+    /// The choice for pages of this size, where `inherit` means the choice for all.
     pub fn enabled_for(&self, bytes: u64) -> &str {
         let own = self.sizes.iter().find(|size| size.bytes == bytes).and_then(|size| size.enabled.as_ref());
         own.map(|choice| choice.chosen.as_str()).filter(|word| *word != "inherit").unwrap_or(&self.enabled.chosen)

@@ -1,10 +1,12 @@
-//! Carrying a plan out, step by step, until the needs are met, the time is over, or a step is not permitted.
+//! Carrying a plan out, step by step, until the needs are met, the time is over, or a step is not
+//! permitted.
 
-use super::deed::Deed;
 use super::hurry::Hurry;
 use super::journal::{Journal, NoJournal, Setting, restore_left};
-use super::plan::{Plan, Step};
+use super::plan::{Plan, PlanStep, pools};
+use super::pool;
 use super::receipt::{Cost, Done, Ended, Receipt, Supplied};
+use super::step_runner::StepRunner;
 use crate::caller::{Caller, free_in_pools};
 use crate::check::Verdict;
 use crate::deferred;
@@ -20,24 +22,21 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How it is to be carried out.
-pub struct Orders<'a> {
-    /// Where the host's files are.
+/// How a plan is carried out.
+pub struct Execution<'a> {
     pub roots: &'a Roots,
-    /// Who needs the blocks.
+    /// The program that needs the blocks.
     pub caller: &'a Caller,
-    /// Where the journal is kept.
     pub journal: &'a Path,
-    /// How long it may take.
     pub time: Duration,
-    /// Somebody wants it to end.
+    /// Raised to stop it early.
     pub stop: &'a AtomicBool,
     /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
     pub writer: &'a dyn Fn(&Path, bool) -> std::io::Result<Child>,
 }
 
-impl Orders<'_> {
-    /// Why a preparation that began then is to end now, if it is.
+impl Execution<'_> {
+    /// The reason to end now a preparation that began then, if there is one.
     pub(super) fn over(&self, began: Instant) -> Option<Ended> {
         if self.stop.load(Ordering::Relaxed) {
             return Some(Ended::Stopped);
@@ -50,10 +49,10 @@ impl Orders<'_> {
     }
 }
 
-/// The exit code of a process that was to write to a file and is not permitted to.
+/// The exit code of a child that may not write to the file.
 pub const EXIT_NOT_PERMITTED: i32 = 5;
 
-/// What can be had now, by what anybody may read.
+/// Blocks that can be had now, by files that anybody may read.
 ///
 /// # Errors
 /// If `zoneinfo` or `buddyinfo` cannot be read.
@@ -67,40 +66,42 @@ pub fn supply(roots: &Roots) -> Result<Supply, ReadError> {
 /// Carries a plan out.
 ///
 /// # Errors
-/// If another process is preparing the host, or the journal or a setting cannot be read or written. A step that fails is no
-/// error: the receipt says so.
-pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, NoJournal> {
+/// If another process is preparing the host, or the journal or a setting cannot be read or written.
+/// A step that fails is no error: the receipt says so.
+pub fn execute(plan: Plan, needs: &[Need], execution: &Execution) -> Result<Receipt, NoJournal> {
     if plan.steps.is_empty() && plan.check.verdict == Verdict::Met {
-        // Nothing is written, so that anybody may do it. What a killed run left is restored by who may.
-        let recovered = restore_left(orders.journal, orders.roots);
+        // Nothing is written, so anybody may do it. Root also restores what a killed run left.
+        let recovered = restore_left(execution.journal, execution.roots);
         let recovered = recovered.or_else(|e| if e.is_permission() { Ok(Vec::new()) } else { Err(e) })?;
-        return Ok(Receipt { executed: true, recovered, ended: Ended::Reached, ..Receipt::planned(plan) });
+        // Pools that have the pages already keep them.
+        let give_back = give_back(needs, execution, |_| Ok(None))?;
+        return Ok(Receipt { executed: true, recovered, give_back, ended: Ended::Reached, ..Receipt::planned(plan) });
     }
     let began = Instant::now();
-    let (mut journal, recovered) = Journal::begin(orders.journal, orders.roots)?;
+    let (mut journal, recovered) = Journal::begin(execution.journal, execution.roots)?;
     let steps = plan.steps.clone();
-    let reserves = steps.iter().any(|step| matches!(step, Step::Reserve { .. }));
+    let reserves = steps.iter().any(|step| matches!(step, PlanStep::Reserve { .. }));
     let mut receipt = Receipt { executed: true, recovered, ended: Ended::AllStepsDone, ..Receipt::planned(plan) };
-    let start = counters(orders.roots);
+    let start = counters(execution.roots);
     let (mut reserved, mut unpermitted) = (reserves, false);
     let hurry = Hurry::up();
     for step in steps {
-        if let Some(why) = orders.over(began) {
+        if let Some(why) = execution.over(began) {
             (receipt.ended, reserved) = (why, false);
             break;
         }
-        // What needs no more compacting gets none.
-        if matches!(step, Step::Compact { .. }) && orders.is_met(needs) {
+        // Earlier steps may have been enough.
+        if matches!(step, PlanStep::Compact { .. }) && execution.is_met(needs) {
             continue;
         }
-        let before = counters(orders.roots);
+        let before = counters(execution.roots);
         let at = Instant::now();
-        let mut deed = Deed::new(needs, orders, began);
-        let (ended_early, failed) = match deed.carry_out(&step, &mut journal) {
+        let mut runner = StepRunner::new(needs, execution, began);
+        let (ended_early, failed) = match runner.carry_out(&step, &mut journal) {
             Ok(early) => (early, None),
             Err(why) => (false, Some(why)),
         };
-        let cost = before.until(orders.roots, at.elapsed(), deed.cpu_seconds(), step.drops_cache());
+        let cost = before.until(execution.roots, at.elapsed(), runner.cpu_seconds(), step.drops_cache());
         let (failed, not_permitted) = failed.map_or((None, false), |why| (Some(why.text), why.is_permission));
         reserved &= failed.is_none();
         receipt.done.push(Done { step, cost, ended_early, failed });
@@ -113,16 +114,16 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
     drop(hurry);
     let cpu_seconds = receipt.done.iter().filter_map(|done| done.cost.cpu_seconds).reduce(|a, b| a + b);
     let drops = receipt.done.iter().any(|done| done.step.drops_cache());
-    receipt.real = Some(start.until(orders.roots, began.elapsed(), cpu_seconds, drops));
-    let pools = free_in_pools(orders.roots, rustix::param::page_size() as u64);
-    let caller = Caller { pools, ..orders.caller.clone() };
-    let now = supply(orders.roots).map(|supply| supply.for_caller(&caller).obtainable(needs));
+    receipt.real = Some(start.until(execution.roots, began.elapsed(), cpu_seconds, drops));
+    let pools = free_in_pools(execution.roots, rustix::param::page_size() as u64);
+    let caller = Caller { pools, ..execution.caller.clone() };
+    let now = supply(execution.roots).map(|supply| supply.for_caller(&caller).obtainable(needs));
     let mut after = receipt.before.clone();
     for (i, after) in after.iter_mut().enumerate() {
         after.blocks = now.as_ref().ok().and_then(|now| now.get(i).copied().flatten());
     }
     let enough = |s: &Supplied| s.blocks.is_some_and(|blocks| blocks >= s.needed);
-    // What is in a pool is not free any more.
+    // Pages of a pool are not free any more.
     let in_pools = needs.iter().map(|need| reserves && !need.unmovable);
     let mut each = after.iter().zip(in_pools);
     receipt.reached = each.all(|(after, in_pool)| if in_pool { reserved } else { enough(after) });
@@ -131,27 +132,36 @@ pub fn execute(plan: Plan, needs: &[Need], orders: &Orders) -> Result<Receipt, N
         receipt.ended = Ended::Reached;
     } else if unpermitted {
         receipt.ended = Ended::NotPermitted;
-    } else if let Some(why) = orders.over(began) {
+    } else if let Some(why) = execution.over(began) {
         receipt.ended = why;
     }
     if receipt.reached {
-        let mut before = Vec::new();
-        for done in &receipt.done {
-            if let Step::Reserve { path, .. } = &done.step {
-                before.extend(journal.keep(path)?);
-            }
-        }
-        receipt.give_back = give_back(&before);
+        receipt.give_back = give_back(needs, execution, |pool| journal.keep(pool))?;
     }
     receipt.restored = journal.end()?;
     Ok(receipt)
 }
 
-/// The command that makes pools as large as they were; `None` where none was filled.
-fn give_back(before: &[Setting]) -> Option<String> {
-    let each = |s: &Setting| format!("echo {} > {}", s.was.trim(), quoted(&s.path.display().to_string()));
-    let all: Vec<String> = before.iter().rev().map(each).collect();
-    (!all.is_empty()).then(|| all.join(" && "))
+/// The command that gives back what pools have for these needs: a pool that was filled gets the
+/// size that it had, which `keep` returns, another one loses its free pages. `None` where no pool
+/// is used.
+fn give_back(
+    needs: &[Need],
+    execution: &Execution,
+    mut keep: impl FnMut(&Path) -> Result<Option<Setting>, NoJournal>,
+) -> Result<Option<String>, NoJournal> {
+    let mut commands = Vec::new();
+    if execution.caller.from_pools {
+        for path in pools(execution.roots, needs, rustix::param::page_size() as u64) {
+            let size = match keep(&path)? {
+                Some(filled) => filled.was.trim().to_string(),
+                None => pool::in_use(&path).map_err(NoJournal::Unread)?.to_string(),
+            };
+            commands.push(format!("echo {size} > {}", quoted(&path.display().to_string())));
+        }
+    }
+    commands.reverse();
+    Ok((!commands.is_empty()).then(|| commands.join(" && ")))
 }
 
 /// A path as a shell takes it.
@@ -160,7 +170,7 @@ fn quoted(path: &str) -> String {
     if path.chars().all(plain) { path.into() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
-/// The host's counters at one moment; `None` is what cannot be read.
+/// The host's counters at one moment; `None` for those that cannot be read.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) moved: Option<u64>,
@@ -227,25 +237,26 @@ mod tests {
         (tree, roots, Need::parse_ladder("1x2M", 4096).expect("a need"))
     }
 
-    fn plan(roots: &Roots, needs: &[Need], steps: Vec<Step>) -> Plan {
+    fn plan(roots: &Roots, needs: &[Need], steps: Vec<PlanStep>) -> Plan {
         let supply = supply(roots).expect("the files are there");
         let check = Check::of_supply(&supply, &[needs.to_vec()], 4096, "6.18", "why");
         Plan { steps, ..Plan::of(check, (needs, &Caller::default()), 4096, roots, Allowed::default()) }
     }
 
-    fn run(roots: &Roots, needs: &[Need], steps: Vec<Step>, script: &str, time: Duration, stop: bool) -> Receipt {
+    fn run(roots: &Roots, needs: &[Need], steps: Vec<PlanStep>, script: &str, time: Duration, stop: bool) -> Receipt {
         let stop = AtomicBool::new(stop);
         let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
         let journal = roots.procfs.join("../journal");
-        let caller = Caller::default();
-        let orders = Orders { roots, caller: &caller, journal: &journal, time, stop: &stop, writer: &writer };
-        let receipt = execute(plan(roots, needs, steps), needs, &orders).expect("carried out");
+        let from_pools = steps.iter().any(|step| matches!(step, PlanStep::Reserve { .. }));
+        let caller = Caller { from_pools, ..Caller::default() };
+        let execution = Execution { roots, caller: &caller, journal: &journal, time, stop: &stop, writer: &writer };
+        let receipt = execute(plan(roots, needs, steps), needs, &execution).expect("carried out");
         assert!(!journal.exists());
         receipt
     }
 
-    fn compact(roots: &Roots) -> Vec<Step> {
-        vec![Step::Compact { node: 0, path: roots.proc("sys/vm/compact_memory"), sync: false }]
+    fn compact(roots: &Roots) -> Vec<PlanStep> {
+        vec![PlanStep::Compact { node: 0, path: roots.proc("sys/vm/compact_memory"), sync: false }]
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -269,7 +280,7 @@ mod tests {
         fs::write(&refresh, "").expect("written");
         let seen = tree.path().join("seen");
         let script = format!("cp {} {}; sleep 60", limit.display(), seen.display());
-        let steps = [vec![Step::Release { path: refresh, limit: Some(limit.clone()) }], compact(&roots)].concat();
+        let steps = [vec![PlanStep::Release { path: refresh, limit: Some(limit.clone()) }], compact(&roots)].concat();
         let receipt = run(&roots, &needs, steps, &script, Duration::from_millis(500), false);
         assert_eq!((roots::read(&seen), roots::read(&limit)), (Ok(release::LEAST.into()), Ok("8".into())));
         assert_eq!(receipt.restored.len(), 1);
@@ -309,7 +320,7 @@ mod tests {
     fn a_pool_that_gets_all_its_pages_is_kept() {
         let (_tree, roots, needs) = host();
         let path = roots.sys("kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
-        let steps = vec![Step::Reserve { path: path.clone(), pages: 1 }];
+        let steps = vec![PlanStep::Reserve { path: path.clone(), pages: 1 }];
         let receipt = run(&roots, &needs, steps, "true", LONG, false);
         assert!(receipt.reached && receipt.restored.is_empty());
         assert_eq!(roots::read(&path), Ok("4".into()));
@@ -320,8 +331,8 @@ mod tests {
     fn a_pool_is_restored_where_another_step_fails() {
         let (_tree, roots, needs) = host();
         let path = roots.sys("kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
-        let missing = Step::Reserve { path: roots.sys("kernel/mm/hugepages/hugepages-7kB/nr_hugepages"), pages: 1 };
-        let steps = vec![Step::Reserve { path: path.clone(), pages: 1 }, missing];
+        let missing = PlanStep::Reserve { path: roots.sys("kernel/mm/hugepages/hugepages-7kB/nr_hugepages"), pages: 1 };
+        let steps = vec![PlanStep::Reserve { path: path.clone(), pages: 1 }, missing];
         let receipt = run(&roots, &needs, steps, "true", LONG, false);
         assert!(!receipt.reached && receipt.restored.len() == 1, "{receipt:?}");
         assert_eq!(roots::read(&path), Ok("3".into()));

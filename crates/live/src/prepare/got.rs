@@ -1,17 +1,17 @@
-//! What the command that a host was prepared for got: it and the processes it starts, looked at while they run.
+//! Huge pages that the command got, and the processes it starts, seen while they run.
 //!
-//! A process that has ended says nothing any more, so the largest amount that was seen counts. To add up a large process's pages takes the
-//! kernel a while, and the process waits if it maps memory meanwhile; the longer a look takes, the rarer they are.
+//! A process that has ended says nothing any more, so the largest amount that was seen counts.
+//! Adding up a large process's pages takes the kernel a while, and the process waits if it maps
+//! memory meanwhile; so the longer a look takes, the rarer they are.
 
 use crate::roots::Roots;
 use kontig_procfs::Smaps;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// What it got.
+/// Memory that a command had at most.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Got {
-    /// The program.
     pub program: String,
     /// Seconds that it ran.
     pub seconds: f64,
@@ -23,18 +23,19 @@ pub struct Got {
     pub huge_bytes: Option<u64>,
     /// Times it was looked at.
     pub looks: u64,
-    /// Of the whole host meanwhile: huge pages given at the first touch, refused, and requests that waited for compaction.
+    /// Of the whole host meanwhile: huge pages given at the first touch, refused, and requests that
+    /// waited for compaction.
     pub of_host: HostGot,
 }
 
-/// What the whole host counted meanwhile; `None` where it does not count.
+/// Counts of the whole host meanwhile; `None` where it does not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct HostGot {
-    /// `thp_fault_alloc`.
+    /// Huge pages at first touches (`thp_fault_alloc`).
     pub given: Option<u64>,
-    /// `thp_fault_fallback`.
+    /// First touches that got none (`thp_fault_fallback`).
     pub refused: Option<u64>,
-    /// `compact_stall`.
+    /// Requests that compacted themselves (`compact_stall`).
     pub waited: Option<u64>,
 }
 
@@ -42,7 +43,7 @@ pub struct HostGot {
 pub struct Watch<'a> {
     roots: &'a Roots,
     pid: u32,
-    /// What there was when the most was in huge pages: in memory, in huge pages.
+    /// Bytes in memory and in huge pages, when the most was in huge pages.
     most: Option<(u64, u64)>,
     looks: u64,
     next: Instant,
@@ -52,16 +53,17 @@ pub struct Watch<'a> {
 const INTERVAL: Duration = Duration::from_millis(100);
 /// A look takes a fiftieth of the time at most.
 const SHARE: u32 = 50;
-/// What is mapped as a whole by the page table's middle level, and pages of a pool.
+/// Fields of `smaps_rollup` for memory mapped by the page table's middle level, and for pages of a
+/// pool.
 const HUGE: [&str; 5] = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb"];
 
 impl<'a> Watch<'a> {
-    /// Of the process with this number.
+    /// Watches the process with this number.
     pub fn of(roots: &'a Roots, pid: u32) -> Watch<'a> {
         Watch { roots, pid, most: None, looks: 0, next: Instant::now() }
     }
 
-    /// Looks, if it is time to.
+    /// Looks if it is time to.
     pub fn look(&mut self) {
         let began = Instant::now();
         if began < self.next {
@@ -77,7 +79,7 @@ impl<'a> Watch<'a> {
         self.next = Instant::now() + INTERVAL.max(began.elapsed() * SHARE);
     }
 
-    /// What was seen: in memory and in huge pages, when the most was in huge pages; and how often it was looked at.
+    /// Bytes in memory and in huge pages, when the most was in huge pages; and the number of looks.
     pub fn seen(&self) -> (Option<(u64, u64)>, u64) {
         (self.most, self.looks)
     }

@@ -1,9 +1,9 @@
-//! Settings restored when the process that has changed them is killed.
+//! Restores settings when the process that changed them is killed.
 //!
-//! A process that is killed restores nothing. So another one waits for its end: the guard reads its standard input, which ends
-//! with the process that holds the other end. A process that comes to the end of its work says so there; one that does not was
-//! killed, and once it is gone the guard restores what it finds in the journal. Where the guard cannot be started, or is killed
-//! too, the next run restores what is in the journal.
+//! A killed process restores nothing. So the guard waits for its end: it reads its standard input,
+//! which ends with the process that holds the other end. A process that completes its work says so
+//! there; one that does not was killed, and once it is gone the guard restores the settings of the
+//! journal. Where the guard cannot be started, or is killed too, the next run restores them.
 
 use super::journal::{NoJournal, Setting, restore_left};
 use crate::roots::Roots;
@@ -12,17 +12,18 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A guard, until this is dropped.
+/// A guard process until this is dropped.
 pub struct Guard(Option<Child>);
 
 impl Guard {
-    /// Starts the guard; `command` is a process that does [`restore_at_end`]. It is of a group of its own, so that Ctrl-C is not for it.
+    /// Starts the guard; `command` runs [`restore_at_end`]. It has a process group of its own, so
+    /// Ctrl-C does not reach it.
     pub fn start(mut command: Command) -> Guard {
         Guard(command.stdin(Stdio::piped()).process_group(0).spawn().ok())
     }
 }
 
-/// What a process says to its guard at the end of its work: its settings are restored, or it has said why they are not.
+/// Sent to the guard at the end of the work: settings are restored, or an error was printed.
 const DONE: &[u8] = b"done\n";
 
 impl Drop for Guard {
@@ -30,7 +31,7 @@ impl Drop for Guard {
         // After a panic settings may be left: the guard waits for the end of the process.
         let Some(mut child) = self.0.take().filter(|_| !std::thread::panicking()) else { return };
         let said = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(DONE).is_ok());
-        // It may have been killed. It would wait for this process if it were not told.
+        // It may have been killed. Untold, it would wait for this process.
         if !said {
             let _ = child.kill();
         }
@@ -38,8 +39,8 @@ impl Drop for Guard {
     }
 }
 
-/// Waits for the end of `input`, which is the end of the process that prepares the host, or of its work; restores what a process
-/// that was killed has left.
+/// Waits for the end of `input`, which is the end of the preparing process or of its work; restores
+/// what a killed one left.
 ///
 /// # Errors
 /// As [`restore_left`].
@@ -52,7 +53,7 @@ pub fn restore_at_end(mut input: impl Read, journal: &Path, roots: &Roots) -> Re
     }
     loop {
         match restore_left(journal, roots) {
-            // A process that is killed closes its files first, and is there for a while after that.
+            // A dying process closes its files first, and exists for a while after that.
             Err(NoJournal::Busy(process)) => process.wait_for_end(),
             done => return done,
         }

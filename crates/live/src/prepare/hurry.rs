@@ -1,26 +1,28 @@
-//! Doing it quickly: what others allocate while pages are moved undoes it.
+//! Priority for a preparation: allocations by others while pages are moved undo it.
 //!
-//! A page that compaction frees is the first that its CPU hands out again, and a block with one new page in it is none. So it goes
-//! before everybody else: on Linux 6.18 with seven tasks for each CPU, a block took 380 moved pages then, and 590 otherwise. The
-//! CPU is not free for others meanwhile, which is what it takes.
+//! A page that compaction frees is the first that its CPU hands out again, and one new page spoils
+//! a block. So a preparation goes before everybody else: on Linux 6.18 with seven tasks for each
+//! CPU, a block took 380 moved pages then, and 590 otherwise. Others wait for the CPU meanwhile.
 
 use rustix::process::{getpriority_process, setpriority_process, setsid};
 
-/// The highest priority there is without being a real-time task, for which the kernel's own workers would have to wait.
+/// The highest priority there is without being a real-time task, for which the kernel's own workers
+/// would have to wait.
 const HIGHEST: i32 = -20;
 
-/// This thread, and what it starts, goes first, as long as this value lives.
+/// This thread and its children go first as long as this value lives.
 pub struct Hurry {
-    /// What the priority was; `None` where it was not changed.
+    /// The priority before; `None` where it was not changed.
     was: Option<i32>,
 }
 
 /// Where a session's priority against other sessions is set.
 const GROUP: &str = "/proc/self/autogroup";
 
-/// Has this process go first among all sessions, until its end. A kernel with `sched_autogroup_enabled` gives each session the
-/// same share of the CPUs, and a process's own priority counts within its session only. So it begins a session of its own, which
-/// ends with it: there is nothing to restore.
+/// Puts this process before all sessions until its end. A kernel with `sched_autogroup_enabled`
+/// gives each session the same share of the CPUs, and a process's own priority counts within its
+/// session only. So it begins a session of its own, which ends with it: there is nothing to
+/// restore.
 pub fn before_all_sessions() {
     // The session of another process is left alone. A kernel without such groups has no file.
     let _ = setsid().is_ok().then(|| std::fs::write(GROUP, HIGHEST.to_string()));
@@ -36,7 +38,7 @@ impl Hurry {
 
 impl Drop for Hurry {
     fn drop(&mut self) {
-        // Who may raise a priority may lower it.
+        // A process that may raise a priority may lower it.
         let _ = self.was.map(|was| setpriority_process(None, was));
     }
 }

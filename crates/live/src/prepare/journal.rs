@@ -1,8 +1,8 @@
-//! What a setting was before it was changed, on disk before the change: whoever finds the journal of a process that is
-//! gone restores what it says.
+//! The values of settings from before they were changed, on disk before the change: the next
+//! process that finds the journal of one that is gone restores them.
 //!
-//! The journal is one file, replaced as a whole (written beside it, flushed, renamed), so that it is whole at every
-//! moment.
+//! The journal is one file, replaced as a whole (written beside it, flushed, renamed), so that it
+//! is whole at every moment.
 
 use super::preparer::Preparer;
 use crate::error::{ReadError, remedy};
@@ -11,16 +11,14 @@ use rustix::fs::{Access, FlockOperation, access, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// A setting and what it was.
+/// A setting and its value from before.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Setting {
-    /// The file.
     pub path: PathBuf,
-    /// What stood in it.
     pub was: String,
 }
 
@@ -37,23 +35,22 @@ const SCHEMA: &str = "kontig.journal/1";
 /// Where the journal is kept unless somebody says otherwise.
 pub const DEFAULT_JOURNAL: &str = "/run/kontig/prepare.journal";
 
-/// A journal that is there: a process is at work, or it was killed and nobody has restored what it changed.
+/// A journal that exists: its process is at work, or was killed before its settings were restored.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Leftover {
-    /// The file.
     pub journal: PathBuf,
     /// The process; `None` where the journal cannot be read.
     pub pid: Option<u32>,
     /// Whether it still is at work.
     pub at_work: bool,
-    /// What it has changed.
+    /// The settings it changed.
     pub settings: Vec<Setting>,
     /// Why the journal cannot be read, if it cannot.
     pub unread: Option<String>,
 }
 
 impl Leftover {
-    /// Looks for a journal, and changes nothing.
+    /// Looks for a journal without touching it.
     pub fn find(journal: &Path) -> Option<Leftover> {
         let none = Leftover { journal: journal.into(), pid: None, at_work: false, settings: vec![], unread: None };
         let read = open(journal).and_then(|mut file| text_of(&mut file)).map_err(|e| ReadError::io(journal, &e));
@@ -67,7 +64,7 @@ impl Leftover {
         }
     }
 
-    /// In words, with what restores the settings.
+    /// A sentence with the command that restores the settings.
     pub fn words(&self) -> String {
         let journal = self.journal.display();
         let by = self.pid.map_or("a process".into(), |pid| format!("process {pid}"));
@@ -78,8 +75,8 @@ impl Leftover {
             self.settings.iter().map(|s| format!("{} was {}", s.path.display(), s.was)).collect();
         if let Some(why) = &self.unread {
             return format!(
-                "the journal of an earlier 'kontig prepare' cannot be read: {why}; 'kontig prepare --execute' refuses to \
-                 start until it can be, or is removed"
+                "the journal of an earlier 'kontig prepare' cannot be read: {why}; 'kontig prepare --execute' \
+                 refuses to start until it can be, or is removed"
             );
         }
         let what = match settings.is_empty() {
@@ -89,7 +86,8 @@ impl Leftover {
         let option =
             if self.journal == Path::new(DEFAULT_JOURNAL) { String::new() } else { format!(" --journal {journal}") };
         format!(
-            "an earlier 'kontig prepare' ({by}) was killed, and what it changed is not restored: {what}; the next 'kontig prepare \
+            "an earlier 'kontig prepare' ({by}) was killed, and what it changed is not restored: {what}; the next \
+             'kontig prepare \
              --execute{option}' restores it, such as: kontig prepare --need 1xorder0 --execute{option}"
         )
     }
@@ -101,7 +99,7 @@ impl Entry {
     }
 }
 
-/// The journal of a process at work.
+/// The journal of this process.
 pub struct Journal {
     file: PathBuf,
     entry: Entry,
@@ -119,20 +117,24 @@ pub enum NoJournal {
 }
 
 impl Journal {
-    /// Begins a journal in this file. What a process that is gone left in it is restored first, and returned.
+    /// Begins a journal in this file. Settings that a killed process left in it are restored first,
+    /// and returned.
     ///
     /// # Errors
-    /// If another process is at work with it, or a file cannot be read or written; a journal that is found stays then.
+    /// If another process is at work with it, or a file cannot be read or written; a journal that
+    /// is found stays then.
     pub fn begin(file: &Path, roots: &Roots) -> Result<(Journal, Vec<Setting>), NoJournal> {
         check(file)?;
-        let restored = restore_left(file, roots)?;
+        // Of two processes that begin at once, the second finds the journal of the first.
+        let _alone = BeginLock::alone(file)?;
+        let restored = restore_found(file, roots)?.unwrap_or_default();
         let entry = Entry { schema: SCHEMA.into(), preparer: Preparer::this(), settings: vec![] };
         let journal = Journal { file: file.into(), entry };
         journal.write()?;
         Ok((journal, restored))
     }
 
-    /// Changes a setting. What it was is on disk before.
+    /// Changes a setting once its old value is on disk.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -149,7 +151,7 @@ impl Journal {
         Err(NoJournal::Unwritten(path.into(), e))
     }
 
-    /// Keeps what this setting is now: it is not restored any more. What it was, if it was changed.
+    /// Keeps this setting as it is now. Returns its old value if it was changed.
     ///
     /// # Errors
     /// If the journal cannot be written.
@@ -180,8 +182,8 @@ impl Journal {
     }
 }
 
-/// Finds out whether a journal can be written in this file, before anything is done. The directory of the usual one is made: it is
-/// gone after a boot.
+/// Checks that a journal can be written in this file, before anything is done. Makes the directory
+/// of the default one, which is gone after a boot.
 ///
 /// # Errors
 /// Why it cannot.
@@ -202,7 +204,7 @@ pub fn check(file: &Path) -> Result<(), NoJournal> {
 }
 
 impl NoJournal {
-    /// Whether another user could do it.
+    /// Whether another user could do it, or root on the host itself.
     pub fn is_permission(&self) -> bool {
         match self {
             NoJournal::Busy(_) => false,
@@ -215,16 +217,24 @@ impl NoJournal {
     }
 }
 
-/// Restores what a process that is gone has left in the journal, and removes it; what was restored.
+/// Restores the settings that a killed process left in the journal, and removes it. Returns them.
 ///
 /// # Errors
 /// As [`Journal::begin`].
 pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
-    let Some((journal, text)) = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))? else {
-        // Where a process was killed at its first write.
+    let restored = restore_found(file, roots)?;
+    // Left where a process was killed at its first write.
+    if restored.is_none() && beside(file).exists() {
+        let _alone = BeginLock::alone(file)?;
         let _ = fs::remove_file(beside(file));
-        return Ok(Vec::new());
-    };
+    }
+    Ok(restored.unwrap_or_default())
+}
+
+/// Restores what the journal says; `None` if there is none.
+fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJournal> {
+    let found = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))?;
+    let Some((journal, text)) = found else { return Ok(None) };
     let entry = Entry::parse(file, &text).map_err(NoJournal::Unread)?;
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
@@ -243,7 +253,36 @@ pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJourna
     let _ = fs::remove_file(beside(file));
     fs::remove_file(file).map_err(|e| NoJournal::Unwritten(file.into(), e))?;
     drop(journal);
-    Ok(entry.settings)
+    Ok(Some(entry.settings))
+}
+
+/// The lock of a process that begins a journal: a file beside it that no other user may open.
+struct BeginLock {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl BeginLock {
+    fn alone(journal: &Path) -> Result<BeginLock, NoJournal> {
+        let path = journal.with_extension("lock");
+        let failed = |e| NoJournal::Unwritten(journal.into(), e);
+        loop {
+            let file =
+                File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+            flock(&file, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+            // Its last holder may have removed it meanwhile.
+            if fs::metadata(&path).is_ok_and(|now| file.metadata().is_ok_and(|locked| now.ino() == locked.ino())) {
+                return Ok(BeginLock { path, _locked: file });
+            }
+        }
+    }
+}
+
+impl Drop for BeginLock {
+    fn drop(&mut self) {
+        // The next process makes a new one.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// Where a journal is written before it is renamed.
@@ -251,12 +290,12 @@ fn beside(file: &Path) -> PathBuf {
     file.with_extension("new")
 }
 
-/// How long a lock is waited for. Restoring takes milliseconds, and whoever can read the journal can lock it: that must
-/// keep nobody from restoring.
+/// How long to wait for a lock. Restoring takes milliseconds, and any user who can read the journal
+/// can lock it: that must keep nobody from restoring.
 const LOCK_TRIES: u32 = 500;
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Opens a journal. A pipe would have to be waited for, and a device may have no end.
+/// Opens a journal. A pipe may have no writer, and a device no end.
 fn open(file: &Path) -> io::Result<File> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("this is no regular file"));
@@ -272,8 +311,9 @@ fn text_of(journal: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// The journal and its text, locked until the file is dropped; `None` if there is none. Of two processes that find a journal,
-/// one restores: the other would write to settings and to a journal that belong to the next process by then.
+/// The journal and its text, locked until the file is dropped; `None` if there is none. Of two
+/// processes that find a journal, one restores: the other would write to settings and to a journal
+/// that belong to the next process by then.
 fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
     let found = |e: io::Error| if e.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(e) };
     loop {
@@ -374,6 +414,29 @@ mod tests {
         let busy = Journal::begin(&file, &roots).err().expect("busy").to_string();
         assert_eq!(busy, format!("process {} is preparing this host already: wait for it to end", std::process::id()));
         assert_eq!(roots::read(&setting), Ok("0".into()));
+    }
+
+    #[test]
+    fn of_many_that_begin_at_once_one_does_and_the_others_find_its_journal() {
+        let (_tree, roots, setting, file) = tree();
+        for _ in 0..50 {
+            let begun: Vec<Journal> = std::thread::scope(|scope| {
+                let begin = || Journal::begin(&file, &roots).map(|(journal, _)| journal);
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+                let each = all.into_iter().map(|one| one.join().expect("no panic"));
+                each.filter_map(|one| match one {
+                    Ok(journal) => Some(journal),
+                    Err(NoJournal::Busy(_)) => None,
+                    Err(e) => panic!("{e}"),
+                })
+                .collect()
+            });
+            let [journal] = <[Journal; 1]>::try_from(begun).unwrap_or_else(|all| panic!("{} have begun", all.len()));
+            journal.end().expect("ended");
+        }
+        assert_eq!(roots::read(&setting), Ok("20\n".into()));
+        let left = fs::read_dir(file.parent().expect("a directory")).expect("read").count();
+        assert_eq!(left, 1, "the host alone");
     }
 
     #[test]

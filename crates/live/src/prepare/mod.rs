@@ -1,12 +1,13 @@
-//! Making blocks available: the least harmful step first, no longer than is allowed, and no further than is needed.
+//! Making blocks available: the least harmful step first, no longer than allowed, and no further
+//! than needed.
 //!
-//! A [`Plan`] says what would be written where, and acts on nothing. Carried out ([`execute`]), it compacts node by node
-//! and stops a node's compaction as soon as the blocks are there, when the time is over, or when it is stopped.
-//! Clean cache is dropped only with permission, and only if compaction alone does not reach the needs. Every setting that is
-//! changed is in a journal first ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run
-//! the next time. A [`Receipt`] says what was, what was done, what it cost and what is.
+//! A [`Plan`] says what would be written where, and acts on nothing. Carried out ([`execute`]), it
+//! compacts node by node and stops a node's compaction as soon as the blocks are there, when the
+//! time is over, or when it is stopped. Clean cache is dropped only with permission, and only if
+//! compaction alone does not reach the needs. Every setting that is changed is in a journal first
+//! ([`journal`]), and is restored: at the end, on an interrupt, and after a kill when it is run the
+//! next time. A [`Receipt`] has the state before, the steps, their cost and the result.
 
-mod deed;
 pub mod execute;
 pub mod got;
 pub mod guard;
@@ -17,11 +18,12 @@ mod pool;
 pub mod preparer;
 mod receipt;
 pub mod release;
+mod step_runner;
 
-pub use plan::{Allowed, Plan, Step, compacting};
+pub use plan::{Allowed, Plan, PlanStep, compacting};
 pub use receipt::{Cost, Done, Ended, Predicted, Receipt, SCHEMA, Supplied};
 
-/// Has this process killed when the thread that has started it ends, however that comes.
+/// Makes the kernel kill this process when the thread that started it ends, however that happens.
 pub fn end_with_parent() {
     // Where the kernel refuses, the process goes on to its end.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
@@ -34,7 +36,7 @@ pub fn terminate(pid: u32) {
     let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
 }
 
-/// Has everything dirty written to disk, and waits for it.
+/// Writes all dirty pages to disk, and waits for it.
 pub fn sync() {
     rustix::fs::sync();
 }

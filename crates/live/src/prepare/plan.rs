@@ -1,4 +1,4 @@
-//! What would be done, in order, and what for.
+//! The steps of a preparation, in order, and the check they follow from.
 
 use super::release;
 use crate::caller::Caller;
@@ -8,60 +8,58 @@ use crate::roots::Roots;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What may be done to reach the needs.
+/// Steps that the user permits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Allowed {
-    /// Drop clean cache.
+    /// Clean cache may be dropped.
     pub drop_caches: bool,
 }
 
 /// A write to a file of the host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
-pub enum Step {
-    /// Has CPUs give back the free pages they keep on lists of their own.
+pub enum PlanStep {
+    /// Makes CPUs give back the free pages they keep on lists of their own.
     Release {
-        /// What is read for it.
+        /// The file whose read does it.
         path: PathBuf,
         /// The setting that keeps their lists short until the end, where there is one.
         limit: Option<PathBuf>,
     },
     /// Compacts a node, all of it at most.
     Compact {
-        /// The node.
         node: u32,
-        /// Where 1 is written.
+        /// The file that 1 is written to.
         path: PathBuf,
         /// Dirty pages of files are written first.
         sync: bool,
     },
     /// Drops clean pages of files that nobody maps.
     DropCaches {
-        /// Where 1 is written.
+        /// The file that 1 is written to.
         path: PathBuf,
     },
-    /// Fills a pool of huge pages until so many are free. It is the one step that stays, if the pool gets all of them.
+    /// Fills a pool of huge pages. It is the one step that stays, if the pool gets all pages.
     Reserve {
-        /// Where the pool's size is written.
+        /// The file of the pool's size.
         path: PathBuf,
         /// Free pages that the pool must have in the end, those free now included.
         pages: u64,
     },
 }
 
-/// What would be done.
+/// The steps of a preparation, and the check they follow from.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Plan {
-    /// What was found, and what is predicted.
     pub check: Check,
-    /// What would be written, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// Why it stops short of the needs, if it does.
     pub lacks: Option<&'static str>,
 }
 
 impl Plan {
-    /// The plan that follows from a check for this caller. Where it takes the blocks from pools, those are filled.
+    /// The plan that follows from a check for this caller. Where it takes the blocks from pools,
+    /// those are filled.
     pub fn of(
         check: Check,
         (needs, caller): (&[Need], &Caller),
@@ -71,7 +69,7 @@ impl Plan {
     ) -> Plan {
         let prediction = check.prediction.as_ref();
         let compact = || prediction.map_or(Vec::new(), |p| compacting(roots, &p.nodes, p.sync));
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<PlanStep> = Vec::new();
         let mut lacks = None;
         match check.verdict {
             Verdict::Met => {}
@@ -80,7 +78,7 @@ impl Plan {
             }
             Verdict::ByCompaction => steps.extend(compact()),
             Verdict::ByDroppingCache if allowed.drop_caches => {
-                steps.push(Step::DropCaches { path: roots.proc("sys/vm/drop_caches") });
+                steps.push(PlanStep::DropCaches { path: roots.proc("sys/vm/drop_caches") });
                 steps.extend(compact());
             }
             Verdict::ByDroppingCache => {
@@ -101,42 +99,50 @@ impl Plan {
     }
 }
 
-/// What compacts these nodes. CPUs give back the free pages they keep first, where the kernel has the file for it.
-pub fn compacting(roots: &Roots, nodes: &[u32], sync: bool) -> Vec<Step> {
+/// The steps that compact these nodes. First, CPUs give back the free pages they keep, where the
+/// kernel has the file for it.
+pub fn compacting(roots: &Roots, nodes: &[u32], sync: bool) -> Vec<PlanStep> {
     let (path, limit) = (release::refresh(roots), release::limit(roots));
     let limit = Some(limit).filter(|limit| limit.exists());
-    let release = path.exists().then_some(Step::Release { path, limit });
+    let release = path.exists().then_some(PlanStep::Release { path, limit });
     release.into_iter().chain(nodes.iter().map(|node| compaction(roots, *node, sync))).collect()
 }
 
 /// A node's compaction. A kernel for one node has the file of all nodes only.
-fn compaction(roots: &Roots, node: u32, sync: bool) -> Step {
+fn compaction(roots: &Roots, node: u32, sync: bool) -> PlanStep {
     let of_node = roots.sys(format!("devices/system/node/node{node}/compact"));
     let path = if of_node.exists() { of_node } else { roots.proc("sys/vm/compact_memory") };
-    Step::Compact { node, path, sync }
+    PlanStep::Compact { node, path, sync }
 }
 
-/// The pools that are to be filled. What a node's pool is to have free, that of all nodes has, too.
-fn reservations(roots: &Roots, (needs, caller): (&[Need], &Caller), page_size: u64) -> Vec<Step> {
+/// The pools that must be filled.
+fn reservations(roots: &Roots, (needs, caller): (&[Need], &Caller), page_size: u64) -> Vec<PlanStep> {
+    let short = |(need, pages): &(Need, u64)| caller.free_in_pool(need) < *pages;
+    let step = |(need, pages): (Need, u64)| PlanStep::Reserve { path: pool(roots, &need, page_size), pages };
+    of_pools(needs).into_iter().filter(short).map(step).collect()
+}
+
+/// The pools that these needs take pages from, by the file of their size.
+pub(super) fn pools(roots: &Roots, needs: &[Need], page_size: u64) -> Vec<PathBuf> {
+    of_pools(needs).iter().map(|(need, _)| pool(roots, need, page_size)).collect()
+}
+
+/// Of each pool, a need that takes pages from it and the free pages that all needs take together. A
+/// node's pages count among those of all nodes, too.
+fn of_pools(needs: &[Need]) -> Vec<(Need, u64)> {
     // Drivers take what they need from the free lists.
-    let mut needs: Vec<&Need> = needs.iter().filter(|need| !need.unmovable).collect();
+    let mut needs: Vec<Need> = needs.iter().filter(|need| !need.unmovable).copied().collect();
     needs.sort_by_key(|need| need.turn());
-    let mut steps: Vec<Step> = Vec::new();
-    for (i, need) in needs.iter().enumerate() {
+    let of_pool = |(i, need): (usize, &Need)| {
         let is_of_pool = |other: &&Need| other.order == need.order && (need.node.is_none() || other.node == need.node);
         // A pool is filled once, when its last need comes.
-        if needs[i + 1..].iter().copied().any(|other| other.order == need.order && other.node == need.node) {
-            continue;
-        }
-        let pages = needs.iter().copied().filter(is_of_pool).map(|need| need.count).sum();
-        if caller.free_in_pool(need) < pages {
-            steps.push(Step::Reserve { path: pool(roots, need, page_size), pages });
-        }
-    }
-    steps
+        let is_last = !needs[i + 1..].iter().any(|other| other.order == need.order && other.node == need.node);
+        is_last.then(|| (*need, needs.iter().filter(is_of_pool).map(|need| need.count).sum()))
+    };
+    needs.iter().enumerate().filter_map(of_pool).collect()
 }
 
-/// Where the size of a need's pool is written.
+/// The file of the size of a need's pool.
 fn pool(roots: &Roots, need: &Need, page_size: u64) -> PathBuf {
     let pool = format!("hugepages/hugepages-{}kB/nr_hugepages", (page_size << need.order) / 1024);
     match need.node {
@@ -145,27 +151,28 @@ fn pool(roots: &Roots, need: &Need, page_size: u64) -> PathBuf {
     }
 }
 
-impl Step {
-    /// Whether clean pages of files go with it: the kernel drops those in the ranges that it empties for gigabytes.
+impl PlanStep {
+    /// Whether it drops clean pages of files: the kernel drops those in the ranges that it empties
+    /// for gigabytes.
     pub fn drops_cache(&self) -> bool {
-        matches!(self, Step::DropCaches { .. } | Step::Reserve { .. })
+        matches!(self, PlanStep::DropCaches { .. } | PlanStep::Reserve { .. })
     }
 
-    /// In words.
+    /// The step in words.
     pub fn words(&self) -> String {
         match self {
-            Step::Release { path, limit } => {
+            PlanStep::Release { path, limit } => {
                 let write =
                     |limit: &PathBuf| format!("write {} to {} until the end, ", release::LEAST, limit.display());
                 let write = limit.as_ref().map_or(String::new(), write);
                 format!("have CPUs give back the free pages they keep: {write}read {}", path.display())
             }
-            Step::Compact { node, path, sync } => {
+            PlanStep::Compact { node, path, sync } => {
                 let first = if *sync { "write dirty pages to disk, then " } else { "" };
                 format!("{first}compact node {node}: write 1 to {}", path.display())
             }
-            Step::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
-            Step::Reserve { path, pages } => {
+            PlanStep::DropCaches { path } => format!("drop clean cache: write 1 to {}", path.display()),
+            PlanStep::Reserve { path, pages } => {
                 format!("reserve huge pages until {pages} are free: write the pool's size to {}", path.display())
             }
         }

@@ -1,24 +1,34 @@
-//! How large a pool of huge pages has to be, so that so many of its pages are free.
+//! The size of a pool of huge pages that leaves a number of its pages free.
 //!
-//! Free pages that are promised to a mapping (`resv_hugepages`) count as used. A node's directory does not tell them.
+//! Free pages that are promised to a mapping (`resv_hugepages`) count as used. A node's directory
+//! does not show them.
 
 use crate::error::ReadError;
 use crate::roots;
 use std::path::Path;
 
-/// The size that the pool of this `nr_hugepages` gets, so that so many of its pages are free; `None` where they are.
+/// The size that leaves `free` pages of the pool of this `nr_hugepages` free; `None` where they are
+/// free already.
 ///
 /// # Errors
 /// If one of its files cannot be read.
 pub(super) fn larger(path: &Path, free: u64) -> Result<Option<u64>, ReadError> {
+    let now = number(path)?;
+    Ok(in_use(path)?.checked_add(free).filter(|size| *size > now))
+}
+
+/// Pages of the pool of this `nr_hugepages` that are in use or promised.
+///
+/// # Errors
+/// If one of its files cannot be read.
+pub(super) fn in_use(path: &Path) -> Result<u64, ReadError> {
     let now = number(path)?;
     let unused = number(&path.with_file_name("free_hugepages"))?;
     let promised = match number(&path.with_file_name("resv_hugepages")) {
         Err(e) if e.is_missing() => 0,
         promised => promised?,
     };
-    let used = now.saturating_sub(unused.saturating_sub(promised));
-    Ok(used.checked_add(free).filter(|size| *size > now))
+    Ok(now.saturating_sub(unused.saturating_sub(promised)))
 }
 
 /// The number in a file.

@@ -1,4 +1,4 @@
-//! The process that prepares a host, told from a later one of the same number by when it started.
+//! The process that prepares a host, told from a later one with the same number by its start time.
 
 use crate::roots;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -11,24 +11,23 @@ use std::time::Duration;
 /// A process, by its number and when it started.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Preparer {
-    /// Its number.
     pub pid: u32,
     /// When it started, in ticks since boot.
     pub started: String,
 }
 
-/// Between two looks at a process that the kernel does not report the end of.
+/// Time between two looks at a process without a pidfd.
 const INTERVAL: Duration = Duration::from_millis(5);
 
 impl Preparer {
-    /// This process.
+    /// The process that runs this code.
     pub(super) fn this() -> Preparer {
         let pid = std::process::id();
         Preparer { pid, started: started(pid).unwrap_or_default() }
     }
 
-    /// Whether it still runs. A process that is being killed runs until all its memory is given back, long after its files are
-    /// closed.
+    /// Whether it still runs. A process that is being killed runs until all its memory is given
+    /// back, long after its files are closed.
     pub fn is_at_work(&self) -> bool {
         started(self.pid).is_some_and(|started| started == self.started)
     }
@@ -36,7 +35,7 @@ impl Preparer {
     /// Waits for its end.
     pub fn wait_for_end(&self) {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        // There are kernels and containers without: it is looked at again and again then.
+        // Kernels and containers may lack it: then it polls.
         let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         // The number may have been another process's when it was opened.
         while self.is_at_work() {
@@ -53,8 +52,8 @@ impl Preparer {
     }
 }
 
-/// When the process of this number started; `None` if there is none. It is asked of the host itself: a process at work is one
-/// of this host's.
+/// When the process of this number started; `None` if there is none. It reads the host's own
+/// `/proc`: a process at work is one of this host's.
 fn started(pid: u32) -> Option<String> {
     let stat = roots::read(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
     // The name, in brackets, may hold anything.

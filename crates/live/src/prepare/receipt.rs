@@ -1,32 +1,30 @@
-//! What a preparation found, did, cost and left, as JSON (`kontig.prepare/2`).
+//! The receipt of a preparation as JSON (`kontig.prepare/2`): the check, the steps, their cost, the
+//! result.
 
 use super::got::Got;
 use super::journal::{Leftover, Setting};
-use super::plan::{Plan, Step};
+use super::plan::{Plan, PlanStep};
 use serde::{Deserialize, Serialize};
 
-/// Schema of a receipt.
+/// Name and version of a receipt's schema.
 pub const SCHEMA: &str = "kontig.prepare/2";
 
-/// A need and what is there of it.
+/// A need and the blocks that are there.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Supplied {
-    /// As it was asked for.
     pub need: String,
-    /// Blocks needed.
     pub needed: u64,
     /// Blocks that are there; `None` where that is not known.
     pub blocks: Option<u64>,
 }
 
-/// What it is predicted to take.
+/// The predicted cost of a preparation.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Predicted {
     /// Seconds, on a CPU of its own.
     pub seconds: f64,
     /// Seconds at most, while the host is as busy as it was; `None` where that is not known.
     pub seconds_at_most: Option<f64>,
-    /// Pages that are moved.
     pub pages_moved: u64,
     /// Frames that compaction's two scanners look at.
     pub frames_scanned: u64,
@@ -34,34 +32,32 @@ pub struct Predicted {
     pub dropped_bytes: u64,
 }
 
-/// What something took. What the kernel counts, it counts of everybody; `None` is what it does not.
+/// The cost of a preparation or a step. The kernel's counts include everybody's work; `None` where
+/// it does not count.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// Seconds.
     pub seconds: f64,
-    /// Seconds of a CPU for the processes that write: the compaction, without what others had of the CPU meanwhile.
+    /// Seconds of a CPU for the writing processes: the compaction itself, without others' turns.
     pub cpu_seconds: Option<f64>,
-    /// Pages moved (`pgmigrate_success`).
+    /// The counter `pgmigrate_success`, pages moved.
     pub pages_moved: Option<u64>,
     /// Moves that failed (`pgmigrate_fail`).
     pub pages_not_moved: Option<u64>,
-    /// Frames that compaction's two scanners looked at (`compact_migrate_scanned`, `compact_free_scanned`).
+    /// Frames that compaction's two scanners looked at (`compact_migrate_scanned`,
+    /// `compact_free_scanned`).
     pub frames_scanned: Option<u64>,
-    /// Bytes of page cache before and afterwards, where something of it was dropped.
+    /// Bytes of page cache before and afterwards, where a step drops cache.
     pub cache_bytes: Option<[u64; 2]>,
 }
 
 /// A step that was carried out.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Done {
-    /// Which.
     #[serde(flatten)]
-    pub step: Step,
-    /// What it took.
+    pub step: PlanStep,
     pub cost: Cost,
     /// Whether it was ended early, as the needs were met.
     pub ended_early: bool,
-    /// Why it failed, if it did.
     pub failed: Option<String>,
 }
 
@@ -69,22 +65,16 @@ pub struct Done {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(into = "&'static str")]
 pub enum Ended {
-    /// The needs are met.
     Reached,
-    /// Its time was over.
     TimeOver,
-    /// Somebody stopped it.
     Stopped,
-    /// A step was not permitted.
     NotPermitted,
-    /// All steps were done.
     AllStepsDone,
-    /// It was not carried out.
     OnlyPlanned,
 }
 
 impl Ended {
-    /// In words, as the receipt has it.
+    /// The word in the receipt.
     pub const fn words(self) -> &'static str {
         match self {
             Ended::Reached => "reached",
@@ -106,40 +96,34 @@ impl From<Ended> for &'static str {
 /// Everything about one preparation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Receipt {
-    /// The schema's name and version.
     pub schema: &'static str,
-    /// What was found, predicted and planned.
     pub plan: Plan,
     /// Whether it was carried out, or only planned.
     pub executed: bool,
-    /// What was there before.
     pub before: Vec<Supplied>,
-    /// What was done, in order.
     pub done: Vec<Done>,
-    /// What was there afterwards; `None` where nothing was done.
+    /// `None` where nothing was done.
     pub after: Option<Vec<Supplied>>,
-    /// Whether the needs are met.
     pub reached: bool,
-    /// Why it ended.
     pub ended: Ended,
-    /// What was predicted.
     pub predicted: Option<Predicted>,
-    /// What it took; `None` where nothing was done.
+    /// `None` where nothing was done.
     pub real: Option<Cost>,
-    /// What the command got that was run then, once it is over.
+    /// Huge pages of the command that was run then, once it is over.
     pub got: Option<Got>,
-    /// The shell's command that gives back what pools were filled with; `None` where none was.
+    /// The shell's command that gives back what pools have for the needs; `None` where no pool is
+    /// used.
     pub give_back: Option<String>,
     /// Settings that were restored at the end.
     pub restored: Vec<Setting>,
-    /// Settings that an earlier run, which was killed, had left, and that were restored first.
+    /// Settings of an earlier run that was killed, restored first.
     pub recovered: Vec<Setting>,
     /// The journal of an earlier run that was found and left alone, as nothing was done.
     pub leftover: Option<Leftover>,
 }
 
 impl Receipt {
-    /// One that says what would be done.
+    /// The receipt of a plan that is not carried out.
     pub fn planned(plan: Plan) -> Receipt {
         let of = |asked: &crate::check::Asked| Supplied {
             need: asked.need.clone(),

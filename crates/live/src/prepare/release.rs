@@ -1,35 +1,38 @@
-//! What CPUs keep on lists of their own, given back to the free lists.
+//! Free pages on CPUs' own lists, given back to the free lists.
 //!
-//! From Linux 6.7 on such a list may hold a sixteenth of a zone and more, in single pages: after somebody has freed a lot of memory,
-//! hundreds of MiB lie there. No free block forms around them, and what compaction frees goes to them as well. So their limit
-//! (`vm.percpu_pagelist_high_fraction`) is set to the least there is while pages are moved; and since a list that nothing is freed to
-//! shrinks only once a second, by an eighth or 2,016 pages, `vm.stat_refresh` is read, which has every CPU do that second's work at
-//! once.
+//! From Linux 6.7 on such a list may hold a sixteenth of a zone and more, in single pages: after
+//! somebody has freed a lot of memory, hundreds of MiB lie there. No free block forms around them,
+//! and pages that compaction frees go there as well. So their limit
+//! (`vm.percpu_pagelist_high_fraction`) is set to the least there is while pages are moved; and
+//! since a list that nothing is freed to shrinks only once a second, by an eighth or 2,016 pages,
+//! `vm.stat_refresh` is read, which makes every CPU do that second's work at once.
 
 use crate::error::ReadError;
 use crate::roots::{self, Roots};
 use kontig_procfs::ZoneInfo;
 use std::path::{Path, PathBuf};
 
-/// The setting that says which part of a zone the lists may hold; from Linux 5.14 on.
+/// The setting of the part of a zone that the lists may hold; from Linux 5.14 on.
 pub fn limit(roots: &Roots) -> PathBuf {
     roots.proc("sys/vm/percpu_pagelist_high_fraction")
 }
 
-/// The smallest part there is: lists hold four batches then.
+/// The smallest part: lists hold four batches then.
 pub const LEAST: &str = "2147483647";
 
-/// The file that, when it is read, has each CPU do what it does once a second. Root's to read; from Linux 4.7 on.
+/// The file whose read makes each CPU do the work of a second. For root; from Linux 4.7 on.
 pub fn refresh(roots: &Roots) -> PathBuf {
     roots.proc("sys/vm/stat_refresh")
 }
 
-/// Times the lists shrink at most: a list of a terabyte's sixteenth takes longer, and whoever has that is not in a hurry.
+/// Reads at most. A list with a sixteenth of a terabyte takes more; such a host can wait for the
+/// kernel.
 const ROUNDS: u32 = 256;
-/// Rounds in a row without gain after which that was it: others go on freeing meanwhile.
+/// Rounds in a row without gain before it stops: others go on freeing meanwhile.
 const IDLE_ROUNDS: u32 = 3;
 
-/// Shrinks the lists until they do not get shorter; `stop` ends it early. The pages given back.
+/// Shrinks the lists until they do not get shorter; `stop` ends it early. Returns the pages given
+/// back.
 ///
 /// # Errors
 /// If a file cannot be read.

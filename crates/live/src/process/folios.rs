@@ -1,6 +1,7 @@
-//! In folios of which sizes a process's memory is: what `smaps` does not tell below the huge page.
+//! A process's memory by size of folio, which `smaps` does not show below the huge page.
 //!
-//! Its page map says in which frames its pages are, and the frames' flags where folios begin and end. Both are root's to see.
+//! Its page map names the frames of its pages, and the frames' flags say where folios begin and
+//! end. Both take root.
 
 use crate::error::{ReadError, Unread};
 use crate::frame::is_tail;
@@ -13,18 +14,18 @@ use std::collections::BTreeMap;
 /// Memory in folios of one size: single pages are folios, too.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct OfSize {
-    /// The size of a folio, bytes; of what is larger than a gigabyte, that.
+    /// A gigabyte stands for larger ones, too.
     pub folio_bytes: u64,
-    /// How much of the process's memory is in such folios, bytes.
     pub resident_bytes: u64,
 }
 
 /// Frames that are looked at together: folios are aligned to their size, and most are no larger.
 const BLOCK: u64 = 512;
-/// The largest folio that is told: an order of 18.
+/// The largest size that is told apart: order 18.
 const MOST: u64 = 1 << 18;
 
-/// Addresses of mappings with memory, in bytes: the page map has a word for each page of them, there or not.
+/// Addresses of mappings with memory, in bytes: the page map has a word for each page of them,
+/// there or not.
 const MOST_ADDRESSES: u64 = 256 << 30;
 
 /// The sizes, smallest first.
@@ -73,7 +74,8 @@ pub fn read(roots: &Roots, pid: u32, smaps: &Smaps, page_bytes: u64) -> Result<V
     Ok(of_size.into_iter().map(of).collect())
 }
 
-/// For each frame the pages of its folio. One that began before the first frame is as large as what is seen of it, rounded up to an order.
+/// For each frame the pages of its folio. A folio that began before the first frame counts as its
+/// visible part, rounded up to an order.
 fn sizes(words: &[u64]) -> Vec<u64> {
     let mut sizes = Vec::with_capacity(words.len());
     let mut at = 0;

@@ -12,32 +12,32 @@ use serde::Serialize;
 pub enum Reason {
     /// The kernel has no transparent huge pages, or does not say how large they are.
     NoHugePages,
-    /// `prctl(PR_SET_THP_DISABLE)`.
+    /// The process used `prctl(PR_SET_THP_DISABLE)`.
     TurnedOffForTheProcess,
-    /// `madvise(MADV_NOHUGEPAGE)`.
+    /// The mapping has `madvise(MADV_NOHUGEPAGE)`.
     Refused,
     /// A file of a file system.
     File,
     /// Shared memory, for which huge pages are off.
     SharedMemory,
-    /// `enabled` is `never`.
     Never,
     /// `enabled` is `madvise`, and nobody advised it.
     NotAdvised,
     /// No aligned huge page fits into the mapping.
     TooSmall,
-    /// The kernel says that it can not have them, and not why.
+    /// The kernel says that it cannot have them, but not why.
     NotEligible,
     /// Only the ends are small, where no aligned huge page fits.
     Ends,
     /// Parts of it are swapped out: huge pages that are swapped come back as small ones.
     Swapped,
-    /// It could be huge: there was no block at the first touch, or less was touched than a huge page, and khugepaged has not
-    /// been there since.
+    /// It could be huge: there was no block at the first touch, or less was touched than a huge
+    /// page, and khugepaged has not been there since.
     NotCollapsed,
 }
 
-/// The reason of a mapping that has `small` bytes in small pages, `aligned` bytes of which can be huge.
+/// The reason of a mapping that has `small` bytes in small pages, `aligned` bytes of which can be
+/// huge.
 pub(super) fn of(host: &Host, files: &Files, m: &Mapping, aligned: u64, small: u64) -> Reason {
     let Some(thp) = host.thp.as_ref().ok().filter(|thp| thp.pmd_size.is_some()) else { return Reason::NoHugePages };
     let advised = m.flag("hg");
@@ -69,7 +69,7 @@ pub(super) fn of(host: &Host, files: &Files, m: &Mapping, aligned: u64, small: u
     }
 }
 
-/// Memory that is shared without a file on a disk, by the names that the kernel gives it.
+/// Whether memory is shared without a file on a disk, by the names that the kernel gives it.
 fn is_shared_memory(m: &Mapping) -> bool {
     let names = ["/memfd:", "/SYSV", "/dev/shm/", "/dev/zero (deleted)", "/anon_hugepage"];
     m.inode != 0 && names.iter().any(|name| m.name.starts_with(name))
@@ -84,7 +84,7 @@ fn shared_memory_has_them(thp: &Thp, advised: bool) -> bool {
 }
 
 impl Reason {
-    /// In words, with what is set on this host.
+    /// The reason in words, with this host's settings.
     pub fn text(self, host: &Host) -> String {
         let thp = host.thp.as_ref().ok();
         let shmem = thp.and_then(|thp| thp.shmem_enabled.as_ref().ok()).map_or("not told", |c| c.chosen.as_str());
@@ -109,7 +109,7 @@ impl Reason {
     }
 }
 
-/// What a first touch does to get a block, and what khugepaged will do later.
+/// Words for the effort of a first touch to get a block, and for khugepaged's later.
 fn not_collapsed(thp: &Thp) -> String {
     let defrag = thp.defrag.as_ref().map_or("not told", |choice| choice.chosen.as_str());
     let compacts = match defrag {

@@ -1,16 +1,19 @@
-//! What a host does not say of its frames, inferred by one rule each.
+//! Facts that a host does not show of its frames, inferred by one rule each.
 //!
 //! 1. A frame without a flag at an address that is no memory is a hole.
-//! 2. Frames that the allocator was never given have no flag. A zone says how many there are (present less managed, less
-//!    those reserved at boot or out of use). They lie in long runs, so the longest runs without a flag are them, a
-//!    pageblock at least. Frames that are initialised when wanted lie in such runs too; the first of them are those.
-//! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed among users' pages, so
-//!    the frames without a flag in the pageblocks with the fewest obstacles are them, those with the fewest such frames first. Beside
-//!    obstacles, long runs of such frames are buffers of the kernel's, unless nothing else is left.
-//! 4. Free frames that touch form the largest aligned blocks: the allocator joins all buddies that are free.
-//! 5. The pageblocks with the most obstacles are those of types other than movable, as many as the kernel says there are.
-//!    Of those, the ones with the smallest share of slab are unmovable, the others reclaimable: what can be reclaimed in
-//!    the kernel is slab.
+//! 2. Frames that the allocator was never given have no flag. A zone says how many there are
+//!    (present less managed, less those reserved at boot or out of use). They lie in long runs, so
+//!    the longest runs without a flag are them, a pageblock at least. Frames that are initialised
+//!    when wanted lie in such runs too; the first of them are those.
+//! 3. A page on a CPU's list has no flag either. A zone says how many there are. They were freed
+//!    among users' pages, so the frames without a flag in the pageblocks with the fewest obstacles
+//!    are them, those with the fewest such frames first. Beside obstacles, long runs of such frames
+//!    are buffers of the kernel's, unless nothing else is left.
+//! 4. Free frames that touch form the largest aligned blocks: the allocator joins all buddies that
+//!    are free.
+//! 5. The pageblocks with the most obstacles are those of types other than movable, as many as the
+//!    kernel says there are. Of those, the ones with the smallest share of slab are unmovable, the
+//!    others reclaimable: the kernel's reclaimable memory is slab.
 
 use super::{FoundZone, Frame, largest_block};
 use crate::frame::State;
@@ -33,7 +36,7 @@ pub(super) fn holes(frames: &mut [Frame], ram: impl Iterator<Item = Range<u64>>)
     }
 }
 
-/// Rule 2.
+/// Rule 2: marks frames that the allocator was never given.
 pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_block: usize) {
     let range = within(frames, zone);
     let is_apart = |f: &&Frame| matches!(f.state(), State::Reserved | State::Offline);
@@ -50,7 +53,7 @@ pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_bloc
     }
     runs.sort();
     for (Reverse(len), start) in runs {
-        // The last ones are not managed: what is taken into use begins at the start.
+        // The last ones are not managed: the kernel takes memory into use from the start.
         let taken = len.min(left);
         let wanted = taken.min(deferred);
         frames[start + len - taken..start + len - wanted].fill(Frame::head(State::NotManaged));
@@ -60,7 +63,7 @@ pub(super) fn not_managed(frames: &mut [Frame], zone: &FoundZone, pages_per_bloc
     }
 }
 
-/// Rule 3.
+/// Rule 3: marks pages on CPUs' lists.
 pub(super) fn cached(frames: &mut [Frame], zone: &FoundZone, pages_per_block: usize) {
     let range = within(frames, zone);
     let mut left = zone.cached as usize;
@@ -86,7 +89,8 @@ pub(super) fn cached(frames: &mut [Frame], zone: &FoundZone, pages_per_block: us
     }
 }
 
-/// From so many on, frames without a flag beside obstacles are a buffer: a CPU takes fewer at a time.
+/// A run of this length without a flag beside obstacles is a buffer: a CPU takes fewer pages at a
+/// time.
 const LONG_RUN: usize = 64;
 
 /// The frames of a range without a flag, in runs shorter than `longest`.
@@ -100,7 +104,7 @@ fn unknown(frames: &[Frame], range: Range<usize>, longest: usize) -> impl Iterat
     })
 }
 
-/// Rule 4.
+/// Rule 4: joins free frames to blocks.
 pub(super) fn free_blocks(frames: &mut [Frame], zone: &FoundZone) {
     let range = within(frames, zone);
     let max_order = zone.free.len().saturating_sub(1);
@@ -122,8 +126,8 @@ pub(super) fn free_blocks(frames: &mut [Frame], zone: &FoundZone) {
     }
 }
 
-/// Makes aligned blocks of compound pages, each within a pageblock: what was changed while it was read is not one any
-/// more, and what is larger counts once in each pageblock.
+/// Makes aligned blocks of compound pages, each within a pageblock: one that changed while it was
+/// read is none any more, and a larger one counts once in each pageblock.
 pub(super) fn compound_pages(frames: &mut [Frame], block_order: usize) {
     let mut at = 0;
     while at < frames.len() {
@@ -139,7 +143,7 @@ pub(super) fn compound_pages(frames: &mut [Frame], block_order: usize) {
     }
 }
 
-/// Rule 5.
+/// Rule 5: gives pageblocks their types.
 pub(super) fn types(types: &mut [MigrateType], frames: &[Frame], zone: &FoundZone, pages_per_block: usize) {
     let range = within(frames, zone);
     let mut blocks: Vec<(Reverse<usize>, usize, usize)> = Vec::new();
@@ -232,7 +236,7 @@ mod tests {
         let zone = FoundZone { managed: 17 - 9, deferred: 6, ..zone(17) };
         not_managed(&mut found, &zone, 4);
         assert_eq!(letters(&found), "ruuaauuxxaaiiiiii");
-        // What a guest has not accepted is managed.
+        // Memory that a guest has not accepted is managed.
         let mut found = frames("ruuaauuuuaauuuuuu");
         not_managed(&mut found, &FoundZone { managed: 16, ..zone }, 4);
         assert_eq!(letters(&found), "ruuaauuuuaaiiiiii");

@@ -1,10 +1,11 @@
-//! A snapshot: what every frame of a host is used for at one moment.
+//! A snapshot: the use of every frame of a host at one moment.
 //!
-//! What the kernel says is kept apart from what is inferred. Said: each frame's flags, the zones' sizes and marks, how
-//! many free blocks of each order and how many pageblocks of each type there are. Inferred (`infer`): which frames
-//! without a flag lie on CPUs' lists or were never given to the allocator, which type a pageblock has, where one free
-//! block ends and the next begins, and that lists are in the order of addresses. [`Snapshot::agreement`] says how well the inferred
-//! agrees with what is said elsewhere.
+//! The kernel's own words are kept apart from inferences. Said: each frame's flags, the zones'
+//! sizes and marks, how many free blocks of each order and how many pageblocks of each type there
+//! are. Inferred (`infer`): which frames without a flag lie on CPUs' lists or were never given to
+//! the allocator, which type a pageblock has, where one free block ends and the next begins, and
+//! that lists are in the order of addresses. [`Snapshot::agreement`] says how well the inferences
+//! agree with the kernel's counts.
 //!
 //! A snapshot holds states and counts. It names no process, no file and no address of a program.
 
@@ -23,7 +24,7 @@ use std::ops::Range;
 /// A host at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
-    /// What concerns the host as a whole.
+    /// Facts of the host as a whole.
     pub host: Host,
     /// Its zones with memory, by address.
     pub zones: Vec<FoundZone>,
@@ -36,24 +37,23 @@ pub struct Snapshot {
 /// No machine has more frames than this: 16 TiB of 4 KiB pages.
 const MAX_FRAMES: u64 = 1 << 32;
 
-/// What concerns the host as a whole.
+/// Facts of the host as a whole.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// The kernel's release, as `6.18.44-fc`.
     pub kernel: String,
-    /// Bytes of a page.
     pub page_size: u64,
-    /// The order of a pageblock.
     pub block_order: u8,
-    /// CPUs that are on.
     pub cpus: usize,
-    /// Pages that somebody has pinned for I/O, of all nodes; which ones is not shown. `None` where the kernel does not say.
+    /// Pages that somebody has pinned for I/O, of all nodes; which ones is not shown. `None` where
+    /// the kernel does not say.
     pub pinned: Option<u64>,
     /// Pages of swap. `None` where the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_pages: Option<u64>,
-    /// Settings of `vm` and of transparent huge pages (`thp.`) that decide something in the engine, and their values.
+    /// Settings of `vm` and of transparent huge pages (`thp.`) that decide something in the engine,
+    /// and their values.
     pub sysctls: Vec<(String, String)>,
 }
 
@@ -61,11 +61,9 @@ pub struct Host {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FoundZone {
-    /// Its node.
     pub node: u32,
     /// Its name, as the kernel prints it.
     pub name: String,
-    /// First frame.
     pub start: u64,
     /// Frames from the first to the last.
     pub spanned: u64,
@@ -75,39 +73,39 @@ pub struct FoundZone {
     pub managed: u64,
     /// Marks, without boost: min, low, high, promo.
     pub marks: [u64; 4],
-    /// What is added to the marks.
+    /// Added to the marks for now.
     pub boost: u64,
     /// Pages kept from the kernel's requests and from users' that could go to a higher zone.
     pub protection: [u64; 2],
     /// Free pages on the CPUs' lists.
     pub cached: u64,
-    /// Free pages that are on no list until a request finds nothing else: not initialised yet, or not accepted by a
-    /// confidential guest.
+    /// Free pages that are on no list until a request finds nothing else: not initialised yet, or
+    /// not accepted by a confidential guest.
     #[serde(default, skip_serializing_if = "is_none")]
     pub deferred: u64,
     /// Free blocks of each order, as `/proc/buddyinfo` has them.
     pub free: Vec<u64>,
-    /// Pageblocks of each type: unmovable, movable, reclaimable, highatomic. `None` where the kernel did not say.
+    /// Pageblocks of each type: unmovable, movable, reclaimable, highatomic. `None` where the
+    /// kernel did not say.
     pub blocks: Option<[u64; MigrateType::COUNT]>,
 }
 
-/// Whether there are none.
+/// Whether there are no pages.
 fn is_none(pages: &u64) -> bool {
     *pages == 0
 }
 
 impl FoundZone {
-    /// Pages that the allocator has, those included that it gets when they are wanted.
+    /// Pages that the allocator has, deferred ones included.
     pub fn managed_at_most(&self) -> u64 {
         (self.managed + self.deferred).min(self.present)
     }
 
-    /// Its frames.
     pub fn frames(&self) -> Range<usize> {
         self.start as usize..(self.start + self.spanned) as usize
     }
 
-    /// Whether such a zone is possible.
+    /// Refuses a zone that cannot be.
     ///
     /// # Errors
     /// In one line, why not.
@@ -142,7 +140,7 @@ impl FoundZone {
         (0..).zip(&self.free).try_fold(0u64, |sum, of_order| sum.checked_add(pages(of_order)?))
     }
 
-    /// As the kernel names it.
+    /// The node and the kernel's name of the zone.
     pub fn title(&self) -> String {
         format!("node {} zone {}", self.node, self.name)
     }
@@ -155,15 +153,14 @@ pub struct Frame(u8);
 const TAIL: u8 = 0x80;
 
 impl Frame {
-    /// The first of a block.
+    /// The first frame of a block.
     pub const fn head(state: State) -> Frame {
         Frame(state as u8)
     }
-    /// Any other of a block.
+    /// Any other frame of a block.
     pub const fn tail(state: State) -> Frame {
         Frame(state as u8 | TAIL)
     }
-    /// What it is used for.
     pub fn state(self) -> State {
         State::ALL[usize::from(self.0 & !TAIL)]
     }
@@ -176,11 +173,8 @@ impl Frame {
 /// A run of frames that belong together: a free block, a compound page, or single frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Its first frame.
     pub pfn: usize,
-    /// Its frames.
     pub pages: usize,
-    /// What it is used for.
     pub state: State,
 }
 
@@ -190,7 +184,7 @@ impl Snapshot {
         self.frames.get(pfn).copied().unwrap_or(Frame::head(State::Hole))
     }
 
-    /// How many frames it has, from frame 0 on.
+    /// Number of frames from frame 0 on.
     pub fn nr_frames(&self) -> usize {
         self.frames.len()
     }
@@ -246,8 +240,8 @@ impl Snapshot {
         blocks
     }
 
-    /// How much of the free memory is inferred to lie in blocks of the orders that `/proc/buddyinfo` says, from 0 to 1.
-    /// The host went on between the two, so that it is hardly ever 1.
+    /// The share of the free memory inferred to lie in blocks of the orders in `/proc/buddyinfo`,
+    /// from 0 to 1. The host went on between the two reads, so it is hardly ever 1.
     pub fn agreement(&self) -> f64 {
         let (mut differ, mut free) = (0, 0);
         for zone in &self.zones {
@@ -260,7 +254,8 @@ impl Snapshot {
         1.0 - (differ as f64 / 2.0 / (free as f64).max(1.0)).min(1.0)
     }
 
-    /// Blocks of `order` that are free as they are, naturally aligned: also of orders above those of free lists.
+    /// Blocks of `order` that are free as they are, naturally aligned: also of orders above those
+    /// of free lists.
     pub fn free_spans(&self, zone: &FoundZone, order: u32) -> u64 {
         self.count_spans(zone, order, |f| f.state() == State::Free)
     }
@@ -291,13 +286,14 @@ pub fn host_page_size() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// Pages of the largest block that may start at `pfn`, has at most `room` pages and at most `max_order`.
+/// Pages of the largest block that may start at `pfn`, has at most `room` pages and at most
+/// `max_order`.
 pub fn largest_block(pfn: usize, room: usize, max_order: usize) -> usize {
     let aligned = if pfn == 0 { max_order } else { (pfn.trailing_zeros() as usize).min(max_order) };
     1 << aligned.min(room.ilog2() as usize)
 }
 
-/// An order of the engine's, if it has it.
+/// The engine's order for this number of pages, if it has one.
 pub fn engine_order(pages: usize) -> Option<Order> {
     let order = pages.ilog2() as u8;
     (pages.is_power_of_two() && order <= kontig_mm::types::MAX_ORDER.get()).then(|| Order::new(order))

@@ -1,4 +1,5 @@
-//! Taking a snapshot of a host: its files read in one go, the frames' flags first of all, since they take longest.
+//! Taking a snapshot of a host: its files read in one go, the frames' flags first of all, since
+//! they take longest.
 
 use super::{FoundZone, Frame, Host, Snapshot, infer};
 use crate::deferred;
@@ -21,7 +22,7 @@ impl Snapshot {
     pub fn take(roots: &Roots, page_size: u64) -> Result<Snapshot, ReadError> {
         let zone_info = deferred::zones(roots, page_size)?;
         let spans = found_zones(&zone_info, &BuddyInfo::default(), None);
-        // Before room is made for so many frames.
+        // Checked before memory is taken for the frames.
         possible(roots, &spans)?;
         let mut frames = read_frames(roots, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
         let io = IoMem::read(roots)?;
@@ -89,7 +90,7 @@ pub(crate) fn found_zones(
     found
 }
 
-/// What the zones' files say, together, must be possible.
+/// Refuses zones that cannot be together.
 pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadError> {
     let each = |zone: &FoundZone| zone.check().map_err(|why| ReadError::malformed(&roots.proc("zoneinfo"), 0, why));
     zones.iter().try_for_each(each)
@@ -146,20 +147,22 @@ fn found_zone(zone: &Zone, zones: &ZoneInfo, buddy: &BuddyInfo, page_types: Opti
     }
 }
 
-/// What the zone keeps from requests that may go up to the zone of this name.
+/// Pages that the zone keeps from requests that may use zones up to this name.
 fn protection(zone: &Zone, zones: &ZoneInfo, highest: &str) -> u64 {
     let mut of_node = zones.zones.iter().filter(|z| z.at.node == zone.at.node);
     let place = of_node.position(|z| z.at.zone == highest);
     place.and_then(|i| zone.protection.get(i)).or(zone.protection.last()).copied().unwrap_or(0)
 }
 
-/// The settings the engine knows, as far as this kernel has them. What cannot be read decides nothing here.
+/// The settings the engine knows, as far as this kernel has them. A setting that cannot be read
+/// decides nothing here.
 fn sysctls(roots: &Roots) -> Vec<(String, String)> {
     let of = |name: &str| Some((name.to_string(), setting(roots, name)?));
     SYSCTLS.iter().filter(|s| s.is_setting()).filter_map(|s| of(s.short_name())).collect()
 }
 
-/// What a setting of this name is: `thp.` ones are files of sysfs, some of which list words with the chosen one in brackets.
+/// The value of a setting: `thp.` ones are files of sysfs, some of which list words with the chosen
+/// one in brackets.
 fn setting(roots: &Roots, name: &str) -> Option<String> {
     let Some(file) = name.strip_prefix("thp.") else {
         return Some(roots.read_proc(format!("sys/vm/{name}")).ok()?.trim().to_string());

@@ -1,11 +1,12 @@
-//! A snapshot as a file: what can be kept, sent and read again.
+//! A snapshot as a file, to keep, send and read again.
 //!
-//! The first line is JSON: `schema` (`kontig.snapshot/1`), `host`, `zones`. Every other line is a pageblock, or some that are
-//! equal: the number of its first frame in hex, the letter of its type (`U` unmovable, `M` movable, `R` reclaimable, `H`
-//! highatomic), its frames, and `*N` if the next N − 1 pageblocks are the same. Frames are runs, each a state's letter
-//! ([`State`]) with how many; `^ORDER` makes them blocks of that order. So `a100 f4^2 F396` is 100 anonymous pages,
-//! four blocks of four clean pages of files, and 396 free pages. Which blocks free pages form follows from their
-//! addresses.
+//! The first line is JSON: `schema` (`kontig.snapshot/1`), `host`, `zones`. Every other line is a
+//! pageblock, or some that are equal: the number of its first frame in hex, the letter of its type
+//! (`U` unmovable, `M` movable, `R` reclaimable, `H` highatomic), its frames, and `*N` if the next
+//! N − 1 pageblocks are the same. Frames are runs, each a state's letter ([`State`]) with how many;
+//! `^ORDER` makes them blocks of that order. So `a100 f4^2 F396` is 100 anonymous pages, four
+//! blocks of four clean pages of files, and 396 free pages. Which blocks free pages form follows
+//! from their addresses.
 
 use super::{FoundZone, Frame, Host, Piece, Snapshot, infer};
 use crate::frame::State;
@@ -25,12 +26,15 @@ const TYPES: [(MigrateType, &str); MigrateType::COUNT] = [
     (MigrateType::Reclaimable, "R"),
     (MigrateType::HighAtomic, "H"),
 ];
-/// Bytes of the longest first line: a zone takes less than a KiB, and no machine has more than 4096.
+/// Bytes of the longest first line: a zone takes less than a KiB, and no machine has more than
+/// 4096.
 const MAX_HEADER: u64 = 4 << 20;
-/// Bytes of the longest run of frames, with the blank before it, and of what else a pageblock's line holds.
+/// Bytes of the longest run of frames with the blank before it, and of the rest of a pageblock's
+/// line.
 const MAX_RUN: u64 = 12;
 const MAX_REST: u64 = 64;
-/// Bits of the largest block's size: the kernel's free lists end at the section of memory, a gigabyte at most.
+/// Bits of the largest block's size: the kernel's free lists end at the section of memory, a
+/// gigabyte at most.
 const MAX_BLOCK_BITS: u32 = 30;
 /// As many CPUs, and nodes, as the kernel can be built for.
 const MAX_CPUS: usize = 8192;
@@ -46,12 +50,11 @@ struct Header {
     zones: Vec<FoundZone>,
 }
 
-/// What is wrong with a text that should be a snapshot.
+/// The first mistake in a text that should be a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadSnapshot {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
     pub reason: String,
 }
 
@@ -66,7 +69,6 @@ impl std::error::Error for BadSnapshot {}
 /// Why a file is not read as a snapshot.
 #[derive(Debug)]
 pub enum NoSnapshot {
-    /// It cannot be read.
     Unreadable(io::Error),
     /// It is none, or damaged.
     Bad(BadSnapshot),
@@ -79,7 +81,7 @@ impl From<io::Error> for NoSnapshot {
 }
 
 impl Snapshot {
-    /// Writes the file.
+    /// The text of the file.
     pub fn to_text(&self) -> String {
         let header = Header { schema: SCHEMA.into(), host: self.host.clone(), zones: self.zones.clone() };
         let mut text = serde_json::to_string(&header).expect("strings and numbers are JSON");
@@ -139,7 +141,8 @@ impl Snapshot {
         })
     }
 
-    /// Reads line by line, and no further than to the first that is wrong: what is no snapshot may have no end.
+    /// Reads line by line, no further than the first mistake: a file that is no snapshot may have
+    /// no end.
     fn read(from: impl BufRead) -> Result<Snapshot, NoSnapshot> {
         let mut lines = Lines { from, number: 0, bytes: Vec::new() };
         let header = match lines.next(MAX_HEADER)? {
@@ -198,7 +201,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// What is wrong with the line read last.
+    /// An error about the line read last.
     fn bad(&self, reason: String) -> NoSnapshot {
         NoSnapshot::Bad(BadSnapshot { line: self.number.max(1), reason })
     }
@@ -250,8 +253,8 @@ impl Header {
         self.agrees_with_its_marks()
     }
 
-    /// The zones' min marks are pages, `min_free_kbytes` is not: the size of a page follows from both, with some room for what
-    /// is rounded, and for zones whose mark has a bound of its own.
+    /// The zones' min marks are pages, `min_free_kbytes` is not: the size of a page follows from
+    /// both, with a margin for rounding and for zones whose mark has a bound of its own.
     fn agrees_with_its_marks(&self) -> Result<(), String> {
         let set = self.host.sysctls.iter().find(|(name, _)| name == "min_free_kbytes");
         let Some(kib) = set.and_then(|(_, value)| value.parse::<u64>().ok()) else { return Ok(()) };

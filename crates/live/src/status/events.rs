@@ -1,25 +1,26 @@
-//! What compaction, reclaim and huge pages have come to: counters since boot, and over an interval.
+//! Counters of compaction, reclaim and huge pages: since boot, and over an interval.
 
 use crate::host::Host;
 use serde::Serialize;
 
-/// What has happened.
+/// Counters and pressure of a host.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Events {
     /// Seconds of the interval; null if none was waited for.
     pub interval_s: Option<f64>,
-    /// Counters of `/proc/vmstat`, in the order of [`COUNTERS`]; one that the kernel does not have is left out.
+    /// Counters of `/proc/vmstat`, in the order of [`COUNTERS`]; one that the kernel does not have
+    /// is left out.
     pub counters: Vec<Counter>,
-    /// How long tasks waited for memory (`/proc/pressure/memory`); null where the kernel does not tell.
+    /// How long tasks waited for memory (`/proc/pressure/memory`); null where the kernel does not
+    /// tell.
     pub pressure: Option<Pressure>,
 }
 
-/// A counter.
+/// A counter of the host, since boot and lately.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Counter {
-    /// Its name. `allocstall` and `allocstall_*` of each zone are one: `allocstall`.
+    /// `allocstall` and `allocstall_*` of each zone are one: `allocstall`.
     pub name: &'static str,
-    /// Since boot.
     pub since_boot: u64,
     /// Over the interval; null if none was waited for.
     pub interval: Option<u64>,
@@ -30,9 +31,9 @@ pub struct Counter {
 pub struct Pressure {
     /// Some task waited: seconds since boot.
     pub some_s: f64,
-    /// The share of the last ten seconds.
+    /// As a share of the last ten seconds.
     pub some_10s: Option<f64>,
-    /// The share of the last five minutes.
+    /// As a share of the last five minutes.
     pub some_300s: Option<f64>,
     /// Seconds of the interval that some task waited.
     pub some_interval_s: Option<f64>,
@@ -40,7 +41,7 @@ pub struct Pressure {
     pub full_s: Option<f64>,
 }
 
-/// The counters that are told.
+/// The counters that are shown.
 pub const COUNTERS: [&str; 25] = [
     "compact_stall",
     "compact_fail",
@@ -78,7 +79,7 @@ pub(crate) fn count(host: &Host, name: &str) -> Option<u64> {
     })
 }
 
-/// Whether what follows a counter's name is one of the zones' names.
+/// Whether the rest after a counter's name is a zone's name.
 fn is_zone(rest: &str) -> bool {
     ["_dma", "_dma32", "_normal", "_high", "_movable", "_device"].contains(&rest)
 }
@@ -97,7 +98,7 @@ impl Events {
         }
     }
 
-    /// A counter.
+    /// A counter of the host, since boot and lately.
     pub fn get(&self, name: &str) -> Option<&Counter> {
         self.counters.iter().find(|counter| counter.name == name)
     }

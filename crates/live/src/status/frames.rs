@@ -1,7 +1,7 @@
-//! What every frame of a node is used for, as `/proc/kpageflags` tells root: `kontig status --frames`.
+//! Uses of all frames of a node, which `/proc/kpageflags` shows root: `kontig status --frames`.
 //!
-//! Where counters say how much of a kind there is, this says where it is: how many blocks are free, how many hold only
-//! what can be moved, and what is in the way in the others.
+//! Counters say how much of a kind there is, this says where: blocks that are free, blocks that
+//! hold only movable pages, and the obstacles in the others.
 
 use crate::error::ReadError;
 use crate::frame::State;
@@ -11,29 +11,25 @@ use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use serde::Serialize;
 
-/// A node's frames.
+/// The frames of a node by use.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Frames {
-    /// The node.
     pub node: u32,
     /// Its aligned blocks of the order asked about, by what stands in their way.
     pub blocks: Obstacles,
-    /// How much memory is used for what.
     pub used: Vec<Used>,
 }
 
-/// Memory of a use.
+/// Memory of one use.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Used {
-    /// Which.
     pub state: &'static str,
-    /// Whether compaction can move it. That nobody has pinned it is not known.
+    /// Whether compaction can move it, if nobody has pinned it, which no file shows.
     pub movable: bool,
-    /// How much, bytes.
     pub bytes: u64,
 }
 
-/// Reads every frame, and tells each node's.
+/// Reads every frame, node by node.
 ///
 /// # Errors
 /// Mostly that only root may read them.

@@ -1,9 +1,10 @@
-//! Whose the memory is: `/proc/kpagecgroup` has for each frame the control group it is charged to, `/proc/kpagecount` how often it
-//! is mapped; `kontig status --owners`.
+//! Memory by owner: `/proc/kpagecgroup` has for each frame the control group it is charged to,
+//! `/proc/kpagecount` how often it is mapped; `kontig status --owners`.
 //!
-//! So the group can be named whose page tables or locked pages stand in blocks that would be free otherwise. Objects of the kernel
-//! (slab) share pages, and no group has those. A page that is mapped more than once takes a change of each mapping when it is moved. Who has
-//! pinned a page is not among the answers: a pin is a reference, and these files count mappings.
+//! So the group can be named whose page tables or locked pages stand in blocks that would be free
+//! otherwise. Objects of the kernel (slab) share pages, and no group has those. Moving a page
+//! changes each mapping of it. Pins stay unknown: a pin is a reference, and these files count
+//! mappings.
 //!
 //! The three files are read side by side, piece by piece, as the host goes on meanwhile.
 
@@ -17,12 +18,13 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whose memory is what.
+/// Memory of a host by control group.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Owners {
     /// Users' memory that is mapped more than once, bytes; null where the kernel does not say.
     pub shared_bytes: Option<u64>,
-    /// The groups with memory, those in the way of the most blocks first; null on a kernel without control groups of memory.
+    /// The groups with memory, those in the way of the most blocks first; null on a kernel without
+    /// control groups of memory.
     pub cgroups: Option<Vec<Cgroup>>,
 }
 
@@ -39,7 +41,7 @@ pub struct Cgroup {
     pub in_the_way_of: u64,
 }
 
-/// What was seen of a group so far.
+/// Frames of a group seen so far.
 #[derive(Default)]
 struct Seen {
     movable: u64,
@@ -51,7 +53,7 @@ struct Seen {
 /// Frames looked at before the next of the files is read.
 const PIECE: u64 = 1 << 15;
 
-/// Looks at every frame of the host, of this many.
+/// Looks at every frame of the host.
 ///
 /// # Errors
 /// Mostly that only root may read them. A file that this kernel does not have is no error.
@@ -69,7 +71,7 @@ pub fn read(roots: &Roots, page_bytes: u64, order: u32) -> Result<Owners, ReadEr
         for (i, &flags) in of.iter().enumerate() {
             let word = |words: &Option<Vec<u64>>| words.as_ref().and_then(|words| words.get(i)).copied().unwrap_or(0);
             let (state, continues) = heads.next(flags);
-            // What is charged is a compound page as a whole, which its first says.
+            // A compound page is charged as a whole, to the group of its head.
             group = if continues { group } else { word(&groups) };
             shared += u64::from(state.is_movable() && word(&counts) > 1);
             if group == 0 || state.is_free() {
@@ -110,7 +112,7 @@ pub fn read(roots: &Roots, page_bytes: u64, order: u32) -> Result<Owners, ReadEr
     })
 }
 
-/// What a kernel does not have is none.
+/// A file that this kernel lacks is `None`.
 fn there<T>(read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -136,7 +138,7 @@ fn names(roots: &Roots) -> HashMap<u64, String> {
         if let Ok(meta) = dir.metadata() {
             names.insert(meta.ino(), path(&dir, &root));
         }
-        // A group that has gone in the meantime has no path.
+        // A group that was removed meanwhile has no path.
         let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
         left.extend(entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
     }

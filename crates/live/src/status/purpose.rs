@@ -1,24 +1,22 @@
-//! What a node's memory is used for, and so what compaction and reclaim can do with it.
+//! A node's memory by use, and so what compaction and reclaim can do with it.
 //!
-//! An estimate from counters, for whom every frame's own state is not to be had: a counter says how many pages are of a
-//! kind, not where they are. Memory that no counter names is said to be so.
+//! An estimate from counters, for users who cannot read every frame's state: a counter says how
+//! many pages are of a kind, not where they are. Memory that no counter names is a kind of its own.
 
 use crate::host::Host;
 use kontig_procfs::zoneinfo::Zone;
 use serde::Serialize;
 
-/// Memory of a kind.
+/// The memory of a node of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Purpose {
-    /// Of which.
     pub kind: Kind,
-    /// What can be done with it.
     pub can: Can,
-    /// How much, bytes; `None` where a counter that says it is missing.
+    /// `None` where a counter that says it is missing.
     pub bytes: Option<u64>,
 }
 
-/// What memory is used for.
+/// A use of memory that counters know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -38,17 +36,16 @@ pub enum Kind {
     ReclaimableSlab,
     /// Objects of the kernel that stay where they are.
     Slab,
-    /// Page tables.
     PageTables,
     /// Stacks of threads in the kernel.
     KernelStacks,
     /// Huge pages in pools.
     Pools,
-    /// What no counter names: drivers, network buffers, `vmalloc`, a kernel's own tables.
+    /// Memory that no counter names: drivers, network buffers, `vmalloc`, a kernel's own tables.
     Uncounted,
 }
 
-/// What can be done with memory.
+/// The best that can happen to memory of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Can {
@@ -58,14 +55,13 @@ pub enum Can {
     Move,
     /// Be moved by compaction, and be dropped.
     MoveOrDrop,
-    /// Be given back by the kernel where it is asked to; it can not be moved.
+    /// Be given back by the kernel on request; it cannot be moved.
     Shrink,
-    /// Neither.
     Stay,
 }
 
 impl Kind {
-    /// In words.
+    /// The words for it in tables.
     pub fn text(self) -> &'static str {
         match self {
             Kind::Free => "free",
@@ -85,7 +81,7 @@ impl Kind {
 }
 
 impl Can {
-    /// In words.
+    /// The words for it in tables.
     pub fn text(self) -> &'static str {
         match self {
             Can::BeUsed => "can be used",
@@ -97,7 +93,7 @@ impl Can {
     }
 }
 
-/// What a node's memory is used for; a kind that there is nothing of is left out, one that the kernel does not count is not.
+/// A node's memory by use, without kinds that are empty; those that the kernel does not count stay.
 pub(super) fn of(host: &Host, node: u32, page_bytes: u64) -> Vec<Purpose> {
     let Ok(info) = &host.zoneinfo else { return vec![] };
     let zones: Vec<&Zone> = info.zones.iter().filter(|zone| zone.at.node == node).collect();
@@ -128,7 +124,7 @@ pub(super) fn of(host: &Host, node: u32, page_bytes: u64) -> Vec<Purpose> {
         (Kind::Pools, Can::Stay, pools(host, node)),
     ];
     let managed: u64 = zones.iter().filter_map(|zone| zone.sizes.get("managed")).fold(0, u64::saturating_add);
-    // What a missing counter would have counted is not told from what none counts.
+    // Memory of a missing counter cannot be told from memory that none counts.
     let counted = found.iter().map(|(_, _, bytes)| *bytes).sum::<Option<u64>>();
     let rest = (Kind::Uncounted, Can::Stay, counted.map(|counted| bytes(managed).saturating_sub(counted)));
     let purposes = found.into_iter().chain([rest]).filter(|(_, _, bytes)| *bytes != Some(0));

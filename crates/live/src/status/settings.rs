@@ -1,15 +1,16 @@
-//! What is set of all that decides about large blocks: as read, since distributions differ in their defaults.
+//! Settings that decide about large blocks: as read, since distributions differ in their defaults.
 
 use crate::host::Host;
 use kontig_procfs::Choice;
 use serde::Serialize;
 
-/// A setting.
+/// A setting as it was read.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Setting {
-    /// A sysctl as `vm.min_free_kbytes`, or a file below `/sys/kernel/mm` as `transparent_hugepage/enabled`.
+    /// A sysctl as `vm.min_free_kbytes`, or a file below `/sys/kernel/mm` as
+    /// `transparent_hugepage/enabled`.
     pub name: String,
-    /// What it is set to; null where the kernel has no such setting, or does not tell.
+    /// Null where the kernel has no such setting, or does not tell.
     pub value: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! A zone: what is free in it, in blocks of which sizes, and how many of them a request gets.
+//! A zone: its free memory by size of block, and how many blocks a request gets.
 //!
-//! Two indices are the kernel's own (`extfrag` in its debugfs), worked out from the free lists. How many blocks are at
-//! hand is asked of the supply ([`crate::supply`]), as every check of a need does.
+//! Two indices are the kernel's own (`extfrag` in its debugfs), worked out from the free lists. The
+//! supply ([`crate::supply`]) says how many blocks are at hand, as in every check of a need.
 
 use crate::supply::ZoneSupply;
 use kontig_mm::index::ContigInfo;
@@ -12,11 +12,10 @@ use serde::Serialize;
 /// A zone with memory.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Zone {
-    /// Its name.
     pub zone: String,
     /// Memory that exists, bytes.
     pub present_bytes: u64,
-    /// Memory that the zone hands out, bytes. What counts: memory that is not yet initialised is not in it.
+    /// Memory that the zone hands out, bytes, without memory that is not initialised yet.
     pub managed_bytes: u64,
     /// Free memory on the free lists, bytes.
     pub free_bytes: u64,
@@ -26,16 +25,16 @@ pub struct Zone {
     pub free_cma_bytes: Option<u64>,
     /// Free memory kept for urgent requests, bytes; null where the kernel does not say.
     pub free_highatomic_bytes: Option<u64>,
-    /// The marks.
     pub marks: Marks,
     /// The kernel's fragmentation score of the zone alone, 0 to 100.
     pub score: Option<u64>,
-    /// Blocks of the order asked about that requests get now; null if the free lists have no such order.
+    /// Blocks of the order asked about that requests get now; null if the free lists have no such
+    /// order.
     pub at_hand: Option<u64>,
     /// The share of free memory in blocks too small for the order asked about.
     pub unusable_index: f64,
-    /// Whether a request of that order would fail because memory is lacking (towards 0) or because it is in pieces
-    /// (towards 1); null if a block is at hand.
+    /// Whether a request of that order would fail because memory is lacking (towards 0) or because
+    /// it is in pieces (towards 1); null if a block is at hand.
     pub extfrag_index: Option<f64>,
     /// Each order of the free lists.
     pub orders: Vec<OrderState>,
@@ -52,39 +51,34 @@ pub struct Marks {
     pub low_bytes: u64,
     /// At it, kswapd ends.
     pub high_bytes: u64,
-    /// By how much the marks are raised for now, since blocks were taken from other types; null before 5.14.
+    /// By how much the marks are raised for now, since blocks were taken from other types; null
+    /// before 5.14.
     pub boost_bytes: Option<u64>,
-    /// What the zone keeps from a user's request, for those that can not use a higher zone.
+    /// Kept from a user's request, for requests that cannot use a higher zone.
     pub reserve_bytes: u64,
 }
 
-/// An order.
+/// The free blocks of one order.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OrderState {
-    /// The order.
     pub order: u32,
-    /// Bytes of a block.
     pub bytes: u64,
     /// Free blocks of just this order.
     pub free_blocks: u64,
     /// Blocks that requests of it get now, made of larger ones, too.
     pub at_hand: u64,
-    /// As [`Zone::unusable_index`].
     pub unusable_index: f64,
-    /// As [`Zone::extfrag_index`].
     pub extfrag_index: Option<f64>,
 }
 
 /// Pageblocks of a type.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pageblocks {
-    /// The type.
     pub migratetype: String,
-    /// How many.
     pub blocks: u64,
 }
 
-/// What zones are made of besides their own texts.
+/// Facts of the host that zones need beside their own texts.
 pub(super) struct ZoneParts<'a> {
     pub page_bytes: u64,
     pub order: u32,

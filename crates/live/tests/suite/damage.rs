@@ -1,5 +1,6 @@
-//! Snapshots of hosts that say nonsense, and files of snapshots that are damaged: what comes of them is refused in a line, or is a
-//! consistent machine. Nothing panics, and no number is believed that the others contradict.
+//! Snapshots of hosts that say nonsense, and files of snapshots that are damaged: what comes of
+//! them is refused in a line, or is a consistent machine. Nothing panics, and no number is believed
+//! that the others contradict.
 
 use kontig_live::iomem::IoMem;
 use kontig_live::need::Need;
@@ -64,7 +65,7 @@ fn tree(words: &[u64], zone: [u64; 6], free: &[u64], types: Option<&[u64]>) -> (
     (tree, roots)
 }
 
-/// What can be done with any snapshot.
+/// Everything that can be done with any snapshot.
 fn is_consistent(snapshot: &Snapshot) -> Result<(), TestCaseError> {
     prop_assert!((0.0..=1.0).contains(&snapshot.agreement()), "{}", snapshot.agreement());
     for profile in ["6.1", "6.12"].map(kontig_profiles::linux) {
@@ -102,7 +103,7 @@ proptest! {
         free in prop::collection::vec(prop_oneof![5 => 0..9u64, 1 => any::<u64>()], 11),
         types in prop::option::of(prop::collection::vec(prop_oneof![5 => 0..6u64, 1 => any::<u64>()], 4)),
     ) {
-        // What would take more memory than the test has is left to the reading of zones.
+        // Snapshots that would take more memory than the test has are left to the reading of zones.
         prop_assume!(zone[0].checked_add(zone[1]).is_none_or(|end| !(64 * FRAMES..=1 << 40).contains(&end)));
         let (_tree, roots) = tree(&words, zone, &free, types.as_deref());
         match Snapshot::take(&roots, 4096) {

@@ -1,4 +1,4 @@
-//! What the rules say of recorded hosts: every fact they name is known where the kernel tells it.
+//! The rules on recorded hosts: every fact they name is known where the kernel shows it.
 
 use crate::common::{KERNELS, Tree};
 use kontig_live::explain::facts::{Facts, HostFacts};

@@ -1,4 +1,5 @@
-//! A look at every frame of recorded hosts of four kernels: what it says agrees with what the kernel counts elsewhere.
+//! A look at every frame of recorded hosts of four kernels: what it says agrees with what the
+//! kernel counts elsewhere.
 
 use crate::common::Tree;
 use kontig_live::Snapshot;
@@ -70,7 +71,8 @@ fn a_processes_folios_add_up_to_what_it_has_in_memory() {
         let of_size = folios::read(&tree.roots, 4242, &smaps, 4096).unwrap_or_else(|e| panic!("{kernel}: {e}"));
         let in_folios: u64 = of_size.iter().map(|of| of.resident_bytes).sum();
         let resident: u64 = smaps.mappings.iter().filter_map(|mapping| mapping.kb("Rss")).sum::<u64>() * 1024;
-        // The pages of the kernel's own that every process has are in no count; the shell went on between the two.
+        // The pages of the kernel's own that every process has are in no count; the shell went on
+        // between the two.
         assert!(in_folios.abs_diff(resident) <= 128 << 10, "{kernel}: {in_folios} of {resident}");
     }
 }

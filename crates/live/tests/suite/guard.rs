@@ -1,4 +1,5 @@
-//! A process that has changed a setting is killed: its guard restores it, and where that is killed as well, who comes next.
+//! A process that has changed a setting is killed: its guard restores it, and where that is killed
+//! as well, who comes next.
 //!
 //! The processes are this program itself, started again with a part to play.
 
@@ -116,7 +117,8 @@ fn a_killed_processes_guard_restores_what_it_has_changed() {
     until(|| host.setting() == "20" && !host.has_journal());
 }
 
-/// A process that is killed closes its pipe before it is gone, and until then looks as if it were at work.
+/// A process that is killed closes its pipe before it is gone, and until then looks as if it were
+/// at work.
 #[test]
 fn a_guard_that_wakes_while_the_process_is_still_there_waits_for_its_end() {
     let host = Host::new();

@@ -1,4 +1,5 @@
-//! Why a process's memory is in small pages, on recorded hosts with mappings made up for each reason.
+//! Why a process's memory is in small pages, on recorded hosts with mappings made up for each
+//! reason.
 
 use crate::common::{KERNELS, Tree};
 use kontig_live::Host;
@@ -7,7 +8,8 @@ use kontig_live::process::{Files, Process};
 
 const STATUS: &str = "Name:\tjava\nTHP_enabled:\t1\n";
 
-/// A mapping of 9 MiB that begins at a quarter of a huge page, so that three whole ones fit; 9000 KiB are in memory.
+/// A mapping of 9 MiB that begins at a quarter of a huge page, so that three whole ones fit; 9000
+/// KiB are in memory.
 fn smaps(heading: &str, lines: &str, flags: &str) -> String {
     format!("{heading}\nSize:               9216 kB\nRss:                9000 kB\n{lines}VmFlags: rd wr {flags}\n")
 }

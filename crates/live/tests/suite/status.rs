@@ -1,4 +1,4 @@
-//! What is said of recorded hosts of five kernels, and of hosts that lack something or say nonsense.
+//! Status of recorded hosts of five kernels, and of hosts that lack a file or hold nonsense.
 
 use crate::common::{KERNELS, Tree};
 use kontig_live::status::STATUS_SCHEMA;

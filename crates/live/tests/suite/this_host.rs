@@ -1,5 +1,6 @@
-//! A snapshot of the host the tests run on: a real kernel's files, whatever it is. Reading them takes root: without it a
-//! test writes a line that begins with `skipped:`, which `.ci/run` counts, and passes.
+//! A snapshot of the host the tests run on: a real kernel's files, whatever it is. Reading them
+//! takes root. Without it a test writes a line that begins with `skipped:`, which `.ci/run` counts,
+//! and passes.
 
 use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};

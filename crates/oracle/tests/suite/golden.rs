@@ -8,6 +8,7 @@ use crate::replayed::{golden, verdict};
 use kontig_oracle::Recording;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::verify::Verdict;
+use std::path::PathBuf;
 
 /// The counts of what was compared in a recording that the engine reproduces.
 #[track_caller]

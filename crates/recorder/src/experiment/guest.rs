@@ -4,7 +4,7 @@ use super::{Asked, Plan};
 use crate::error::RecordError;
 use crate::guest::{self, Guest};
 use crate::kernel::Series;
-use kontig_program::pattern::Named;
+use kontig_oracle::patterns::Named;
 
 impl Plan {
     pub(super) fn of_guest(asked: &Asked, pattern: &Named, series: Series) -> Result<Plan, RecordError> {

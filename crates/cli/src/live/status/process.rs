@@ -8,7 +8,7 @@ use kontig_live::process::{Files, Process};
 use kontig_live::{Host, Roots};
 use kontig_text::{percent, size};
 
-/// What is printed of a process.
+/// The text of `kontig status --pid`.
 pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Result<Text, LabError> {
     let files = match Files::read(roots, pid) {
         Err(e) if e.is_missing() => {
@@ -21,7 +21,7 @@ pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Resu
     Ok(Ok(a.page(&process, |width| page(&process, width))))
 }
 
-/// So many mappings are shown.
+/// Number of mappings shown.
 const SHOWN: usize = 12;
 
 fn page(p: &Process, width: Option<usize>) -> String {

@@ -8,7 +8,7 @@ use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
 use kontig_text::{grouped, percent, size, time};
 
-/// What the text is written for.
+/// The form of the text.
 struct Page<'a> {
     s: &'a Status,
     /// Columns; none where lines may be as long as they like.
@@ -53,7 +53,7 @@ impl Page<'_> {
         let heading = format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes));
         let heading = self.wrapped("", &heading, 0);
         match s.lru_gen_on {
-            Some(true) => heading + &self.wrapped("", lru_gen::NOT_MODELLED, 0),
+            Some(true) => heading + &self.wrapped("", &lru_gen::not_modelled(), 0),
             _ => heading,
         }
     }
@@ -315,13 +315,13 @@ impl Page<'_> {
     }
 }
 
-/// Files that were not read, of which so many are shown.
+/// Files that were not read, shown at most.
 const SHOWN: usize = 4;
 
 /// Control groups shown at most.
 const MOST_GROUPS: usize = 12;
 
-/// What is told of the counters.
+/// The counters shown, in their order.
 const EVENTS: [(&str, &str); 11] = [
     ("compact_stall", "direct compactions"),
     ("compact_fail", "direct compactions that failed"),

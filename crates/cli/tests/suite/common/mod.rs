@@ -88,3 +88,17 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// A text as before its lines were made to fit: those that continue another are indented by four columns more, others by none,
+/// three or six.
+pub fn unwrapped(text: &str) -> String {
+    let mut joined = String::new();
+    for line in text.lines() {
+        let begin = line.trim_start();
+        let continues = (line.len() - begin.len()) % 3 == 1;
+        let (end, line) = if continues { (" ", begin) } else { ("\n", line) };
+        joined += if joined.is_empty() { "" } else { end };
+        joined += line;
+    }
+    joined + if text.is_empty() { "" } else { "\n" }
+}

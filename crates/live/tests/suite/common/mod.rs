@@ -39,7 +39,8 @@ impl Tree {
         Tree::of(&format!("frames-{kernel}"))
     }
 
-    /// Writes words that are recorded as `COUNT WORD`, a run a line, and `@INDEX` where those of a later page follow.
+    /// Writes words that are recorded as `COUNT WORD`, a run a line, and `@INDEX` where those of a
+    /// later page follow.
     fn write_words(&self, path: &str, text: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
@@ -63,7 +64,7 @@ impl Tree {
         std::fs::write(path, text).expect("written");
     }
 
-    /// What a file holds.
+    /// The text of a file.
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.dir.path().join(path)).expect(path)
     }

@@ -1,11 +1,11 @@
-//! One step of a plan.
+//! Carries out the steps of a plan, one at a time.
 //!
-//! The kernel compacts on behalf of whoever writes to the file, and gives up when that process is killed. So a process of
-//! its own writes, and is killed as soon as the blocks are there, which this one sees in `/proc/buddyinfo`.
+//! The kernel compacts on behalf of the process that writes to the file, and gives up when it is
+//! killed. So a child writes, and is killed as soon as `/proc/buddyinfo` shows the blocks.
 
-use super::execute::{EXIT_NOT_PERMITTED, Orders, counters};
+use super::execute::{EXIT_NOT_PERMITTED, Execution, counters};
 use super::journal::{Journal, NoJournal};
-use super::plan::Step;
+use super::plan::PlanStep;
 use super::receipt::Ended;
 use super::{pool, release};
 use crate::error::ReadError;
@@ -16,9 +16,9 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// How often the free blocks are looked at: some hundred pages are moved meanwhile.
+/// Time between two looks at the free blocks: some hundred pages are moved meanwhile.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// Passes in a row that move nothing, after which there are no more.
+/// Passes in a row that move nothing before it gives up.
 const IDLE_PASSES: u32 = 8;
 
 /// Why a step was not carried out.
@@ -45,44 +45,44 @@ impl From<ReadError> for NotDone {
     }
 }
 
-/// A step that is being carried out.
-pub(super) struct Deed<'a> {
+/// One step that is being carried out.
+pub(super) struct StepRunner<'a> {
     needs: &'a [Need],
-    orders: &'a Orders<'a>,
+    execution: &'a Execution<'a>,
     began: Instant,
-    /// Nanoseconds that the processes which write had a CPU; `None` where the kernel does not say.
+    /// Nanoseconds of a CPU for the writing processes; `None` where the kernel does not say.
     cpu_ns: Option<u64>,
 }
 
-impl<'a> Deed<'a> {
-    pub(super) fn new(needs: &'a [Need], orders: &'a Orders<'a>, began: Instant) -> Deed<'a> {
-        Deed { needs, orders, began, cpu_ns: None }
+impl<'a> StepRunner<'a> {
+    pub(super) fn new(needs: &'a [Need], execution: &'a Execution<'a>, began: Instant) -> StepRunner<'a> {
+        StepRunner { needs, execution, began, cpu_ns: None }
     }
 
-    /// Seconds of a CPU that it took.
+    /// Seconds of a CPU for the writing processes.
     pub(super) fn cpu_seconds(&self) -> Option<f64> {
         self.cpu_ns.map(|ns| ns as f64 / 1e9)
     }
 
     fn over(&self) -> Option<Ended> {
-        self.orders.over(self.began)
+        self.execution.over(self.began)
     }
 
     fn is_met(&self) -> bool {
-        self.orders.is_met(self.needs)
+        self.execution.is_met(self.needs)
     }
 
-    /// Carries out a step, and says whether it was ended early as the needs were met.
-    pub(super) fn carry_out(&mut self, step: &Step, journal: &mut Journal) -> Result<bool, NotDone> {
+    /// Carries out a step. Returns whether it was ended early as the needs were met.
+    pub(super) fn carry_out(&mut self, step: &PlanStep, journal: &mut Journal) -> Result<bool, NotDone> {
         match step {
-            Step::Release { path, limit } => {
+            PlanStep::Release { path, limit } => {
                 limit.as_ref().map(|limit| journal.change(limit, release::LEAST)).transpose()?;
-                release::all(self.orders.roots, path, || self.over().is_some())?;
+                release::all(self.execution.roots, path, || self.over().is_some())?;
                 Ok(self.is_met())
             }
-            Step::Compact { path, sync, .. } => self.compact(path, *sync),
-            Step::DropCaches { path } => self.write_and_watch(path, true, |_| false),
-            Step::Reserve { path, pages } => {
+            PlanStep::Compact { path, sync, .. } => self.compact(path, *sync),
+            PlanStep::DropCaches { path } => self.write_and_watch(path, true, |_| false),
+            PlanStep::Reserve { path, pages } => {
                 let Some(wanted) = pool::larger(path, *pages)? else { return Ok(false) };
                 journal.change(path, &wanted.to_string())?;
                 let got = pool::number(path)?;
@@ -92,17 +92,18 @@ impl<'a> Deed<'a> {
         }
     }
 
-    /// Compacts a node, in as many passes as it takes. A pass ends early at a large dirty folio: what is dirty is written before the
-    /// next one, and what somebody writes by then is elsewhere. Passes that move nothing are not repeated for long.
+    /// Compacts a node, in as many passes as it takes. A pass ends early at a large dirty folio:
+    /// dirty pages are written before the next pass, and those dirtied by then are elsewhere.
     fn compact(&mut self, path: &Path, sync: bool) -> Result<bool, NotDone> {
-        let roots = self.orders.roots;
+        let roots = self.execution.roots;
         let (mut sync, mut idle) = (sync, 0);
         while idle < IDLE_PASSES {
             let before = counters(roots).moved;
-            if self.write_and_watch(path, sync, Deed::is_met)? {
+            if self.write_and_watch(path, sync, StepRunner::is_met)? {
                 return Ok(true);
             }
-            // The last pages that the pass has freed are with the CPUs. A kernel without the file keeps few there.
+            // The last pages that the pass freed are on CPUs' lists. A kernel without the file
+            // keeps few there.
             let _ = release::all(roots, &release::refresh(roots), || false);
             if self.is_met() {
                 return Ok(false);
@@ -113,13 +114,14 @@ impl<'a> Deed<'a> {
         Ok(false)
     }
 
-    /// Has 1 written to a file, and ends that early if it is enough, time is over, or it is stopped.
+    /// Starts a process that writes 1 to a file, and kills it once that is enough, the time is
+    /// over, or it is stopped.
     fn write_and_watch(&mut self, path: &Path, sync: bool, enough: impl Fn(&Self) -> bool) -> Result<bool, NotDone> {
         let failed = |e: std::io::Error| NotDone::because(format!("{}: {e}", path.display()));
-        let mut writer = Running((self.orders.writer)(path, sync).map_err(failed)?);
+        let mut writer = Running((self.execution.writer)(path, sync).map_err(failed)?);
         let before = self.cpu_ns.unwrap_or(0);
         loop {
-            // A process that has ended says it until it is waited for.
+            // The kernel keeps the time of a process that has ended until it is waited for.
             self.cpu_ns = on_cpu(writer.0.id()).map(|ns| before + ns).or(self.cpu_ns);
             if let Some(status) = writer.0.try_wait().map_err(failed)? {
                 return match status.code() {
