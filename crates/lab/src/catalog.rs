@@ -124,12 +124,14 @@ pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, LabError> {
     Form::Workload.names().map(|name| Ok((name, workload(name)?.0))).collect()
 }
 
-/// An experiment, or a workload as an experiment of one variant, with the file and the sysctls that
-/// belong to the workload.
+/// An experiment with its file, and the sysctls that belong to its workload.
+pub type ToRun = (Experiment, Source, Vec<(String, String)>);
+
+/// An experiment by name or file, or a workload as an experiment of one variant.
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
-pub fn to_run(name: &str) -> Result<(Experiment, Source, Vec<(String, String)>), LabError> {
+pub fn to_run(name: &str) -> Result<ToRun, LabError> {
     if Form::Experiment.names().any(|known| known == name) || is_path(name) && !is_workload(name)? {
         return experiment(name).map(|(e, source)| (e, source, Vec::new()));
     }

@@ -251,7 +251,7 @@ impl Source {
             Part::Case(i) => document
                 .get_mut("case")
                 .and_then(|cases| match cases.get_mut() {
-                    DeValue::Array(cases) => cases.iter_mut().nth(i),
+                    DeValue::Array(cases) => cases.get_mut(i),
                     _ => None,
                 })
                 .and_then(|case| match case.get_mut() {

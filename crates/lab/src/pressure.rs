@@ -34,10 +34,13 @@ const fn more(name: &'static str, unit: &'static str, words: &'static str) -> Co
     Counter::new(name, unit, Wanted::More, words)
 }
 
+/// A counter of kcompactd, and how it is read.
+type Declared = (Counter, fn(&KcompactdState) -> u64);
+
 /// Counters of a node's kcompactd that no kernel has: the answers to whether a run for a block is
 /// finished, the zones it was woken for in which no run began, and the answers that sent it on for
 /// whole pageblocks.
-const KCOMPACTD: &[(Counter, fn(&KcompactdState) -> u64)] = &[
+const KCOMPACTD: &[Declared] = &[
     (fewer("kcompactd: to go on", "tests", "Not finished"), |k| k.finished[CompactResult::Continue as usize]),
     (more("kcompactd: goal met", "tests", "Finished with the block"), |k| k.finished[CompactResult::Success as usize]),
     (fewer("kcompactd: scanners met, whole zone", "tests", "Finished without the block"), |k| {

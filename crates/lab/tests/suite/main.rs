@@ -1,5 +1,6 @@
 //! The integration tests of `lab`, in one program: linking is what takes long.
 
+mod bases;
 mod cases_and_rounds;
 mod events;
 mod figures;
@@ -7,3 +8,4 @@ mod fuzz_readers;
 mod guest;
 mod preparation;
 mod repeated;
+mod workloads;

@@ -115,7 +115,7 @@ const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> C
 
 impl Counts {
     /// The counters of `/proc/vmstat`, each with how its value is read.
-    pub(crate) const DECLARED: &[(Counter, fn(&Counts) -> u64)] = &[
+    pub(crate) const DECLARED: &[Declared] = &[
         (Counter::level("nr_file_pages", "Pages in the page cache and the swap cache"), |c| c.file_pages),
         (Counter::level("nr_dirty", "Dirty pages"), |c| c.dirty),
         (Counter::level("nr_writeback", "Pages under writeback"), |c| c.writeback),
@@ -128,6 +128,9 @@ impl Counts {
         (fewer("pgmajfault", "faults", "Page faults that waited for a disk"), |c| c.major_faults),
     ];
 }
+
+/// A counter, and how it is read.
+type Declared = (Counter, fn(&Counts) -> u64);
 
 /// KiB of a page.
 const KIB: u64 = 4;
