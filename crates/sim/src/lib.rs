@@ -43,8 +43,8 @@
 //! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml");
 //! let file = std::fs::read_to_string(path)?;
 //! let file: MachineFile = toml::from_str(&file)?;
-//! let (kind, pages) = (ZoneType::Normal, 16384);
-//! let zone = ZoneSpec { node: 0, kind, start: 0, end: pages, present: pages, managed: pages };
+//! let kind = ZoneType::Normal;
+//! let zone = ZoneSpec { node: 0, kind, start: 0, end: 16384, present: 16384, managed: 16384 };
 //! let spec = MachineSpec { cpus: 2, zones: vec![zone], thp: false, lru: false };
 //! let memory = Memory::new(&spec, kontig_profiles::linux("6.1"))?;
 //! let mut machine = Machine::new(memory, CostModel::new(&file.costs));

@@ -9,7 +9,7 @@ use super::platter::Platter;
 /// A block device with its queue.
 #[derive(Clone)]
 pub(crate) struct Device {
-    parameters: Parameters,
+    pub(super) parameters: Parameters,
     waiting: Elevator,
     /// Requests that the device works on.
     taken: Vec<Taken>,
