@@ -113,9 +113,9 @@ mod tests {
         let first = &resolved[0];
         let text = text(first).unwrap();
         let expected = markdown::page(&of(&resolved, first, text));
-        let docs = include_str!("../../../docs/pageblock-goal.md");
+        let docs = include_str!("../../../docs/generated/pageblock-goal.md");
         for line in expected.lines().filter(|line| !line.is_empty()) {
-            assert!(docs.lines().any(|l| l == line), "docs/pageblock-goal.md lacks: {line}\nregenerate it");
+            assert!(docs.lines().any(|l| l == line), "docs/generated/pageblock-goal.md lacks: {line}\nregenerate it");
         }
         let tables = docs.lines().filter(|line| line.starts_with("| --- |")).count();
         assert_eq!(tables, text.question.len() * resolved.len());

@@ -134,7 +134,7 @@ impl Plan {
         let (name, ops, seed) = match &asked.trace {
             Some(given) if asked.experiment == GIVEN => (name_of(&given.file), given.ops.clone(), None),
             None if asked.experiment == GIVEN => {
-                return refuse(format!("{GIVEN}: which one? write '{GIVEN} FILE'; docs/traces.md says what is in it"));
+                return refuse(format!("{GIVEN}: which one? write '{GIVEN} FILE'; see docs/kernel/traces.md"));
             }
             given => {
                 let recipe = trace::recipes().find(|r| r.name == asked.experiment);

@@ -6,7 +6,8 @@
 //! free NAME
 //! ```
 //!
-//! A name is any word; it stands for the block until that is freed. `docs/traces.md` has the rest.
+//! A name is any word; it stands for the block until that is freed. `docs/kernel/traces.md` has the
+//! rest.
 //! Errors name the file, the line and what to write instead.
 
 use kontig_mm::Order;
@@ -40,8 +41,9 @@ impl Given {
             })?;
             Given { file: file.into(), ops, lines: None }
         } else {
-            let text = std::str::from_utf8(content)
-                .map_err(|_| format!("{file}: is neither text nor the records of a trace.bin; see docs/traces.md"))?;
+            let text = std::str::from_utf8(content).map_err(|_| {
+                format!("{file}: neither text nor the records of a trace.bin; see docs/kernel/traces.md")
+            })?;
             let (lines, ops) =
                 parse(text).map_err(|(line, reason)| format!("{file}:{line}: {reason}"))?.into_iter().unzip();
             Given { file: file.into(), ops, lines: Some(lines) }

@@ -48,7 +48,8 @@ impl GivenOps {
     /// # Errors
     /// One line: the file, the line and the mistake.
     pub fn read(file: &str, content: &[u8]) -> Result<GivenOps, String> {
-        let text = std::str::from_utf8(content).map_err(|_| format!("{file}: is not text; see docs/traces.md"))?;
+        let text =
+            std::str::from_utf8(content).map_err(|_| format!("{file}: is not text; see docs/kernel/traces.md"))?;
         let lines = (1..).zip(text.lines().map(|l| l.split(['#', '=']).next().unwrap_or_default().trim()));
         let (swap, lines): (Vec<_>, Vec<_>) = lines.partition(|(_, l)| l.split_whitespace().next() == Some(SWAP));
         let mut swap_mib = None;
@@ -60,7 +61,7 @@ impl GivenOps {
             }
         }
         let one = |(number, line): (usize, &str)| {
-            let op = lru::parse(line).map_err(|e| format!("{file}:{number}: {e}; see docs/traces.md"))?;
+            let op = lru::parse(line).map_err(|e| format!("{file}:{number}: {e}; see docs/kernel/traces.md"))?;
             let page = match op {
                 LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => page,
                 _ => ProcessPage(0),
@@ -73,7 +74,7 @@ impl GivenOps {
         let ops: Vec<LruOp> =
             lines.into_iter().filter(|(_, l)| !l.is_empty()).map(one).collect::<Result<_, String>>()?;
         if ops.is_empty() {
-            return Err(format!("{file}: holds no operation; see docs/traces.md"));
+            return Err(format!("{file}: holds no operation; see docs/kernel/traces.md"));
         }
         if ops.iter().filter(|op| **op == LruOp::Dump).count() > MOST_DUMPS {
             return Err(format!("{file}: more than {MOST_DUMPS} dumps"));

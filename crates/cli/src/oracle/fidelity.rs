@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "Examples:\n  \
-    kontig oracle fidelity                             the page in Markdown\n  \
-    kontig oracle fidelity --out docs/fidelity.md      regenerate the page in docs\n  \
-    kontig oracle fidelity recordings/6.1-mixed        with a recording of your own in its table\n\n\
+    kontig oracle fidelity                                    the page in Markdown\n  \
+    kontig oracle fidelity --out docs/generated/fidelity.md   regenerate the page in docs\n  \
+    kontig oracle fidelity recordings/6.1-mixed               with a recording of your own in its table\n\n\
     Run it at the top of the source tree: it replays oracle/golden, and reads oracle/mechanisms.toml, mutants.toml \
     and evidence.toml.\n\n\
     Exit codes: 0 done; 3 done, but a recording differs; 2 not the top of the source tree, or a malformed file in it; \

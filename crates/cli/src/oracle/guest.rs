@@ -20,7 +20,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig oracle guest                                  every recording under oracle/guest/recorded\n  \
     kontig oracle guest --pattern anon --kernel 6.1\n  \
     kontig oracle guest --no-lab                         the kernels' side alone\n  \
-    kontig oracle guest --out docs/pressure.md           the page of the project, made anew\n  \
+    kontig oracle guest --out docs/generated/pressure.md           the page of the project, made anew\n  \
     kontig oracle record guest-anon --kernel 6.1 --seed 6 && kontig oracle guest recordings/6.1-guest-anon-seed6\n\n\
     Each recording's steps are taken in the laboratory too, on machine guest-512m or guest-2g with the zones the kernel had, under the \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \

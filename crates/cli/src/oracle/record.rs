@@ -35,7 +35,7 @@ A trace FILE is text, an operation a line ('#' starts a comment), or a recording
   alloc NAME ORDER TYPE [RIGHT ...]   ORDER 0 to 10; TYPE unmovable, reclaimable or movable;
                                       RIGHT kswapd, direct, retry, high, atomic, owned
   free NAME
-docs/traces.md explains what each means to the kernel.
+docs/kernel/traces.md explains what each means to the kernel.
 
 An lru FILE is text as well, or a recording's lru.txt, unpacked. PAGE is a page
 of a file: f0:1f is page 1f (hexadecimal) of f0, the first of 16 files. OWN is a

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PAGE: &str = include_str!("../../../../docs/host.md");
+const PAGE: &str = include_str!("../../../../docs/operator/host.md");
 
 fn on(tree: &Tree, args: &[&str]) -> Output {
     let roots = [&tree.roots.procfs, &tree.roots.sysfs].map(|dir| dir.display().to_string());

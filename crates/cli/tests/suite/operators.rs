@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-const PAGE: &str = include_str!("../../../../docs/operators.md");
+const PAGE: &str = include_str!("../../../../docs/operator/huge-pages.md");
 
 /// Texts with their replacements.
 type Instead = &'static [(&'static str, &'static str)];

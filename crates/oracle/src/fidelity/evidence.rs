@@ -26,7 +26,7 @@ pub struct Mechanism {
     pub name: Spanned<String>,
     /// Paths of its files below `crates/mm/src`.
     pub engine: Vec<String>,
-    /// Its sections of `docs/kernel-behaviour/`, as shown.
+    /// Its sections of `docs/kernel/kernel-behaviour/`, as shown.
     pub rules: String,
     /// Entry points: an execution that passes one runs through the mechanism.
     pub begins: Vec<Place>,

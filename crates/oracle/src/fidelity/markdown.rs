@@ -10,9 +10,9 @@ use kontig_text::markdown::{self, Align};
 use std::iter::once;
 
 /// Path of the page, below the project's folder.
-pub const FILE: &str = "docs/fidelity.md";
+pub const FILE: &str = "docs/generated/fidelity.md";
 /// The command that makes the page.
-pub const MAKE: &str = "kontig oracle fidelity --out docs/fidelity.md";
+pub const MAKE: &str = "kontig oracle fidelity --out docs/generated/fidelity.md";
 /// The command that measures the evidence the page rests on.
 pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-oracle --test mutants";
 
@@ -67,8 +67,8 @@ fn mechanisms(p: &Page) -> String {
          * **within {TOLERANCE} %**, *r / m*: only recordings that no replay can equal run through it; their totals \
          agree.\n\
          * **not verified**: no recording runs through it. **–**: the kernel does not have it.\n\n\
-         § refers to [kernel-behaviour](kernel-behaviour/README.md), files are in \
-         [`crates/mm/src`](../crates/mm/src).\n\n"
+         § refers to [kernel-behaviour](../kernel/kernel-behaviour/README.md), files are in \
+         [`crates/mm/src`](../../crates/mm/src).\n\n"
     );
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     let columns = ["mechanism"].into_iter().chain(kernels.iter().copied()).chain(["§", "engine"]);

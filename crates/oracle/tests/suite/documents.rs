@@ -29,7 +29,7 @@ fn sections() -> BTreeSet<String> {
         let number = line.trim_start_matches('#').split_whitespace().next()?.trim_end_matches('.').to_string();
         (line.starts_with('#') && number.starts_with(|c: char| c.is_ascii_digit())).then_some(number)
     };
-    let chapters = files(&root().join("docs/kernel-behaviour"), &[".md"]);
+    let chapters = files(&root().join("docs/kernel/kernel-behaviour"), &[".md"]);
     chapters.iter().flat_map(|(_, text)| text.lines().filter_map(heading)).collect()
 }
 
@@ -46,7 +46,7 @@ fn cited(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_section_that_is_cited_exists() {
     let (sections, mut seen) = (sections(), 0);
-    for folder in ["crates", "profiles", "machines", "docs/kernel-behaviour"] {
+    for folder in ["crates", "profiles", "machines", "docs/kernel/kernel-behaviour"] {
         for (path, text) in files(&root().join(folder), &[".rs", ".toml", ".md"]) {
             // Other documents than this one have sections, too.
             let ours = text.contains("kernel-behaviour") || text.contains("section = \"");

@@ -1,4 +1,4 @@
-//! The page of what to believe, `docs/fidelity.md`, says what the replays say.
+//! The page of what to believe, `docs/generated/fidelity.md`, says what the replays say.
 
 use crate::replayed::{root, verdict};
 use kontig_oracle::fidelity::{Page, markdown};

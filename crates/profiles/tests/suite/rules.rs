@@ -43,7 +43,7 @@ fn every_value_of_every_rule_can_be_said_in_a_file() {
 
 #[test]
 fn every_rule_is_described_in_a_sentence_and_names_a_section_that_is_there() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernel-behaviour");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernel/kernel-behaviour");
     let chapters = std::fs::read_dir(&docs).expect("the behaviour document");
     let text: String = chapters
         .map(|f| std::fs::read_to_string(f.expect("an entry").path()).expect("a chapter can be read"))

@@ -25,7 +25,7 @@ impl Plan {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         let Some(given) = &asked.lru else {
             return refuse(format!(
-                "{GIVEN_LRU}: which operations? write '{GIVEN_LRU} FILE'; docs/traces.md says what is in it"
+                "{GIVEN_LRU}: which operations? write '{GIVEN_LRU} FILE'; docs/kernel/traces.md says what is in it"
             ));
         };
         if asked.order.is_some() || asked.ops.is_some() {

@@ -11,7 +11,7 @@ counts meanwhile is compared. A cell has the mean over the seeds and, in bracket
 15 % of the kernel's mean, for `extfrag*` (pages taken from another type's blocks) within a factor of 2. `–`: the laboratory does not count it. Events are counted
 from the first phase to the last, levels (`nr_*`) are means over the ends of the phases. How long phases take is not judged.
 
-This page is made by `kontig oracle guest --out docs/pressure.md`; how the recordings are made is in [`oracle/guest/recorded`](../oracle/guest/recorded/README.md).
+This page is made by `kontig oracle guest --out docs/generated/pressure.md`; how the recordings are made is in [`oracle/guest/recorded`](../../oracle/guest/recorded/README.md).
 
 ";
 
