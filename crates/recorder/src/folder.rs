@@ -215,6 +215,7 @@ mod tests {
     #[test]
     fn a_folder_is_written_whole_and_can_be_opened() {
         let dir = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(dir.path().join("a")).expect("made");
         let (out, stop) = (dir.path().join("a/b"), AtomicBool::new(false));
         write(&out, &about(), &[("x.txt".into(), b"hello".to_vec())], &control(&stop)).expect("written");
         let packed = std::fs::read(out.join("x.txt.xz")).expect("there");
@@ -257,6 +258,8 @@ mod tests {
         assert!(asked("no/..", "/no/..: is no folder's name"));
         assert!(failed("file/r", "/file/r: no recording can be put there; name another folder with --out: "));
         assert!(failed(&"long".repeat(64), "cannot make: "));
+        assert!(failed("a/r", "there is no directory"));
+        std::fs::create_dir(dir.path().join("a")).expect("made");
         check(&dir.path().join("a/r")).expect("it can be made");
         assert_eq!(std::fs::read_dir(dir.path().join("a")).expect("made").count(), 0, "nothing stays");
     }

@@ -742,7 +742,7 @@ fn a_result_whose_run_files_are_missing_cut_or_changed_is_not_rerun() {
     std::fs::remove_file(&file).unwrap();
     damaged(&["missing"]);
     std::fs::create_dir(&file).unwrap();
-    damaged(&["none"]);
+    damaged(&["no regular file"]);
     std::fs::remove_dir(&file).unwrap();
     std::fs::write(&file, &whole[..whole.len() - 7]).unwrap();
     damaged(&["is cut", &format!("{} of {} bytes", whole.len() - 7, whole.len())]);

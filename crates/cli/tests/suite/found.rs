@@ -105,7 +105,7 @@ fn what_is_wrong_with_a_snapshot_is_said_in_a_line() {
     with("\"page_size\":4096", "\"page_size\":65536");
     refused(&["other.snap"], "the engine has pages of 4 KiB");
     with("6.12.9", "mine");
-    refused(&["other.snap"], "choose rules with --profile");
+    refused(&["other.snap"], "choose a profile with --profile");
     with("\"name\":\"Normal\"", "\"name\":\"HighMem\"");
     refused(&["other.snap"], "HighMem");
     refused(&["host.snap", "--holes", "last"], "--holes");

@@ -54,7 +54,7 @@ impl Host {
 /// This program, to play a part.
 fn part(name: &str, dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "a_part_is_played", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "guard::a_part_is_played", "--nocapture", "--test-threads=1"]);
     command.env(PART, name).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
     command
 }

@@ -65,16 +65,20 @@ impl Words {
             if comment.is_some() || words.contains('"') {
                 self.banned(number, words, &mut faults);
             }
-            if let Some(line) = comment.and_then(|rest| rest.strip_prefix(['/', '!'])) {
+            let of_doc =
+                comment.and_then(|rest| rest.split_at_checked(1)).filter(|(kind, _)| ["/", "!"].contains(kind));
+            if let Some((kind, line)) = of_doc {
                 if doc.is_empty() {
                     from = number;
                 }
-                doc.push(line.trim());
+                doc.push((kind, line.trim()));
                 continue;
             }
+            let is_of_file = doc.last().is_some_and(|(kind, _)| *kind == "!");
             if !doc.is_empty() && !words.starts_with("#[") {
-                self.doc(from, &doc.join(" "), &mut faults);
-            } else if let Some(name) = self.public_type.captures(line).filter(|_| doc.is_empty()) {
+                self.doc(from, &doc.iter().map(|(_, line)| *line).collect::<Vec<_>>().join(" "), &mut faults);
+            }
+            if let Some(name) = self.public_type.captures(line).filter(|_| doc.is_empty() || is_of_file) {
                 faults.push((number, format!("{} has no doc comment", &name[3])));
             }
             if !words.starts_with("#[") && !words.starts_with(')') {
