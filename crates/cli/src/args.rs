@@ -20,13 +20,13 @@ use std::path::PathBuf;
         needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; 8 unknown; 9 the blocks were \
         predicted, but not available afterwards."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Show this host's memory: available huge pages, fragmentation, stalls, settings
     #[command(after_help = crate::live::status::HELP)]
     Status(crate::live::status::StatusArgs),

@@ -47,8 +47,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
     crate::print(&text)
 }
 
-/// The counters that formulas of targets can name and figures are made of. They are too many for the
-/// text.
+/// The counters that formulas of targets and figures can use. They are too many for the text.
 fn counters() -> serde_json::Value {
     let entry = |counter: kontig_mm::Counter| {
         let better = vmstat::better(&counter);

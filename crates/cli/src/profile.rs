@@ -13,7 +13,7 @@ use kontig_mm::rules::rule::{Rule, Setting};
 use kontig_profiles::History;
 
 #[derive(Subcommand)]
-pub enum ProfileCommand {
+pub(crate) enum ProfileCommand {
     /// Show all rules of a kernel generation, by mechanism
     #[command(after_help = "Examples:\n  kontig profile show 6.1\n  kontig profile show ./mine.toml --json\n\n\
         'kontig list' shows the profiles. A profile file names its base (base = \"6.1\") and, in a table for each \
@@ -24,6 +24,7 @@ pub enum ProfileCommand {
     Diff(DiffArgs),
 }
 
+/// Options of `kontig profile show`.
 #[derive(Args)]
 pub struct ShowArgs {
     /// A profile, by name or file
@@ -37,6 +38,7 @@ pub struct ShowArgs {
     json: bool,
 }
 
+/// Options of `kontig profile diff`.
 #[derive(Args)]
 pub struct DiffArgs {
     /// A profile, by name or file

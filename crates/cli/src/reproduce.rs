@@ -227,13 +227,13 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
     Ok(())
 }
 
-/// What was asked for of an experiment's case.
+/// The experiment's case that this result is of.
 fn source<'a>(session: &'a Session, result: &ExperimentResult) -> Option<&'a Resolved> {
     session.resolved().iter().find(|r| (&r.experiment.id, &r.case) == (&result.id, &result.case))
 }
 
-/// A result with what has to be said of its variants' kernels. It is said where a result is shown, and not stored: it is no
-/// outcome of a run.
+/// The result with a remark for each variant whose kernel's distributions run another reclaim. Not
+/// stored with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
     let profiles = source(session, result).map_or(&[][..], |source| &source.profiles);
     let said = profiles.iter().enumerate().filter_map(|(i, profile)| {

@@ -45,6 +45,7 @@ pub struct OutputArgs {
     pub jobs: Option<usize>,
 }
 
+/// Options of `kontig reproduce`.
 #[derive(Args)]
 pub struct ReproduceArgs {
     /// Experiments, by name or file
@@ -54,6 +55,7 @@ pub struct ReproduceArgs {
     pub output: OutputArgs,
 }
 
+/// Options of `kontig run`.
 #[derive(Args)]
 pub struct RunArgs {
     /// A workload, an experiment, or an experiment file
@@ -93,6 +95,7 @@ pub struct RunArgs {
     pub output: OutputArgs,
 }
 
+/// Options of `kontig rerun`.
 #[derive(Args)]
 pub struct RerunArgs {
     /// A result directory written by --out

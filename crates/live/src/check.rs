@@ -520,7 +520,12 @@ mod tests {
     }
 
     fn of_kernel(kernel: &str, lower: &str) -> Snapshot {
-        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"KERNEL","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":16384,"present":16384,"managed":16384,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#;
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"KERNEL","page_size":4096,"block_order":9,"#,
+            r#""cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":16384,"#,
+            r#""present":16384,"managed":16384,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"#,
+            r#""free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#,
+        );
         let header = header.replace("KERNEL", kernel);
         let upper = " a1 F1".repeat(256);
         let text = format!("{header}\n0 M{} *16\n2000 M{upper} *16\n", lower.repeat(512 / 16));

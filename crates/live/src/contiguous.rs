@@ -130,9 +130,13 @@ mod tests {
 
     /// A host of five such blocks.
     fn host_of(zone: &str, low: u64, frames: &str) -> (Snapshot, Supply) {
-        let header = format!(
-            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{{"node":0,"name":"{zone}","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,{low},0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0,0],"blocks":null}}]}}"#
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":4,"#,
+            r#""cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"ZONE","start":0,"spanned":160,"#,
+            r#""present":160,"managed":160,"marks":[0,LOW,0,0],"boost":0,"protection":[0,0],"cached":0,"#,
+            r#""free":[0,0,0,0,0],"blocks":null}]}"#,
         );
+        let header = header.replace("ZONE", zone).replace("LOW", &low.to_string());
         let snapshot = Snapshot::parse(&format!("{header}\n{frames}")).expect("a snapshot");
         let supply = Supply::of_snapshot(&snapshot, &[5]);
         (snapshot, supply)

@@ -56,7 +56,8 @@ impl IoMem {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n00100000-bfffffff : System RAM\n  \
+    const TEXT: &str = "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n\
+        00100000-bfffffff : System RAM\n  \
                         01000000-02209987 : Kernel code\n100000000-63fffffff : System RAM (kmem)\n";
 
     #[test]

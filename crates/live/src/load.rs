@@ -91,7 +91,11 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     1024\n        min      1\n        low      2\n        high     3\n        spanned  4096\n        present  4096\n        managed  4096\n        protection: (0)\n      nr_free_pages 1024\n  pagesets\n    cpu: 0\n              count: 0\n    cpu: 1\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
+    const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     \
+        1024\n        min      1\n        low      2\n        high     3\n        spanned  4096\n        \
+        present  4096\n        managed  4096\n        protection: (0)\n      nr_free_pages \
+        1024\n  pagesets\n    cpu: 0\n              count: 0\n    cpu: 1\n              \
+        count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
 
     fn host(loadavg: &str, cpu: &str) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().expect("a directory");

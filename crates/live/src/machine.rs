@@ -160,7 +160,12 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_has_the_memory_that_is_initialised_when_it_is_wanted_and_compaction_has_not() {
-        let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":8192,"present":8192,"managed":6144,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"deferred":2048,"free":[0,0,0,0,0,0,0,0,0,0,4],"blocks":null}]}"#;
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"#,
+            r#""cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":8192,"#,
+            r#""present":8192,"managed":6144,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"#,
+            r#""deferred":2048,"free":[0,0,0,0,0,0,0,0,0,0,4],"blocks":null}]}"#,
+        );
         let text = format!("{header}\n0 M a512 *4\n800 M F512 *8\n1800 M i512 *4\n");
         let snapshot = Snapshot::parse(&text).expect("a snapshot");
         assert_eq!(snapshot.to_text(), text);

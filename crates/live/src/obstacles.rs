@@ -110,15 +110,15 @@ mod tests {
 
     #[test]
     fn blocks_are_told_apart_by_what_stands_in_their_way() {
-        let text = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18","page_size":4096,"block_order":2,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":28,"present":28,"managed":24,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,2],"blocks":null}]}
-0 M r4
-4 M F4
-8 M a1 F3
-c M s1 a3
-10 M s1 t1 F2
-14 M s4
-18 M F2 c2
-"#;
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18","page_size":4096,"block_order":2,"cpus":1,"#,
+            r#""pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":28,"present":28,"#,
+            r#""managed":24,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,2],"#,
+            r#""blocks":null}]}"#,
+        );
+        let text = format!(
+            "{header}\n0 M r4\n4 M F4\n8 M a1 F3\nc M s1 a3\n10 M s1 t1 F2\n14 M s4\n18 M F2 c2\n"
+        );
         let snapshot = Snapshot::parse(text).expect("a snapshot");
         let need = Need { count: 1, order: 2, node: None, unmovable: false };
         let found = Obstacles::of(&snapshot, &need);

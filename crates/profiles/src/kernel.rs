@@ -21,8 +21,8 @@ pub fn is_of_kernel(profile: &str, release: &str) -> bool {
 /// host: "this host runs".
 pub fn lru_gen_not_modelled(who: &str) -> String {
     format!(
-        "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is not modelled: reclaim goes \
-         by active and inactive lists here"
+        "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is not modelled: reclaim \
+         goes by active and inactive lists here"
     )
 }
 

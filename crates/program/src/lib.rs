@@ -32,7 +32,8 @@
 //!             let Some(Value::Region(region)) = done.last().map(|o| o.value) else { return };
 //!             todo.push(Op::Touch(region));
 //!             // The touch's outcome changes nothing: the holes go with it in one batch.
-//!             todo.extend((0..8).map(|i| Op::Munmap(Region { first: 2 * i, pages: 1, ..region })));
+//!             let hole = |i| Op::Munmap(Region { first: 2 * i, pages: 1, ..region });
+//!             todo.extend((0..8).map(hole));
 //!         }
 //!         // Nothing handed over: the program is done.
 //!     }

@@ -36,7 +36,8 @@ impl SplitMix64 {
             items.swap(i, self.index(i + 1));
         }
     }
-    /// Moves `n` random items to the front, in random order; the others follow in no particular order.
+    /// Moves `n` random items to the front, in random order; the others follow in no particular
+    /// order.
     pub fn choose<T>(&mut self, items: &mut [T], n: usize) {
         for i in 0..n.min(items.len()) {
             items.swap(i, i + self.index(items.len() - i));

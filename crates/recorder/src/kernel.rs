@@ -38,11 +38,11 @@ macro_rules! series {
 }
 
 series! {
-    /// Debian 11's kernel.
+    /// The kernel of Debian 11.
     V5_10 = "5.10";
-    /// Debian 12's kernel.
+    /// The kernel of Debian 12.
     V6_1 = "6.1";
-    /// Debian 13's kernel.
+    /// The kernel of Debian 13.
     V6_12 = "6.12";
     /// From Debian 13's backports.
     V7_2 = "7.2";

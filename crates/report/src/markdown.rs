@@ -50,7 +50,7 @@ pub fn page(page: &MarkdownPage<'_>) -> String {
     line(&format!("# {}\n", escaped(page.title)));
     line(&format!("{}\n", escaped(page.about)));
     line(&format!(
-        "This page is made by `{}`; its tables are measured, its sentences about them are written by hand.\n",
+        "`{}` makes this page. Its tables are measured; the sentences about them are written by hand.\n",
         page.command
     ));
     line("## What was run\n");
@@ -77,7 +77,7 @@ pub fn page(page: &MarkdownPage<'_>) -> String {
     }
     if let Some(first) = page.variants.first() {
         line(&format!("## What differs from {} by more than the ranges\n", escaped(&first.0)));
-        line("Where the ranges of the two have no value in common; all else is within them.\n");
+        line("Rows whose two ranges do not overlap; in all other rows they do.\n");
         for e in &page.results {
             for text in beyond_ranges(e, &page.questions) {
                 line(&format!("- {text}"));
@@ -92,7 +92,7 @@ pub fn page(page: &MarkdownPage<'_>) -> String {
             line("");
         }
     }
-    out.trim_end().to_owned() + "\n"
+    markdown::wrapped(out.trim_end())
 }
 
 fn case(e: &ExperimentResult) -> &str {

@@ -4,6 +4,7 @@
 use buddy_system_allocator::FrameAllocator;
 use kontig_bench::{Contender, Subject};
 
+/// The peer as a contender, with blocks of up to 1024 frames.
 pub struct Bsa(FrameAllocator<11>);
 
 impl Bsa {

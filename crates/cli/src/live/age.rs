@@ -20,7 +20,7 @@ pub struct AgeArgs {
     #[arg(long, value_name = "N", value_parser = gib)]
     gib: u64,
     /// Pattern of the pages to keep
-    #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = Pattern::NAMED.map(|(name, _)| name))]
+    #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = PATTERNS)]
     pattern: String,
     /// Seed of the random patterns
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]

@@ -19,11 +19,14 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Options that `--pid` has no use for.
+const OF_THE_HOST: [&str; 4] = ["block", "orders", "frames", "owners"];
+
 /// Options of `kontig status`.
 #[derive(Args)]
 pub struct StatusArgs {
     /// Show how much of this process's memory is in huge pages, and why the rest is not
-    #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=MOST), conflicts_with_all = ["block", "orders", "frames", "owners"])]
+    #[arg(long, value_name = "PID", value_parser = whole::<u32>(1..=MOST), conflicts_with_all = OF_THE_HOST)]
     pid: Option<u32>,
     /// Use blocks of this size instead of the huge page's: as 32M, 1G, 64K, or an order as order13
     #[arg(long, value_name = "SIZE|orderN")]

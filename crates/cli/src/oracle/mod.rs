@@ -11,7 +11,7 @@ use clap::Subcommand;
 use kontig_lab::LabError;
 
 #[derive(Subcommand)]
-pub enum OracleCommand {
+pub(crate) enum OracleCommand {
     /// Boot a real kernel under emulation and record what its allocator does
     Record(record::RecordArgs),
     /// Replay recordings through the engine and show the first difference

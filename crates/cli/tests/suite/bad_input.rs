@@ -403,7 +403,8 @@ fn a_machine_that_cannot_be_is_refused() {
     let zone = |node: u32, start: &str, end: &str| {
         let kind = if node == 0 { "DMA" } else { "Normal" };
         format!(
-            "[[zone]]\nnode = {node}\nkind = \"{kind}\"\nstart = \"{start}\"\nend = \"{end}\"\nreserved = \"0\"\nsource = \"\"\n\n"
+            "[[zone]]\nnode = {node}\nkind = \"{kind}\"\nstart = \"{start}\"\nend = \"{end}\"\nreserved = \"0\"\n\
+                source = \"\"\n\n"
         )
     };
     let overlapping = zone(0, "0", "16 MiB") + "[[zone]]";

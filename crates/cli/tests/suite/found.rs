@@ -81,7 +81,8 @@ fn an_experiment_names_a_snapshot_beside_itself() {
     fs::create_dir(tree.path().join("mine")).unwrap();
     fs::rename(tree.path().join("host.snap"), tree.path().join("mine/host.snap")).unwrap();
     let text = "id = 'own'\nsummary = 'a'\nassumptions = ''\nmachine = 'box-2g'\n\
-                [workload]\nprepare = { kind = 'snapshot', file = 'host.snap' }\nmeasure = { kind = 'heap', size = '8 MiB' }\n\
+                [workload]\nprepare = { kind = 'snapshot', file = 'host.snap' }\nmeasure = { kind = 'heap', size = '8 \
+                MiB' }\n\
                 [[variant]]\nname = 'a'\nprofile = '7.2'\n";
     fs::write(tree.path().join("mine/own.toml"), text).unwrap();
     let said = json(tree.path(), &["run", "mine/own.toml", "--json"]);

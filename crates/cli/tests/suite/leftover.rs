@@ -30,13 +30,17 @@ fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
     let write = |file: &str, text: &str| fs::write(tree.path().join(file), text).unwrap();
     write(
         "proc/meminfo",
-        "MemTotal: 65536 kB\nMemFree: 32768 kB\nKernelStack: 64 kB\nPageTables: 400 kB\nAnonPages: 32768 kB\nMapped: 4000 kB\n",
+        "MemTotal: 65536 kB\nMemFree: 32768 kB\nKernelStack: 64 kB\nPageTables: 400 kB\nAnonPages: 32768 kB\n\
+            Mapped: 4000 kB\n",
     );
     write(
         "proc/vmstat",
         "nr_free_pages 8192\nnr_page_table_pages 100\nnr_anon_pages 8192\nnr_mapped 1000\npgmigrate_success 0\n",
     );
-    let journal = r#"{"schema":"kontig.journal/1","pid":1,"started":"never","settings":[{"path":"proc/sys/vm/percpu_pagelist_high_fraction","was":"8"}]}"#;
+    let journal = concat!(
+        r#"{"schema":"kontig.journal/1","pid":1,"started":"never","#,
+        r#""settings":[{"path":"proc/sys/vm/percpu_pagelist_high_fraction","was":"8"}]}"#,
+    );
     fs::write(tree.path().join("j"), journal).unwrap();
     let commands = [
         (&["status"][..], 0),

@@ -169,7 +169,15 @@ measured = true
 
 [[workload.phase.task]]
 copies = 1
-run = { kind = "usemem", anonymous = "100 MiB", file_size = "60 MiB", file = 1, threads = [2], iterations = 2, loops = 1 }
+
+[workload.phase.task.run]
+kind = "usemem"
+anonymous = "100 MiB"
+file_size = "60 MiB"
+file = 1
+threads = [2]
+iterations = 2
+loops = 1
 
 [[variant]]
 name = "4.4.0-old"

@@ -62,7 +62,8 @@ fn fragmented_user_memory_is_reachable_by_compaction_and_the_plan_says_what_woul
         "{said}"
     );
     let plan = text(&run(&tree, &["prepare", "--need", "10x2M"]).code(4));
-    let step = "plan (nothing was done; --execute does it):\n   compact node 0: write 1 to sys/devices/system/node/node0/compact\n";
+    let step = "plan (nothing was done; --execute does it):\n   \
+        compact node 0: write 1 to sys/devices/system/node/node0/compact\n";
     assert!(plan.ends_with(step), "{plan}");
     assert_eq!(fs::read_to_string(tree.path().join("sys/devices/system/node/node0/compact")).unwrap(), "");
 }
@@ -87,7 +88,8 @@ fn kernel_memory_in_every_block_is_not_reachable_and_it_is_said_what_it_is() {
     let said = text(&run(&tree, &["check", "--need", "1x2M"]).code(6));
     assert!(said.contains("=> not reachable"), "{said}");
     assert!(
-        said.contains("32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: in 32 blocks, alone in 32; 32 pages\n"),
+        said.contains("32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: \
+            in 32 blocks, alone in 32; 32 pages\n"),
         "{said}"
     );
     let json = text(&run(&tree, &["check", "--need", "1x2M", "--json"]).code(6));
@@ -129,7 +131,12 @@ fn a_snapshot_says_of_itself_what_the_host_would_have_said() {
 #[test]
 fn a_snapshot_of_a_host_with_larger_pages_is_told_in_those() {
     let tree = tempfile::tempdir().unwrap();
-    let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":65536,"block_order":4,"cpus":1,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"managed":160,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[2,2,2,2,6],"blocks":null}]}"#;
+    let header = concat!(
+        r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":65536,"block_order":4,"cpus":1,"#,
+        r#""pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":160,"present":160,"#,
+        r#""managed":160,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[2,2,2,2,6],"#,
+        r#""blocks":null}]}"#,
+    );
     let frames = "0 M a16 *2\n20 M F16 *4\n60 M s1 F15\n70 M F16\n80 M s1 F15\n90 M F16\n";
     fs::write(tree.path().join("host.snap"), format!("{header}\n{frames}")).unwrap();
     let said = kontig(tree.path(), &["check", "--need", "3x2M", "--snapshot", "host.snap"]).assert().code(4);
@@ -203,7 +210,8 @@ fn a_reservation_is_of_so_many_in_all_and_calling_it_again_adds_nothing() {
     for _ in 0..2 {
         let again = call();
         assert!(is(&pool, "11"), "{again}");
-        let back = "\nto give the pools' free pages back:\n   echo 1 > sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages\n";
+        let back = "\nto give the pools' free pages back:\n   \
+            echo 1 > sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages\n";
         assert!(again.contains(back), "{again}");
     }
     // A pool may hold part of a need, and what it holds needs no root.
@@ -290,8 +298,10 @@ fn a_control_groups_limit_is_part_of_the_verdict() {
     let said = text(&run(&tree, &["check", "--need", "4x2M"]).code(0));
     assert_eq!(said, format!("4x2M: all of 4 there now\n=> met now\n{left}"));
     let said = text(&run(&tree, &["check", "--need", "5x2M"]).code(6));
-    let way = "=> not reachable: sys/fs/cgroup/service/memory.max is 32 MiB, and control group /service has 8 MiB already, \
-               2 MiB of it clean cache: it gets 26 MiB more, and 10 MiB are needed, with 16 MiB beside them for page tables and the \
+    let way = "=> not reachable: sys/fs/cgroup/service/memory.max is 32 MiB, and control group /service \
+        has 8 MiB already, \
+               2 MiB of it clean cache: it gets 26 MiB more, and 10 MiB are needed, with 16 MiB beside \
+               them for page tables and the \
                program itself\n";
     assert_eq!(said, format!("5x2M: all of 5 there now\n{way}"));
     let json = text(&run(&tree, &["check", "--need", "5x2M", "--json"]).code(6));
@@ -299,7 +309,7 @@ fn a_control_groups_limit_is_part_of_the_verdict() {
     let bytes = ["room_bytes", "needed_bytes", "program_bytes"].map(|field| doc["limit"][field].as_u64());
     assert_eq!(bytes, [26 << 20, 10 << 20, (16 << 20) + 5 * 4096].map(Some));
     assert!(text(&run(&tree, &["check", "--need", "5x2M|4x2M"]).code(0)).starts_with("4x2M: "));
-    // What a driver takes is charged to no group, nor is what a pool has.
+    // A driver's pages are charged to no group, nor are those of a pool.
     run(&tree, &["check", "--need", "12x2M:unmovable"]).code(0);
     run(&tree, &["check", "--need", "12x2M", "--reserve"]).code(0);
     let refused = with_command(&tree, &["--need", "5x2M"], &["echo", "started"]).code(125);
@@ -514,7 +524,8 @@ fn blocks_that_the_host_has_no_room_for_are_told_with_how_many_there_are() {
 fn where_fewer_blocks_come_about_than_could_be_emptied_it_is_said_why() {
     let tree = host(|pfn| if pfn.is_multiple_of(4) { FREE } else { ANON });
     let said = text(&run(&tree, &["check", "--need", "20x2M"]).code(6));
-    let why = "\n   moved pages take room elsewhere: 16 MiB is free once cache is dropped, which is 8 blocks; zones keep some of that\n";
+    let why = "\n   moved pages take room elsewhere: 16 MiB is free once cache is dropped, which \
+        is 8 blocks; zones keep some of that\n";
     assert!(
         said.contains(why) && said.contains("of 32 blocks of 2M: 0 free, 32 hold pages that can be moved"),
         "{said}"

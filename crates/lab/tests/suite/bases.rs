@@ -329,7 +329,7 @@ fn every_file_of_the_folders_comes_along() {
     assert_eq!(files("machines"), sorted(machines));
     assert_eq!(files("workloads"), sorted(workloads));
     assert_eq!(files("experiments"), sorted(experiments));
-    // What kontig run takes is one or the other.
+    // kontig run takes a name that is either a workload or an experiment.
     assert!(files("workloads").iter().all(|name| !files("experiments").contains(name)));
     for target in files("experiments/targets") {
         assert_eq!(catalog::target(&target).unwrap().0.id, target);

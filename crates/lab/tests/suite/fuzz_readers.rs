@@ -17,7 +17,8 @@ use std::path::PathBuf;
 
 const MACHINE: &str = include_str!("../../../../machines/tiny-64m.toml");
 const MACHINE_WITH_COSTS: &str = include_str!("../../../../machines/xeon-1t.toml");
-const MACHINE_WITH_BASE: &str = "name = \"mine\"\nsummary = \"s\"\nbase = \"xeon-1t\"\nnodes = 1\ncpus = 2\nnotes = \"n\"\n\
+const MACHINE_WITH_BASE: &str = "name = \"mine\"\nsummary = \"s\"\nbase = \"xeon-1t\"\n\
+    nodes = 1\ncpus = 2\nnotes = \"n\"\n\
     [[zone]]\nnode = 0\nkind = \"Normal\"\nend = \"5 GiB\"\nreserved = \"1 MiB\"\nsource = \"s\"\n\
     [costs]\nbase = \"guest-512m\"\nsyscall = { ns = 7, source = \"s\" }\n";
 const WORKLOADS: [&str; 2] = [
@@ -248,7 +249,10 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn a_machine_file(which in select(vec![mine(MACHINE), mine(MACHINE_WITH_COSTS), MACHINE_WITH_BASE.to_owned()]), d in damages()) {
+    fn a_machine_file(
+        which in select(vec![mine(MACHINE), mine(MACHINE_WITH_COSTS), MACHINE_WITH_BASE.to_owned()]),
+        d in damages(),
+    ) {
         let path = file("machine.toml", &damaged(&which, &d));
         if one_line(catalog::machine(path.to_str().unwrap()))?.is_some() {
             let text = small().replace("\"tiny-64m\"", &format!("{:?}", path.to_str().unwrap()));

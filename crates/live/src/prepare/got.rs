@@ -127,7 +127,8 @@ mod tests {
             fs::create_dir_all(&task).expect("made");
             fs::write(task.join("children"), children).expect("written");
             let sums = format!(
-                "10000-7fff00000000 ---p 00000000 00:00 0                  [rollup]\nRss: {rss} kB\nAnonHugePages: {huge} kB\n"
+                "10000-7fff00000000 ---p 00000000 00:00 0                  [rollup]\nRss: {rss} kB\n\
+                    AnonHugePages: {huge} kB\n"
             );
             fs::write(roots.proc(format!("{pid}/smaps_rollup")), sums).expect("written");
         };

@@ -116,7 +116,8 @@ mod tests {
         write("kpageflags", &flags);
         // Three pages of a folio of sixteen, one alone, one that is not there.
         write("7/pagemap", &[1 << 63 | 512, 1 << 63 | 513, 1 << 63 | 520, 1 << 63 | 3, 0]);
-        let text = "00000000-00005000 rw-p 00000000 00:00 0 \nSize:                 20 kB\nRss:                  16 kB\nVmFlags: rd wr \n";
+        let text = "00000000-00005000 rw-p 00000000 00:00 0 \nSize:                 20 kB\n\
+            Rss:                  16 kB\nVmFlags: rd wr \n";
         let smaps = Smaps::parse("smaps", text).expect("a process");
         let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().into() };
         let of = |folio_bytes, resident_bytes| OfSize { folio_bytes, resident_bytes };

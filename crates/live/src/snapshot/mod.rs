@@ -305,15 +305,19 @@ mod tests {
 
     #[test]
     fn a_node_whose_zones_do_not_lie_in_a_row_is_one_node() {
+        const ZONE: &str = concat!(
+            r#"{"node":NODE,"name":"Normal","start":START,"spanned":8,"present":8,"managed":8,"marks":[0,0,0,0],"#,
+            r#""boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0],"blocks":null}"#,
+        );
         let zone = |node: u32, start: u32| {
-            format!(
-                r#"{{"node":{node},"name":"Normal","start":{start},"spanned":8,"present":8,"managed":8,"marks":[0,0,0,0],"boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0],"blocks":null}}"#
-            )
+            ZONE.replace("NODE", &node.to_string()).replace("START", &start.to_string())
         };
         let zones = [zone(0, 0), zone(1, 8), zone(0, 16)].join(",");
-        let header = format!(
-            r#"{{"schema":"kontig.snapshot/1","host":{{"kernel":"6.12.9","page_size":4096,"block_order":3,"cpus":1,"pinned":0,"sysctls":[]}},"zones":[{zones}]}}"#
+        let header = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":3,"#,
+            r#""cpus":1,"pinned":0,"sysctls":[]},"zones":[ZONES]}"#,
         );
+        let header = header.replace("ZONES", &zones);
         let snapshot = Snapshot::parse(&format!("{header}\n0 M a8 *3\n")).expect("a snapshot");
         assert_eq!(snapshot.nodes(), [0, 1]);
     }

@@ -344,7 +344,12 @@ fn read_run(word: &str, frames: &mut Vec<Frame>, end: usize) -> Result<(), Strin
 mod tests {
     use super::*;
 
-    const HEADER: &str = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18.44","page_size":4096,"block_order":3,"cpus":2,"pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":8,"spanned":30,"present":30,"managed":20,"marks":[1,2,3,4],"boost":0,"protection":[0,0],"cached":1,"free":[0,0,0,1],"blocks":[1,2,1,0]}]}"#;
+    const HEADER: &str = concat!(
+        r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.18.44","page_size":4096,"block_order":3,"cpus":2,"#,
+        r#""pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":8,"spanned":30,"present":30,"#,
+        r#""managed":20,"marks":[1,2,3,4],"boost":0,"protection":[0,0],"cached":1,"free":[0,0,0,1],"#,
+        r#""blocks":[1,2,1,0]}]}"#,
+    );
     const BLOCKS: &str = "0 M .8\n8 M F8 *2\n18 U s3 F1 f1^2\n20 R x6\n";
 
     #[test]

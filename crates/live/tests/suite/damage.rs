@@ -42,9 +42,12 @@ fn tree(words: &[u64], zone: [u64; 6], free: &[u64], types: Option<&[u64]>) -> (
     let write = |name: &str, text: &[u8]| fs::write(tree.path().join(name), text).expect("written");
     let [start, spanned, present, managed, low, cached] = zone;
     let zoneinfo = format!(
-        "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     100\n        min      10\n        low      {low}\n        \
-         high     150\n        spanned  {spanned}\n        present  {present}\n        managed  {managed}\n        protection: (0)\n      \
-         nr_free_pages 100\n  pagesets\n    cpu: 0\n              count: {cached}\n  node_unreclaimable:  0\n  start_pfn:           {start}\n"
+        "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     \
+            100\n        min      10\n        low      {low}\n        \
+         high     150\n        spanned  {spanned}\n        present  {present}\n        managed  \
+         {managed}\n        protection: (0)\n      \
+         nr_free_pages 100\n  pagesets\n    cpu: 0\n              count: {cached}\n  node_unreclaimable:  \
+         0\n  start_pfn:           {start}\n"
     );
     let columns: String = free.iter().map(|n| format!("{n:>6} ")).collect();
     write("zoneinfo", zoneinfo.as_bytes());
@@ -81,7 +84,15 @@ fn is_consistent(snapshot: &Snapshot) -> Result<(), TestCaseError> {
 
 /// A file of a snapshot with all that one has.
 fn text() -> String {
-    let header = r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":2,"pinned":0,"swap_pages":9,"sysctls":[["swappiness","60"],["thp.enabled","madvise"]]},"zones":[{"node":0,"name":"DMA32","start":0,"spanned":1024,"present":1000,"managed":900,"marks":[1,2,3,4],"boost":5,"protection":[6,7],"cached":3,"free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null},{"node":0,"name":"Normal","start":1024,"spanned":2048,"present":2048,"managed":2000,"marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[8,0,0,0,0,0,0,0,0,2,0],"blocks":[1,2,1,0]}]}"#;
+    let header = concat!(
+        r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":2,"#,
+        r#""pinned":0,"swap_pages":9,"sysctls":[["swappiness","60"],["thp.enabled","madvise"]]},"#,
+        r#""zones":[{"node":0,"name":"DMA32","start":0,"spanned":1024,"present":1000,"managed":900,"#,
+        r#""marks":[1,2,3,4],"boost":5,"protection":[6,7],"cached":3,"free":[0,0,0,0,0,0,0,0,0,0,0],"#,
+        r#""blocks":null},{"node":0,"name":"Normal","start":1024,"spanned":2048,"present":2048,"managed":2000,"#,
+        r#""marks":[20,25,30,35],"boost":0,"protection":[0,0],"cached":0,"free":[8,0,0,0,0,0,0,0,0,2,0],"#,
+        r#""blocks":[1,2,1,0]}]}"#,
+    );
     format!(
         "{header}\n0 M r8 x16 a100 f4^2 F372\n200 M a1^9\n400 U s3 u1 F508\n600 R s8^2 k4^3 t1 c1 F446\n800 M d512 *2\n"
     )
@@ -99,7 +110,14 @@ proptest! {
     #[test]
     fn a_host_that_says_anything_is_refused_or_is_a_machine(
         words in words(),
-        zone in [prop_oneof![4 => Just(0), 1 => 0..4 * FRAMES, 1 => any::<u64>()].boxed(), size().boxed(), size().boxed(), size().boxed(), (0..500u64).boxed(), (0..600u64).boxed()],
+        zone in [
+            prop_oneof![4 => Just(0), 1 => 0..4 * FRAMES, 1 => any::<u64>()].boxed(),
+            size().boxed(),
+            size().boxed(),
+            size().boxed(),
+            (0..500u64).boxed(),
+            (0..600u64).boxed(),
+        ],
         free in prop::collection::vec(prop_oneof![5 => 0..9u64, 1 => any::<u64>()], 11),
         types in prop::option::of(prop::collection::vec(prop_oneof![5 => 0..6u64, 1 => any::<u64>()], 4)),
     ) {
@@ -135,7 +153,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_map_of_memory_or_refused(text in "([0-9a-f]{1,17}-[0-9a-f]{1,17} : (System RAM|Reserved)\n|[ -~]{0,20}\n){0,6}") {
+    fn any_text_is_a_map_of_memory_or_refused(
+        text in "([0-9a-f]{1,17}-[0-9a-f]{1,17} : (System RAM|Reserved)\n|[ -~]{0,20}\n){0,6}",
+    ) {
         let tree = tempfile::tempdir().expect("a directory");
         fs::write(tree.path().join("iomem"), &text).expect("written");
         let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().into() };
@@ -146,7 +166,11 @@ proptest! {
 
     #[test]
     fn any_text_is_a_need_or_refused_in_a_line(
-        text in prop_oneof!["[0-9]{0,21}x[0-9]{0,21}[KMGT]?(@[0-9a-z]{0,12})?(:(un)?movable)?", "[ -~|]{0,24}", "[0-9]{1,3}xorder[0-9]{1,11}"],
+        text in prop_oneof![
+            "[0-9]{0,21}x[0-9]{0,21}[KMGT]?(@[0-9a-z]{0,12})?(:(un)?movable)?",
+            "[ -~|]{0,24}",
+            "[0-9]{1,3}xorder[0-9]{1,11}",
+        ],
         page_size in prop::sample::select(vec![4096u64, 16384, 65536]),
     ) {
         match Need::parse_ladder(&text, page_size) {

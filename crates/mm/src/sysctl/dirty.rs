@@ -1,7 +1,7 @@
 //! Limits on the amount and the age of dirty memory: `vm.dirty_*`.
 //!
-//! A limit is either a part of the memory that could be dirty or a number of bytes: setting one makes
-//! the other read 0. Writeback belongs to the host. Source: `mm/page-writeback.c` of 6.1.
+//! A limit is either a part of the memory that could be dirty or a number of bytes: setting one
+//! makes the other read 0. Writeback belongs to the host. Source: `mm/page-writeback.c` of 6.1.
 
 use super::{ALWAYS, Decides, NO_EFFECT, Setting, Sysctl};
 use crate::state::Limit;

@@ -20,9 +20,8 @@ pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-
 pub fn page(p: &Page) -> String {
     let sections =
         [intro(p), mechanisms(p), carried(p), differing(p), not_verified(p), recordings(p), close(p), tolerance(p)];
-    let mut text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    let text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n");
+    markdown::wrapped(text.trim_end())
 }
 
 fn intro(p: &Page) -> String {

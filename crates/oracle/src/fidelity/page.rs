@@ -130,7 +130,8 @@ impl Page {
         Page::replayed_by(verify, root, further)
     }
 
-    /// The same, of what `verify` says of each recording: one that was replayed before need not be again.
+    /// Like [`Page::of`], with the verdict on each recording from `verify`, which may have replayed
+    /// it before.
     ///
     /// # Errors
     /// As [`Page::of`].

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Recordings during which the engine's checker walks the machine more often than [`CHECK_EVERY`], in operations.
+/// Recordings during which the engine's checker walks the machine more often than every
+/// [`CHECK_EVERY`] operations.
 const CHECKED_OFTEN: [(&str, usize); 6] = [
     ("6.1-anon-compact-random", 1),
     ("6.1-anon-proactive40-random", 1),

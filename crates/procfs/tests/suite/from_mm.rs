@@ -1,6 +1,6 @@
-//! The proc files of machines made up for it, against the kernel's formats and the published vectors.
+//! Proc files of invented machines, against the kernel's formats and the published vectors.
 //!
-//! (Against those of a real kernel, byte for byte, they are held where the recordings are: in kontig-oracle.)
+//! kontig-oracle, which has the recordings, compares them byte for byte with a real kernel's.
 
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::{CpuId, Gfp, MachineSpec, Memory, MigrateOutcome, NodeId, Order, Owner, PageFlags, PageState, Pfn};
@@ -122,7 +122,7 @@ fn reclaim_is_seen_in_the_counters_of_a_machine_that_keeps_the_order_of_its_lru(
         let vmstat = VmStat::of(&m);
         let shown = |name: &str| node.get(name).unwrap_or_else(|| panic!("{kernel} has no '{name}'"));
         assert_eq!((shown("nr_file_pages"), shown("nr_anon_pages")), (kept, 100), "{kernel}");
-        // What the CPU has not folded in is not shown.
+        // Counts that the CPU has not folded in are not shown.
         let threshold = m.zones()[0].stat_threshold as u64;
         assert!(shown("workingset_refault_file").abs_diff(cache.came_back) <= threshold, "{kernel}");
         for (name, value) in node.iter().filter(|(name, _)| name.starts_with("workingset_") || name.starts_with("nr_"))
@@ -328,7 +328,8 @@ fn fresh(cpus: usize, zones: &[(usize, ZoneType, u32, u32)]) -> Memory {
     Memory::new(&spec, linux("6.1")).expect("a possible machine")
 }
 
-/// A zone with so many free blocks of each order, each without its buddy, in the recordings' form.
+/// A zone with these numbers of free blocks by order, each without its buddy, in the recordings'
+/// form.
 fn snapshot_of(nr_free: &[u32]) -> String {
     const BLOCKS: usize = 128;
     let mut at = 0;

@@ -166,10 +166,10 @@ survives! {
     zoneinfo_survives: ZoneInfo, zoneinfo();
     vmstat_survives: VmStat, counters(vec(word(), 1..50)).prop_map(VmStat);
     meminfo_survives: MemInfo, meminfo();
-    slabinfo_survives: SlabInfo, ("[0-9][.][0-9]( [(]statistics[)])?", vec(cache(), 0..8)).prop_map(|(version, caches)| {
-        SlabInfo { version, columns: "# name            <active_objs>".into(), caches }
+    slabinfo_survives: SlabInfo, ("[0-9][.][0-9]( [(]statistics[)])?", vec(cache(), 0..8)).prop_map(|(version, all)| {
+        SlabInfo { version, columns: "# name            <active_objs>".into(), caches: all }
     });
-    pressure_survives: Pressure, vec((word(), vec((1..1000u32, 0..10_001u32), 1..5), number()), 1..3).prop_map(|stalls| {
+    pressure_survives: Pressure, vec((word(), vec((1..1000u32, 0..10_001u32), 1..5), number()), 1..3).prop_map(|all| {
         let stall = |(who, averages, total_us): (String, Vec<(u32, u32)>, u64)| Stall {
             who,
             averages: averages.into_iter().map(|(seconds, share)| Average { seconds, share }).collect(),

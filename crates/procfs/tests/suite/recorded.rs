@@ -1,4 +1,4 @@
-//! Texts of real kernels: what a kernel wrote parses and prints back byte for byte, and is refused when cut short.
+//! Texts of real kernels parse and print back byte for byte, and are refused when cut short.
 
 use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, PageTypeInfo, Pressure, SlabInfo, VmStat, ZoneInfo};
 use lzma_rust2::XzReader;
@@ -41,7 +41,7 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     paths.into_iter().flat_map(|p| if p.is_dir() { files_below(&p) } else { vec![p] }).collect()
 }
 
-/// What the files are named that say all that a machine says of its memory, each text behind its path.
+/// Files that each hold all memory texts of a host, each text behind its path.
 const HOSTS: &str = "crates/live/hosts";
 
 /// The texts of whole hosts that have a printer.
@@ -63,7 +63,7 @@ fn hosts() -> Vec<(String, Reprint, String)> {
     texts
 }
 
-/// Every proc text that the recordings hold, and those of each kernel kept beside the crate's sources.
+/// All proc texts of the recordings, and those of each kernel kept beside the crate's sources.
 fn texts() -> Vec<(String, Reprint, String)> {
     let root = root();
     let folders = ["oracle/golden", "oracle/differing", "crates/procfs/kernels", "crates/oracle/tests/data/procfs"];
@@ -136,7 +136,8 @@ fn a_text_cut_within_a_line_is_refused_with_its_file_and_line() {
 fn a_zoneinfo_cut_between_lines_is_refused_but_where_a_whole_zone_or_node_ends() {
     for (file, reprint, text) in texts().into_iter().filter(|(file, ..)| file.ends_with("kernels/6.1/zoneinfo")) {
         let accepted = accepted_cuts(&file, reprint, &text);
-        // Old kernels list zones with memory alone; that this one lists all is known from the first without.
+        // Old kernels list only zones with memory; the first zone without any shows that this one
+        // lists all.
         let ends = ["Node 0, zone    DMA32", "Node 0, zone   Normal", "Node 1, zone      DMA"];
         assert_eq!(accepted, ends, "{file}");
     }
@@ -149,7 +150,8 @@ fn a_pagetypeinfo_cut_between_lines_is_refused_but_where_a_whole_node_ends() {
     }
 }
 
-/// The lines before which a text may end and still be read. Every other cut is refused at its last line.
+/// The lines before which a text may end and still be read. Every other cut is refused at its last
+/// line.
 fn accepted_cuts(file: &str, reprint: Reprint, text: &str) -> Vec<String> {
     let mut accepted = Vec::new();
     for (at, _) in text.match_indices('\n').filter(|(at, _)| at + 1 < text.len()) {

@@ -193,7 +193,7 @@ impl Machine {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
-    /// The counters of `/proc/vmstat` that are not the engine's: of files, swap and slabs. A machine
+    /// Counters of `/proc/vmstat` that the engine does not keep: of files, swap and slabs. A machine
     /// without disks has none.
     pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
         self.kernel.pages.files.iter().flat_map(Files::counters)

@@ -38,8 +38,10 @@ pub fn host(word: impl Fn(usize) -> u64) -> TempDir {
     let free = words.iter().filter(|w| **w == FREE).count();
     let columns: String = blocks.iter().map(|n| format!("{n:>6} ")).collect();
     let zoneinfo = format!(
-        "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     {free}\n        min      100\n        \
-         low      125\n        high     150\n        spanned  {FRAMES}\n        present  {FRAMES}\n        managed  {FRAMES}\n        \
+        "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     \
+            {free}\n        min      100\n        \
+         low      125\n        high     150\n        spanned  {FRAMES}\n        present  {FRAMES}\n        \
+         managed  {FRAMES}\n        \
          protection: (0)\n      nr_free_pages {free}\n  pagesets\n    cpu: 0\n              count: 0\n  \
          node_unreclaimable:  0\n  start_pfn:           0\n"
     );

@@ -89,8 +89,8 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A text as before its lines were made to fit: those that continue another are indented by four columns more, others by none,
-/// three or six.
+/// The text before it was wrapped. A line that continues another is indented by four columns more;
+/// other lines are indented by none, three or six.
 pub fn unwrapped(text: &str) -> String {
     let mut joined = String::new();
     for line in text.lines() {

@@ -1,3 +1,5 @@
+//! Random operations on a list beside the same ones on a `VecDeque`.
+
 use super::*;
 use alloc::collections::VecDeque;
 use proptest::prelude::*;

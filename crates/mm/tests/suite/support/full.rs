@@ -152,6 +152,7 @@ enum Rest {
     Runnable,
 }
 
+/// A machine with its tenant and daemons, all of whose parts a random history can drive.
 pub struct Full {
     pub m: Memory,
     pub tenant: Tenant,

@@ -101,6 +101,7 @@ pub struct Ask {
     pub order: u8,
 }
 
+/// The owner of a block, which decides whether and how it moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     Kernel,

@@ -48,6 +48,7 @@ pub struct Temper {
     pub seed: u32,
 }
 
+/// An owner of pages on the LRU that answers the engine at random.
 pub struct Tenant {
     pub pages: BTreeMap<u32, Page>,
     /// The number of the page that each frame belongs to; 0 for none.

@@ -93,7 +93,7 @@ pub(crate) struct Writing {
     pub(crate) bandwidth: Bandwidth,
 }
 
-/// What `/proc` counts of files and swap, in pages; `Counts::DECLARED` describes each.
+/// The counters that `/proc` has of files and swap, in pages; `Counts::DECLARED` describes each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
