@@ -14,10 +14,10 @@ use boot::Booted;
 use kontig_mm::event::Listen;
 use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
 use kontig_procfs::Counters;
-use kontig_program::pattern::Step;
+use kontig_program::act::Act;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
-use kontig_workload::pattern::{Player, file_name};
+use kontig_workload::player::{Manner, Player};
 use std::collections::BTreeMap;
 
 /// The machine for a pattern that needs this much memory.
@@ -50,7 +50,7 @@ pub struct Counted {
     pub took_ns: u64,
 }
 
-/// Plays the steps on the machine, with the profile's rules and these sysctls.
+/// Plays the acts on the machine, with the profile's rules and these sysctls.
 ///
 /// # Errors
 /// If the machine is impossible, or the run cannot go on.
@@ -59,7 +59,7 @@ pub fn play(
     booted: &Booted,
     profile: Profile,
     sysctls: &BTreeMap<String, String>,
-    steps: Vec<Step>,
+    acts: Vec<Act>,
 ) -> Result<Vec<Counted>, LabError> {
     let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
     let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
@@ -70,9 +70,9 @@ pub fn play(
     }
     let mut m = Machine::new(memory, CostModel::new(&file.costs));
     m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
-    for step in &steps {
-        if let Step::File(number, pages) = step
-            && !m.lay_file(file_name(*number), *pages)
+    for act in &acts {
+        if let Act::File(name, pages) = act
+            && !m.lay_file(*name, *pages)
         {
             return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
         }
@@ -82,7 +82,7 @@ pub fn play(
     m.blocks_written(DIRTY);
     lay_in_order(&mut m, booted);
     m.memory_mut().trace().listen(Listen::EXTFRAG);
-    let player = m.spawn(Box::new(Player::new(steps)), Placement::Cpu(0));
+    let player = m.spawn(Box::new(Player::new(acts, Manner::PATTERN)), Placement::Cpu(0));
     let mut extfrag = Fragmenting::default();
     let mut all = Vec::new();
     loop {

@@ -16,7 +16,7 @@ use kontig_mm::types::{NR_ORDERS, PAGEBLOCK_PAGES};
 use kontig_mm::{MigrateType, ZoneSpec, ZoneType};
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{Counters, PageTypeInfo, VmStat, ZoneInfo};
-use kontig_program::pattern;
+use kontig_program::act;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -86,7 +86,7 @@ impl Guest {
             let reason = format!("'{}' is no pattern's recording with a seed", about.experiment);
             return Err(wrong("recording.toml", reason));
         };
-        if folder.text(STEPS)? != pattern::text(&pattern.steps(seed)) {
+        if folder.text(STEPS)? != act::text(&pattern.acts(seed)) {
             let reason = format!("these are not the steps that pattern {} has now: record it anew", pattern.name);
             return Err(wrong(STEPS, reason));
         }
@@ -97,7 +97,7 @@ impl Guest {
         let bad = |e: kontig_procfs::BadText| BadRecording::whole(folder.path(STATES), e.to_string());
         let mut states = Vec::new();
         let mut zones = Vec::new();
-        for phase in pattern::phases(&pattern.steps(seed)) {
+        for phase in act::phases(&pattern.acts(seed)) {
             let at = |kind: &str| format!("{phase} {kind}");
             let mut counters = VmStat::parse(&at("vmstat"), read(phase, "vmstat")?).map_err(bad)?.0;
             match extfrag(read(phase, "extfrag")?) {

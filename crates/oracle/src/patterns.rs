@@ -2,8 +2,8 @@
 //! process a fifth larger, children of a process that fills half of it, and all of this together. For one of 2 GiB: bursts of
 //! huge pages beside many short-lived processes that read and write files.
 
-use kontig_program::SplitMix64;
-use kontig_program::pattern::{File, Random, Step};
+use kontig_program::act::{Act, Area, CALL, Pages};
+use kontig_program::{FileName, SplitMix64};
 
 /// Pages of the machine that most are for: 512 MiB.
 const MEMORY_PAGES: u32 = 512 << 8;
@@ -18,13 +18,13 @@ pub struct Named {
     pub what: &'static str,
     /// Pages of the machine's memory, as its maker counts them.
     pub memory_pages: u32,
-    steps: fn(&mut SplitMix64) -> Vec<Step>,
+    acts: fn(&mut SplitMix64) -> Vec<Act>,
 }
 
 impl Named {
-    /// Its steps with this seed.
-    pub fn steps(&self, seed: u64) -> Vec<Step> {
-        (self.steps)(&mut SplitMix64::new(seed))
+    /// Its acts with this seed.
+    pub fn acts(&self, seed: u64) -> Vec<Act> {
+        (self.acts)(&mut SplitMix64::new(seed))
     }
 }
 
@@ -34,44 +34,65 @@ pub const NAMED: &[Named] = &[
         name: "file",
         what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and again",
         memory_pages: MEMORY_PAGES,
-        steps: file,
+        acts: file,
     },
     Named {
         name: "anon",
         what: "a process writes to memory 1.2 times the machine's in order, twice, and at random",
         memory_pages: MEMORY_PAGES,
-        steps: anon,
+        acts: anon,
     },
     Named {
         name: "fork",
         what: "a process of 192 MiB has children that write to parts of it, and others that become another program",
         memory_pages: MEMORY_PAGES,
-        steps: fork,
+        acts: fork,
     },
     Named {
         name: "mixed",
         what: "a process reads a file, writes another, writes to memory of its own and to huge pages, and has children",
         memory_pages: MEMORY_PAGES,
-        steps: mixed,
+        acts: mixed,
     },
     Named {
         name: "costs",
         what: "what kinds of work take where memory is plenty: faults, unmapping, reads and writes of files, forks",
         memory_pages: MEMORY_PAGES,
-        steps: costs,
+        acts: costs,
     },
     Named {
         name: "bursts",
         what: "a process writes to huge pages and gives them back, round after round, while its children read, fork and write files",
         memory_pages: BURSTS_MEMORY_PAGES,
-        steps: bursts,
+        acts: bursts,
     },
 ];
 
-/// The generator's next number as the seed of a step.
-fn at_random(random: &mut SplitMix64, first: u32, pages: u32, count: u32) -> Random {
+/// Pages of a range at random, with the generator's next number as the seed.
+fn at_random(random: &mut SplitMix64, first: u32, pages: u32, count: u32) -> Pages {
     // Numbers are told apart well enough by 32 bits, and every reader of text takes them.
-    Random { first, pages, count, seed: random.next_u64() >> 32 }
+    Pages::at_random(first, pages, count, random.next_u64() >> 32)
+}
+
+/// Files lie on the machine's first disk.
+const fn file_of(number: u64) -> FileName {
+    FileName::new(0, number)
+}
+
+const fn touch(area: Area, first: u32, pages: u32) -> Act {
+    Act::Touch(area, Pages::in_calls(first, pages, pages))
+}
+
+const fn read(file: u64, first: u32, pages: u32) -> Act {
+    Act::Read(file_of(file), Pages::in_calls(first, pages, CALL))
+}
+
+const fn write(file: u64, first: u32, pages: u32) -> Act {
+    Act::Write(file_of(file), Pages::in_calls(first, pages, CALL))
+}
+
+fn sleep_us(us: u32) -> Act {
+    Act::Sleep { ns: u64::from(us) * 1000 }
 }
 
 const FILE_PAGES: u32 = 2 * MEMORY_PAGES;
@@ -81,41 +102,41 @@ const HOT_PAGES: u32 = MEMORY_PAGES / 8;
 const COLD_PAGES: u32 = MEMORY_PAGES / 4;
 const HOT_ROUNDS: u32 = 8;
 
-fn file(random: &mut SplitMix64) -> Vec<Step> {
-    let mut steps = vec![
-        Step::File(0, FILE_PAGES),
-        Step::Phase("start"),
-        Step::Read(0, 0, FILE_PAGES),
-        Step::Phase("in-order"),
-        Step::Read(0, 0, FILE_PAGES),
-        Step::Phase("again"),
-        Step::ReadRandom(0, at_random(random, 0, FILE_PAGES, FILE_RANDOM_READS)),
-        Step::Phase("at-random"),
+fn file(random: &mut SplitMix64) -> Vec<Act> {
+    let mut acts = vec![
+        Act::File(file_of(0), FILE_PAGES),
+        Act::Phase("start"),
+        read(0, 0, FILE_PAGES),
+        Act::Phase("in-order"),
+        read(0, 0, FILE_PAGES),
+        Act::Phase("again"),
+        Act::Read(file_of(0), at_random(random, 0, FILE_PAGES, FILE_RANDOM_READS)),
+        Act::Phase("at-random"),
     ];
     let hot = random.below(FILE_PAGES - HOT_PAGES);
     for _ in 0..HOT_ROUNDS {
-        steps.push(Step::Read(0, hot, HOT_PAGES));
-        steps.push(Step::Read(0, random.below(FILE_PAGES - COLD_PAGES), COLD_PAGES));
+        acts.push(read(0, hot, HOT_PAGES));
+        acts.push(read(0, random.below(FILE_PAGES - COLD_PAGES), COLD_PAGES));
     }
-    steps.push(Step::Phase("hot-part"));
-    steps
+    acts.push(Act::Phase("hot-part"));
+    acts
 }
 
 const ANON_PAGES: u32 = MEMORY_PAGES / 5 * 6;
 const ANON_RANDOM: u32 = MEMORY_PAGES / 4;
 
-fn anon(random: &mut SplitMix64) -> Vec<Step> {
+fn anon(random: &mut SplitMix64) -> Vec<Act> {
     vec![
-        Step::Phase("start"),
-        Step::Map(0, ANON_PAGES),
-        Step::Touch(0, 0, ANON_PAGES),
-        Step::Phase("in-order"),
-        Step::Touch(0, 0, ANON_PAGES),
-        Step::Phase("again"),
-        Step::TouchRandom(0, at_random(random, 0, ANON_PAGES, ANON_RANDOM)),
-        Step::Phase("at-random"),
-        Step::Unmap(0),
-        Step::Phase("unmapped"),
+        Act::Phase("start"),
+        Act::Map(0, ANON_PAGES),
+        touch(0, 0, ANON_PAGES),
+        Act::Phase("in-order"),
+        touch(0, 0, ANON_PAGES),
+        Act::Phase("again"),
+        Act::Touch(0, at_random(random, 0, ANON_PAGES, ANON_RANDOM)),
+        Act::Phase("at-random"),
+        Act::Unmap(0),
+        Act::Phase("unmapped"),
     ]
 }
 
@@ -133,39 +154,37 @@ const PROGRAM_PAGES: u32 = 4096;
 const PROGRAMS: usize = 24;
 const PROGRAMS_AT_ONCE: usize = 4;
 
-fn fork(random: &mut SplitMix64) -> Vec<Step> {
-    let mut steps =
-        vec![Step::Phase("start"), Step::Map(0, PARENT_PAGES), Step::Touch(0, 0, PARENT_PAGES), Step::Phase("parent")];
+fn fork(random: &mut SplitMix64) -> Vec<Act> {
+    let mut acts =
+        vec![Act::Phase("start"), Act::Map(0, PARENT_PAGES), touch(0, 0, PARENT_PAGES), Act::Phase("parent")];
     for child in 0..CHILDREN {
         if child >= CHILDREN_AT_ONCE {
-            steps.push(Step::Wait);
+            acts.push(Act::Wait);
         }
-        steps.extend([
-            Step::Fork,
-            Step::TouchRandom(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
-            Step::Map(1, CHILD_PAGES),
-            Step::Touch(1, 0, CHILD_PAGES),
-            Step::Sleep(CHILD_SLEEPS_US),
-            Step::End,
-            Step::TouchRandom(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
+        acts.extend([
+            Act::Fork(
+                [
+                    Act::Touch(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
+                    Act::Map(1, CHILD_PAGES),
+                    touch(1, 0, CHILD_PAGES),
+                    sleep_us(CHILD_SLEEPS_US),
+                ]
+                .into(),
+            ),
+            Act::Touch(0, at_random(random, 0, PARENT_PAGES, CHILD_WRITES)),
         ]);
     }
-    steps.extend([Step::WaitAll, Step::Phase("children")]);
+    acts.extend([Act::WaitAll, Act::Phase("children")]);
     for program in 0..PROGRAMS {
         if program >= PROGRAMS_AT_ONCE {
-            steps.push(Step::Wait);
+            acts.push(Act::Wait);
         }
-        steps.extend([
-            Step::Fork,
-            Step::Exec,
-            Step::Map(0, PROGRAM_PAGES),
-            Step::Touch(0, 0, PROGRAM_PAGES),
-            Step::Sleep(random.below(CHILD_SLEEPS_US)),
-            Step::End,
-        ]);
+        let sleeps = sleep_us(random.below(CHILD_SLEEPS_US));
+        let program = [Act::Map(0, PROGRAM_PAGES), touch(0, 0, PROGRAM_PAGES), sleeps];
+        acts.push(Act::Fork([Act::Exec(program.into())].into()));
     }
-    steps.extend([Step::WaitAll, Step::Phase("programs")]);
-    steps
+    acts.extend([Act::WaitAll, Act::Phase("programs")]);
+    acts
 }
 
 const MIXED_FILE_PAGES: u32 = MEMORY_PAGES;
@@ -178,39 +197,42 @@ const ROUND_TOUCHES: u32 = 8192;
 const ROUND_WRITES: u32 = 4096;
 const ROUND_CHILD_SLEEPS_US: u32 = 200_000;
 
-fn mixed(random: &mut SplitMix64) -> Vec<Step> {
-    let mut steps = vec![
-        Step::File(0, MIXED_FILE_PAGES),
-        Step::Phase("start"),
-        Step::Map(0, HEAP_PAGES),
-        Step::Touch(0, 0, HEAP_PAGES),
-        Step::Map(1, HUGE_PAGES),
-        Step::AdviseHuge(1),
-        Step::Phase("heap"),
+fn mixed(random: &mut SplitMix64) -> Vec<Act> {
+    let mut acts = vec![
+        Act::File(file_of(0), MIXED_FILE_PAGES),
+        Act::Phase("start"),
+        Act::Map(0, HEAP_PAGES),
+        touch(0, 0, HEAP_PAGES),
+        Act::Map(1, HUGE_PAGES),
+        Act::AdviseHuge(1),
+        Act::Phase("heap"),
     ];
     for round in 0..ROUNDS {
-        steps.extend([
-            Step::Read(0, random.below(MIXED_FILE_PAGES - ROUND_READS), ROUND_READS),
-            Step::TouchRandom(0, at_random(random, 0, HEAP_PAGES, ROUND_TOUCHES)),
-            Step::Write(1, round * ROUND_WRITES, ROUND_WRITES),
-            Step::Touch(1, round * (HUGE_PAGES / ROUNDS), HUGE_PAGES / ROUNDS),
-            Step::Fork,
-            Step::TouchRandom(0, at_random(random, 0, HEAP_PAGES, CHILD_WRITES / 2)),
-            Step::Map(2, CHILD_PAGES / 4),
-            Step::Touch(2, 0, CHILD_PAGES / 4),
-            Step::Sleep(ROUND_CHILD_SLEEPS_US),
-            Step::End,
+        acts.extend([
+            read(0, random.below(MIXED_FILE_PAGES - ROUND_READS), ROUND_READS),
+            Act::Touch(0, at_random(random, 0, HEAP_PAGES, ROUND_TOUCHES)),
+            write(1, round * ROUND_WRITES, ROUND_WRITES),
+            touch(1, round * (HUGE_PAGES / ROUNDS), HUGE_PAGES / ROUNDS),
+            Act::Fork(
+                [
+                    Act::Touch(0, at_random(random, 0, HEAP_PAGES, CHILD_WRITES / 2)),
+                    Act::Map(2, CHILD_PAGES / 4),
+                    touch(2, 0, CHILD_PAGES / 4),
+                    sleep_us(ROUND_CHILD_SLEEPS_US),
+                ]
+                .into(),
+            ),
         ]);
     }
-    steps.extend([
-        Step::Fsync(1),
-        Step::WaitAll,
-        Step::Phase("rounds"),
-        Step::Unmap(1),
-        Step::Unmap(0),
-        Step::Phase("unmapped"),
+    acts.extend([
+        Act::Fsync(file_of(1)),
+        Act::WaitAll,
+        Act::Phase("rounds"),
+        Act::Unmap(1),
+        Act::Unmap(0),
+        Act::Phase("unmapped"),
     ]);
-    steps
+    acts
 }
 
 /// Pages of memory and of files that a kind of work is done with: together they are far less than the machine has.
@@ -220,57 +242,55 @@ const COSTS_FILE_PAGES: u32 = MEMORY_PAGES / 16;
 const COSTS_FORKS: usize = 64;
 const COSTS_FORKS_OF_HEAP: usize = 16;
 
-fn costs(random: &mut SplitMix64) -> Vec<Step> {
+fn costs(random: &mut SplitMix64) -> Vec<Act> {
     let (pages, file) = (COSTS_PAGES, COSTS_FILE_PAGES);
-    let forks = |n: usize| (0..n).flat_map(|_| [Step::Fork, Step::End, Step::Wait]);
-    let mut steps = vec![
-        Step::File(0, file),
-        Step::Phase("start"),
-        Step::Map(0, pages),
-        Step::Touch(0, 0, pages),
-        Step::Phase("faults"),
-        Step::Touch(0, 0, pages),
-        Step::Phase("touches"),
-        Step::Unmap(0),
-        Step::Phase("unmap"),
-        Step::Map(0, pages),
-        Step::Load(0, 0, pages),
-        Step::Phase("zero-faults"),
-        Step::Unmap(0),
-        Step::Map(0, pages),
-        Step::AdviseHuge(0),
-        Step::Phase("huge-mapped"),
-        Step::Touch(0, 0, pages),
-        Step::Phase("huge-faults"),
-        Step::Unmap(0),
-        Step::Phase("huge-unmap"),
-        Step::Read(0, 0, file),
-        Step::Phase("read-in"),
-        Step::Read(0, 0, file),
-        Step::Phase("read"),
-        Step::ReadRandom(0, at_random(random, 0, file, file)),
-        Step::Phase("read-random"),
-        Step::Write(1, 0, file),
-        Step::Phase("write"),
-        Step::Write(1, 0, file),
-        Step::Phase("rewrite"),
-        Step::Fsync(1),
-        Step::Phase("fsync"),
+    let forks = |n: usize| (0..n).flat_map(|_| [Act::Fork([].into()), Act::Wait]);
+    let mut acts = vec![
+        Act::File(file_of(0), file),
+        Act::Phase("start"),
+        Act::Map(0, pages),
+        touch(0, 0, pages),
+        Act::Phase("faults"),
+        touch(0, 0, pages),
+        Act::Phase("touches"),
+        Act::Unmap(0),
+        Act::Phase("unmap"),
+        Act::Map(0, pages),
+        Act::Load(0, Pages::in_calls(0, pages, pages)),
+        Act::Phase("zero-faults"),
+        Act::Unmap(0),
+        Act::Map(0, pages),
+        Act::AdviseHuge(0),
+        Act::Phase("huge-mapped"),
+        touch(0, 0, pages),
+        Act::Phase("huge-faults"),
+        Act::Unmap(0),
+        Act::Phase("huge-unmap"),
+        read(0, 0, file),
+        Act::Phase("read-in"),
+        read(0, 0, file),
+        Act::Phase("read"),
+        Act::Read(file_of(0), at_random(random, 0, file, file)),
+        Act::Phase("read-random"),
+        write(1, 0, file),
+        Act::Phase("write"),
+        write(1, 0, file),
+        Act::Phase("rewrite"),
+        Act::Fsync(file_of(1)),
+        Act::Phase("fsync"),
     ];
-    steps.extend(forks(COSTS_FORKS));
-    steps.extend([Step::Phase("forks"), Step::Map(0, pages), Step::Touch(0, 0, pages), Step::Phase("heap")]);
-    steps.extend(forks(COSTS_FORKS_OF_HEAP));
-    steps.extend([
-        Step::Phase("forks-of-heap"),
-        Step::Touch(0, 0, pages),
-        Step::Phase("reused"),
-        Step::Fork,
-        Step::Touch(0, 0, pages),
-        Step::End,
-        Step::Wait,
-        Step::Phase("copied"),
+    acts.extend(forks(COSTS_FORKS));
+    acts.extend([Act::Phase("forks"), Act::Map(0, pages), touch(0, 0, pages), Act::Phase("heap")]);
+    acts.extend(forks(COSTS_FORKS_OF_HEAP));
+    acts.extend([
+        Act::Phase("forks-of-heap"),
+        touch(0, 0, pages),
+        Act::Phase("reused"),
+        Act::Fork([touch(0, 0, pages)].into()),
+        Act::Wait,
+        Act::Phase("copied"),
     ]);
-    steps
+    acts
 }
 
 /// 2 GiB, of which a heap has five eighths, that is used all the time: so much that 7.2 with `vm.defrag_mode` 0 no longer has a
@@ -292,90 +312,99 @@ const PAIRS: u32 = 2;
 const BURSTS_CHILD_PAGES: u32 = 8192;
 const BURSTS_CHILD_SLEEPS_US: u32 = 1_000_000;
 
-fn bursts(random: &mut SplitMix64) -> Vec<Step> {
-    let mut steps = vec![
-        Step::File(0, SOURCE_PAGES),
-        Step::Phase("start"),
-        Step::Map(0, BURSTS_HEAP_PAGES),
-        Step::Touch(0, 0, BURSTS_HEAP_PAGES),
-        Step::Phase("heap"),
+fn bursts(random: &mut SplitMix64) -> Vec<Act> {
+    let mut acts = vec![
+        Act::File(file_of(0), SOURCE_PAGES),
+        Act::Phase("start"),
+        Act::Map(0, BURSTS_HEAP_PAGES),
+        touch(0, 0, BURSTS_HEAP_PAGES),
+        Act::Phase("heap"),
     ];
     for round in 0..BURSTS_ROUNDS {
         for _ in 0..PAIRS {
             if round >= 2 {
-                steps.extend([Step::Wait, Step::Wait]);
+                acts.extend([Act::Wait, Act::Wait]);
             }
-            let work = |random: &mut SplitMix64| {
+            let shared = Act::Touch(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES / 2));
+            let mut work = || {
                 [
-                    Step::Map(1, BURSTS_CHILD_PAGES),
-                    Step::Touch(1, 0, BURSTS_CHILD_PAGES),
-                    Step::Read(0, random.below(SOURCE_PAGES - CHILD_SOURCE_READ), CHILD_SOURCE_READ),
-                    Step::Sleep(random.below(BURSTS_CHILD_SLEEPS_US)),
-                    Step::End,
+                    Act::Map(1, BURSTS_CHILD_PAGES),
+                    touch(1, 0, BURSTS_CHILD_PAGES),
+                    read(0, random.below(SOURCE_PAGES - CHILD_SOURCE_READ), CHILD_SOURCE_READ),
+                    sleep_us(random.below(BURSTS_CHILD_SLEEPS_US)),
                 ]
             };
-            steps.extend([Step::Fork, Step::TouchRandom(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES / 2))]);
-            steps.extend(work(random));
-            steps.extend([Step::Fork, Step::Exec]);
-            steps.extend(work(random));
+            acts.push(Act::Fork([shared].into_iter().chain(work()).collect()));
+            acts.push(Act::Fork([Act::Exec(work().into())].into()));
         }
-        steps.extend([
-            Step::Read(0, random.below(SOURCE_PAGES - SOURCE_READ), SOURCE_READ),
-            Step::TouchRandom(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES)),
-            Step::Write(1 + (round % OBJECTS) as File, 0, OBJECT_PAGES),
-            Step::Map(2, BURST_PAGES),
-            Step::AdviseHuge(2),
-            Step::Touch(2, 0, BURST_PAGES),
-            Step::Unmap(2),
+        acts.extend([
+            read(0, random.below(SOURCE_PAGES - SOURCE_READ), SOURCE_READ),
+            Act::Touch(0, at_random(random, 0, BURSTS_HEAP_PAGES, CHILD_WRITES)),
+            write(u64::from(1 + round % OBJECTS), 0, OBJECT_PAGES),
+            Act::Map(2, BURST_PAGES),
+            Act::AdviseHuge(2),
+            touch(2, 0, BURST_PAGES),
+            Act::Unmap(2),
         ]);
     }
-    steps.extend([Step::WaitAll, Step::Phase("bursts")]);
-    steps
+    acts.extend([Act::WaitAll, Act::Phase("bursts")]);
+    acts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_program::pattern::phases;
+    use kontig_program::act::{phases, text};
 
     #[test]
     fn a_pattern_is_the_same_for_the_same_seed_and_differs_for_another() {
         for pattern in NAMED {
-            assert_eq!(pattern.steps(7), pattern.steps(7));
-            assert_ne!(pattern.steps(7), pattern.steps(8), "{}", pattern.name);
+            assert_eq!(pattern.acts(7), pattern.acts(7));
+            assert_ne!(pattern.acts(7), pattern.acts(8), "{}", pattern.name);
         }
     }
 
     #[test]
     fn counting_begins_before_anything_is_done_and_phases_have_names_of_their_own() {
         for pattern in NAMED {
-            let steps = pattern.steps(1);
-            let done = steps.iter().find(|step| !matches!(step, Step::File(..)));
-            assert_eq!(done, Some(&Step::Phase("start")), "{}", pattern.name);
-            assert!(matches!(steps.last(), Some(Step::Phase(_))), "{}", pattern.name);
-            let mut names: Vec<_> = phases(&steps).collect();
+            let acts = pattern.acts(1);
+            let done = acts.iter().find(|act| !matches!(act, Act::File(..)));
+            assert_eq!(done, Some(&Act::Phase("start")), "{}", pattern.name);
+            assert!(matches!(acts.last(), Some(Act::Phase(_))), "{}", pattern.name);
+            let mut names: Vec<_> = phases(&acts).collect();
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), phases(&steps).count(), "{}", pattern.name);
+            assert_eq!(names.len(), phases(&acts).count(), "{}", pattern.name);
+        }
+    }
+
+    /// Checks the pages that acts use of areas, which have this many.
+    fn in_their_areas(acts: &[Act], mut areas: [u32; 16]) {
+        for act in acts {
+            match act {
+                Act::Fork(acts) => in_their_areas(acts, areas),
+                Act::Exec(acts) => in_their_areas(acts, [0; 16]),
+                Act::Map(area, pages) => areas[usize::from(*area)] = *pages,
+                Act::Touch(area, pages) | Act::Load(area, pages) => {
+                    let range = pages.random.map_or(pages.pages, |random| random.range);
+                    assert!(pages.first + range <= areas[usize::from(*area)]);
+                }
+                _ => {}
+            }
         }
     }
 
     #[test]
-    fn every_child_ends_and_every_page_is_in_its_area() {
-        for pattern in NAMED {
-            let (mut depth, mut areas) = (0, [0; 16]);
-            for step in pattern.steps(3) {
-                match step {
-                    Step::Fork => depth += 1,
-                    Step::End => depth -= 1,
-                    Step::Map(area, pages) => areas[usize::from(area)] = pages,
-                    Step::Touch(area, first, pages) => assert!(first + pages <= areas[usize::from(area)]),
-                    Step::TouchRandom(area, r) => assert!(r.first + r.pages <= areas[usize::from(area)]),
-                    _ => {}
-                }
-                assert!(depth >= 0);
-            }
-            assert_eq!(depth, 0, "{}", pattern.name);
+    fn every_page_is_in_its_area() {
+        NAMED.iter().for_each(|pattern| in_their_areas(&pattern.acts(3), [0; 16]));
+    }
+
+    #[test]
+    fn the_program_of_a_guest_knows_every_word() {
+        let player = include_str!("../../../oracle/guest/player.c");
+        for line in NAMED.iter().map(|pattern| text(&pattern.acts(1))).collect::<String>().lines() {
+            let word = line.split(' ').next().unwrap_or_default();
+            assert!(player.contains(&format!("is(s, \"{word}\")")), "{line}");
         }
     }
 

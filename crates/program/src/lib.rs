@@ -48,6 +48,7 @@
 //! assert!(todo.is_empty());
 //! ```
 
+pub mod act;
 mod batch;
 mod ending;
 pub mod figure;
@@ -55,7 +56,6 @@ mod gfp;
 mod mempolicy;
 mod op;
 mod outcome;
-pub mod pattern;
 mod program;
 mod random;
 

@@ -7,7 +7,7 @@
 use super::qemu::Board;
 use kontig_oracle::guest::PREFIX;
 use kontig_oracle::patterns::{Named, SWAP_PAGES};
-use kontig_program::pattern::{self, Step};
+use kontig_program::act::{self, Act};
 
 /// The script, and the file it executes.
 pub(super) const SCRIPT: &str = "guest";
@@ -25,7 +25,7 @@ const SWAP_MIB: u32 = SWAP_PAGES >> 8;
 /// The program of a guest.
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
-    steps: Vec<Step>,
+    acts: Vec<Act>,
 }
 
 /// The pattern an experiment is named after.
@@ -35,7 +35,7 @@ pub fn find(experiment: &str) -> Option<&'static Named> {
 
 impl Guest {
     pub(super) fn new(pattern: &Named, seed: u64) -> Guest {
-        Guest { steps: pattern.steps(seed) }
+        Guest { acts: pattern.acts(seed) }
     }
 
     /// The machine for a pattern.
@@ -45,7 +45,7 @@ impl Guest {
 
     /// The file its program executes.
     pub(super) fn file(&self) -> (&'static str, String) {
-        (STEPS, pattern::text(&self.steps))
+        (STEPS, act::text(&self.acts))
     }
 
     /// Shell variables for the script.
@@ -57,7 +57,7 @@ impl Guest {
     }
 
     pub(super) fn expected(&self) -> impl Iterator<Item = String> {
-        pattern::phases(&self.steps).flat_map(|phase| KINDS.iter().map(move |kind| format!("{phase}.{kind}")))
+        act::phases(&self.acts).flat_map(|phase| KINDS.iter().map(move |kind| format!("{phase}.{kind}")))
     }
 
     /// Puts all texts into one file, each under a line `== PHASE KIND`, and adds the steps.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn texts_are_gathered_under_their_phases() {
-        let guest = Guest { steps: vec![Step::Phase("start")] };
+        let guest = Guest { acts: vec![Act::Phase("start")] };
         let mut sent = vec![("start.vmstat".to_string(), b"a 1\n".to_vec()), ("start.extfrag".into(), b"b\n".to_vec())];
         guest.gather(&mut sent);
         assert_eq!(sent[0], (STEPS.to_string(), b"phase start\n".to_vec()));

@@ -10,8 +10,9 @@
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_PAUSE_US, within};
-use crate::process_script::{Act, Script};
+use crate::player::{Manner, Player};
 use crate::size::{all_fit, pages};
+use kontig_program::act::{Act, CALL, Pages};
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, Region, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -171,11 +172,11 @@ impl Store {
     fn saver(&self, memory: Region) -> Saver {
         // The file of a killed child is overwritten.
         let new = self.saved as usize % FILES.len();
-        let mut acts = vec![Act::Write(FILES[new], self.pages)];
+        let mut acts = vec![Act::Write(FILES[new], Pages::in_calls(0, self.pages, CALL))];
         if self.saved > 0 {
             acts.push(Act::Unlink(FILES[1 - new]));
         }
-        Saver { memory, pages: self.pages, next: 0, file: Script::new(acts) }
+        Saver { memory, pages: self.pages, next: 0, file: Player::new(acts, Manner::PROGRAM) }
     }
 }
 
@@ -220,7 +221,7 @@ struct Saver {
     pages: u32,
     /// The next page to be read.
     next: u32,
-    file: Script,
+    file: Player,
 }
 
 impl Program for Saver {
@@ -242,7 +243,7 @@ impl Program for Saver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_script::lived;
+    use crate::player::lived;
     use kontig_program::Process;
 
     fn store() -> ForkingStore {

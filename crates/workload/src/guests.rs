@@ -6,8 +6,9 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
-use crate::process_script::{Act, Script};
+use crate::player::{Manner, Player};
 use crate::size::{all_fit, pages};
+use kontig_program::act::{Act, HEAP};
 use kontig_program::{Batch, Figure, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -94,15 +95,15 @@ pub struct Host {
 }
 
 impl Host {
-    fn guest(&mut self) -> Script {
+    fn guest(&mut self) -> Player {
         let pages = self.sizes[self.random.below(self.sizes.len() as u32) as usize];
-        let mut acts = vec![Act::Heap(pages), Act::Advise];
+        let mut acts = vec![Act::Map(HEAP, pages), Act::AdviseHuge(HEAP)];
         for step in 1..=STEPS {
             let used = (u64::from(pages) * u64::from(step) / u64::from(STEPS)) as u32;
             acts.push(Act::Work { pages: used, ns: u64::from(used) * NS_A_PAGE });
-            acts.push(Act::Sleep(self.lives_ns / u64::from(STEPS)));
+            acts.push(Act::Sleep { ns: self.lives_ns / u64::from(STEPS) });
         }
-        Script::new(vec![Act::Exec(Script::new(acts))])
+        Player::new([Act::Exec(acts.into())], Manner::PROGRAM)
     }
 }
 
@@ -181,9 +182,9 @@ mod tests {
     #[test]
     fn a_guest_asks_for_huge_pages_and_comes_to_use_all_its_memory() {
         let mut host = guests().program(&Start::default()).expect("it can be read");
-        let mut ops = crate::process_script::lived(&mut host.guest());
+        let mut ops = crate::player::lived(&mut host.guest());
         let Some(Op::Exec(mut guest)) = ops.pop() else { panic!("it executes") };
-        let ops = crate::process_script::lived(guest.as_mut());
+        let ops = crate::player::lived(guest.as_mut());
         assert!(matches!(ops[..2], [Op::Mmap { pages: 256 }, Op::AdviseHuge(_)]));
         let touched = ops.iter().filter_map(|op| if let Op::Touch(region) = op { Some(region.pages) } else { None });
         assert_eq!(touched.collect::<Vec<_>>(), [32, 64, 96, 128, 160, 192, 224, 256]);

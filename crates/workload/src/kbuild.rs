@@ -18,7 +18,8 @@ mod unit;
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
-use crate::process_script::Script;
+use crate::player::{Manner, Player};
+use kontig_program::act::Acts;
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, SplitMix64, Value};
 use measured::{ALL_UNITS, HEADERS, LINKS, MAKE_PAGES, PROGRAMS, SIZES};
 use serde::{Deserialize, Serialize};
@@ -147,9 +148,9 @@ pub struct Make {
 const AT_ONCE: u32 = 64;
 
 impl Make {
-    fn fork(&mut self, child: Script, todo: &mut Batch) {
+    fn fork(&mut self, child: Acts, todo: &mut Batch) {
         self.running += 1;
-        todo.push(Op::Fork(Box::new(child)));
+        todo.push(Op::Fork(Box::new(Player::new(child, Manner::PROGRAM))));
     }
 
     /// The `i`th unit of the build.
@@ -253,7 +254,7 @@ impl Program for Make {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_script::lived;
+    use crate::player::lived;
     use std::collections::BTreeSet;
 
     fn kbuild(units: u32, jobs: u32) -> Kbuild {
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn a_unit_takes_the_time_of_its_programs_and_leaves_an_object_and_nothing_temporary() {
         let tree = Tree(0);
-        let ops = with_children(&mut unit::compiled(tree, 0, &mut SplitMix64::new(1)));
+        let ops = with_children(&mut Player::new(unit::compiled(tree, 0, &mut SplitMix64::new(1)), Manner::PROGRAM));
         let compute: u64 = ops.iter().map(|op| if let Op::Compute(ns) = op { *ns } else { 0 }).sum();
         // The compiler's 135 ms, and those of seven small programs.
         assert_eq!(compute / 100_000, 1_350 + 134);

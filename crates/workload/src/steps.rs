@@ -16,8 +16,10 @@
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
+use crate::player::{Manner, Player};
 use crate::size::pages;
-use kontig_program::{Batch, Figure, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
+use kontig_program::act::{Act, HEAP, Pages, Random};
+use kontig_program::{Figure, FileName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -104,20 +106,6 @@ pub struct Step {
     pub name: Option<String>,
 }
 
-/// A step with its names resolved.
-#[derive(Clone)]
-struct Ready {
-    what: Do,
-    file: FileName,
-    to: FileName,
-    /// Pages in all, and at a time.
-    pages: u32,
-    piece: u32,
-    /// Pieces are drawn at random from this many pages.
-    random_in: Option<u32>,
-    sleep_ns: u64,
-}
-
 impl Step {
     fn latencies(&self) -> Latencies {
         let name = self.name.clone().unwrap_or_default();
@@ -126,7 +114,7 @@ impl Step {
 
     /// # Errors
     /// What it lacks, or has and cannot use.
-    fn ready(&self, i: usize, laid_out: &[LaidOut]) -> Result<Ready, String> {
+    fn acts(&self, i: usize, laid_out: &[LaidOut]) -> Result<Vec<Act>, String> {
         let at = |reason: String| format!("steps = step {}: {reason}", i + 1);
         let lacks = |key: &str, example: &str| at(format!("{:?} needs {key}: {key} = {example}", self.what));
         let needs_file =
@@ -140,70 +128,71 @@ impl Step {
         let file = FileName::new(laid.map_or(self.disk, |laid| laid.disk), number);
         let size = self.size.as_ref().or_else(|| laid.map(|laid| &laid.size));
         let is_sized = matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fill);
-        let pages = match size {
+        let all = match size {
             Some(size) if is_sized => pages("size", size).map_err(&at)?,
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
             _ => 0,
         };
         // Random reads of a file that was laid out draw from all of it, not from the first `size`.
-        let length = match laid.filter(|_| self.what != Do::Write) {
-            Some(laid) => crate::size::pages("size", &laid.size).map_err(&at)?.max(pages),
-            None => pages,
+        let range = match laid.filter(|_| self.what != Do::Write) {
+            Some(laid) => pages("size", &laid.size).map_err(&at)?.max(all),
+            None => all,
         };
-        let piece = crate::size::pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
+        let piece = pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
         if self.what == Do::Copy && self.to.is_none() {
             return Err(lacks("to", "2"));
         }
+        let to = FileName::new(self.disk, self.to.unwrap_or(0));
         let ms = match (self.what, self.ms) {
             (Do::Sleep, None) => return Err(lacks("ms", "10")),
             (_, ms) => ms.unwrap_or(0.0),
         };
         within("ms", ms, LONGEST_S * 1000.0).map_err(&at)?;
-        Ok(Ready {
-            what: self.what,
-            file,
-            to: FileName::new(self.disk, self.to.unwrap_or(0)),
-            pages,
-            piece: piece.min(pages.max(1)),
-            random_in: self.random.then_some(length),
-            sleep_ns: (ms * 1e6) as u64,
+        let random = self.random.then_some(Random { range, seed: None });
+        let pieces = Pages { random, ..Pages::in_calls(0, all, piece.min(all.max(1))) };
+        Ok(match self.what {
+            Do::Read => vec![Act::Read(file, pieces)],
+            Do::Write => vec![Act::Write(file, pieces)],
+            Do::Copy => vec![Act::Copy(file, to, pieces)],
+            Do::Fsync => vec![Act::Fsync(file)],
+            Do::Sync => vec![Act::Sync],
+            Do::Unlink => vec![Act::Unlink(file)],
+            Do::DropCaches => vec![Act::DropCaches],
+            Do::Fill => vec![Act::Map(HEAP, all), Act::Touch(HEAP, Pages::ALL)],
+            Do::Touch => vec![Act::Touch(HEAP, Pages::ALL)],
+            Do::Free => vec![Act::Unmap(HEAP)],
+            Do::Sleep => vec![Act::Sleep { ns: (ms * 1e6) as u64 }],
         })
     }
 }
 
 impl Benchmark for Steps {
-    type Program = Stepper;
+    type Program = Player;
 
-    fn program(&self, start: &Start) -> Result<Stepper, String> {
-        let steps: Vec<Ready> =
-            self.steps.iter().enumerate().map(|(i, step)| step.ready(i, &self.files)).collect::<Result<_, _>>()?;
-        if steps.is_empty() {
+    fn program(&self, start: &Start) -> Result<Player, String> {
+        let mut acts = Vec::new();
+        for (i, step) in self.steps.iter().enumerate() {
+            acts.extend(step.acts(i, &self.files)?);
+            acts.push(Act::Lap);
+        }
+        if acts.is_empty() {
             return Err("steps = []: there is nothing to do".into());
         }
         self.laid()?;
-        Ok(Stepper {
-            took: self.steps.iter().map(Step::latencies).collect(),
-            steps,
-            repeat: self.repeat,
-            round: 0,
-            step: 0,
-            begun: None,
-            at: 0,
-            open: [None; 2],
-            memory: Vec::new(),
-            random: SplitMix64::new(start.seed),
-        })
+        let laps = self.steps.iter().map(Step::latencies).collect();
+        Ok(Player::new(acts, Manner::STEPS).repeated(self.repeat, laps, start.seed))
     }
 
-    fn measured(&self, copies: &[&Stepper]) -> Measured {
+    fn measured(&self, copies: &[&Player]) -> Measured {
         let named = || self.steps.iter().enumerate().filter(|(_, step)| step.name.is_some());
         let of_step = |(i, step): (usize, &Step)| {
             let name = step.name.as_ref()?;
-            let all = Latencies::of_all(copies.iter().map(|copy| &copy.took[i])).filter(|all| all.longest_ns.is_some());
+            let all =
+                Latencies::of_all(copies.iter().map(|copy| &copy.laps()[i])).filter(|all| all.longest_ns.is_some());
             let mean = all.map(|all| all.histogram.mean() / 1e9);
             Some(Figure::new(name.clone(), "s").lower().read_or(mean, "it was not done"))
         };
-        let of_copies = |i: usize| Latencies::of_all(copies.iter().map(|copy| &copy.took[i]));
+        let of_copies = |i: usize| Latencies::of_all(copies.iter().map(|copy| &copy.laps()[i]));
         Measured {
             figures: named().filter_map(of_step).collect(),
             latencies: named().filter_map(|(i, _)| of_copies(i)).collect(),
@@ -226,20 +215,20 @@ impl Benchmark for Steps {
         // The second repetition finds the files that the first one left.
         let times = if self.repeat == 1 { 1 } else { 2 };
         for (i, step) in (0..times).flat_map(|_| self.steps.iter().enumerate()) {
-            let Ok(ready) = step.ready(i, &self.files) else { continue };
-            let disk = match ready.what {
-                Do::Write => {
-                    let has = held.entry(ready.file).or_default();
-                    *has = ready.pages.max(*has);
-                    ready.file.disk()
+            let Ok(acts) = step.acts(i, &self.files) else { continue };
+            let disk = match acts[..] {
+                [Act::Write(file, of)] => {
+                    let has = held.entry(file).or_default();
+                    *has = of.pages.max(*has);
+                    file.disk()
                 }
                 // The copy is truncated first.
-                Do::Copy => {
-                    held.insert(ready.to, ready.pages);
-                    ready.to.disk()
+                [Act::Copy(_, to, of)] => {
+                    held.insert(to, of.pages);
+                    to.disk()
                 }
-                Do::Unlink => {
-                    held.remove(&ready.file);
+                [Act::Unlink(file)] => {
+                    held.remove(&file);
                     continue;
                 }
                 _ => continue,
@@ -256,14 +245,15 @@ impl Benchmark for Steps {
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
         let (mut held, mut stack) = (0, Vec::new());
         for (i, step) in self.steps.iter().enumerate() {
-            match step.what {
-                Do::Fill => {
-                    let fills = u64::from(step.ready(i, &self.files)?.pages);
-                    held += fills;
-                    stack.push(fills);
+            for act in step.acts(i, &self.files)? {
+                match act {
+                    Act::Map(_, fills) => {
+                        held += u64::from(fills);
+                        stack.push(u64::from(fills));
+                    }
+                    Act::Unmap(_) => held -= stack.pop().unwrap_or(0),
+                    _ => {}
                 }
-                Do::Free => held -= stack.pop().unwrap_or(0),
-                _ => {}
             }
             if held * copies > pages {
                 let [fills, has] = [held * copies, pages].map(|pages| pages / 256);
@@ -292,148 +282,11 @@ impl Steps {
     }
 }
 
-/// A process that takes the steps.
-#[derive(Clone)]
-pub struct Stepper {
-    steps: Vec<Ready>,
-    repeat: u32,
-    round: u32,
-    step: usize,
-    /// When the step began.
-    begun: Option<u64>,
-    /// Pages of the step that are handed over.
-    at: u32,
-    /// The files it has open: what it reads or writes, and the copy.
-    open: [Option<OpenFile>; 2],
-    /// Mappings of `fill`, the latest last.
-    memory: Vec<Region>,
-    random: SplitMix64,
-    /// The latencies of each step.
-    took: Vec<Latencies>,
-}
-
-/// Pieces that are handed over at a time.
-const AT_ONCE: u32 = 16;
-
-impl Stepper {
-    /// Hands over the next operations of a step; none when it is done.
-    fn hand_over(&mut self, last: Value, todo: &mut Batch) {
-        let step = self.steps[self.step].clone();
-        let is_first = self.at == 0;
-        match step.what {
-            Do::Read | Do::Write | Do::Copy => self.hand_over_pieces(&step, last, todo),
-            Do::Fsync => match (self.open[0].take(), last) {
-                (None, Value::File(file)) => {
-                    self.open[0] = Some(file);
-                    todo.extend([Op::Fsync(file), Op::Close(file)]);
-                }
-                (None, _) => todo.push(Op::Open { name: step.file, create: false }),
-                (Some(_), _) => {}
-            },
-            Do::Fill => match last {
-                Value::Region(region) if !is_first => {
-                    self.memory.push(region);
-                    todo.push(Op::Touch(region));
-                }
-                _ if is_first => {
-                    self.at = 1;
-                    todo.push(Op::Mmap { pages: step.pages });
-                }
-                _ => {}
-            },
-            _ if !is_first => {}
-            what => {
-                self.at = 1;
-                match what {
-                    Do::Sync => todo.push(Op::Sync),
-                    Do::Unlink => todo.push(Op::Unlink(step.file)),
-                    Do::DropCaches => todo.push(Op::Sysctl { name: "vm.drop_caches".into(), value: "3".into() }),
-                    Do::Touch => todo.extend(self.memory.last().map(|region| Op::Touch(*region))),
-                    Do::Free => todo.extend(self.memory.pop().map(Op::Munmap)),
-                    _ => todo.push(Op::Sleep(step.sleep_ns)),
-                }
-            }
-        }
-    }
-
-    fn hand_over_pieces(&mut self, step: &Ready, last: Value, todo: &mut Batch) {
-        if let Value::File(file) = last {
-            let place = usize::from(self.open[0].is_some());
-            self.open[place] = Some(file);
-        }
-        let Some(file) = self.open[0] else {
-            return todo.push(Op::Open { name: step.file, create: step.what == Do::Write });
-        };
-        let to = match (step.what, self.open[1]) {
-            (Do::Copy, None) => return todo.push(Op::Open { name: step.to, create: true }),
-            (_, to) => to,
-        };
-        if let Some(file) = to.filter(|_| self.at == 0) {
-            // The copy is truncated when it begins, as with cp's O_TRUNC.
-            todo.push(Op::Truncate { file, pages: 0 });
-        }
-        for _ in 0..AT_ONCE {
-            if self.at >= step.pages {
-                break;
-            }
-            let pages = step.piece.min(step.pages - self.at);
-            let (first, end) = match step.random_in {
-                Some(length) => (self.random.below(length.div_ceil(step.piece)) * step.piece, length),
-                None => (self.at, step.pages),
-            };
-            let pages = pages.min(end - first);
-            self.at += pages;
-            if step.what != Do::Write {
-                todo.push(Op::Read { file, first, pages });
-            }
-            if let Some(file) = to.or((step.what == Do::Write).then_some(file)) {
-                todo.push(Op::Write { file, first, pages });
-            }
-        }
-        if self.at >= step.pages {
-            todo.extend(self.open.iter_mut().filter_map(Option::take).map(Op::Close));
-            // Their outcomes are not needed.
-            self.at = u32::MAX;
-        }
-    }
-}
-
-impl Program for Stepper {
-    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        let (now, mut last) = done.last().map_or((0, Value::Unit), |last| (last.end_ns, last.value));
-        // Steps that ask for nothing, such as to free what there is not, are not tried for ever.
-        for _ in 0..=self.steps.len() {
-            if self.repeat > 0 && self.round == self.repeat {
-                return;
-            }
-            let begun = *self.begun.get_or_insert(now);
-            if self.at != u32::MAX {
-                self.hand_over(last, todo);
-            }
-            if !todo.is_empty() {
-                return;
-            }
-            self.took[self.step].record(now - begun);
-            (self.begun, self.at, self.open, last) = (None, 0, [None; 2], Value::Unit);
-            self.step += 1;
-            if self.step == self.steps.len() {
-                (self.step, self.round) = (0, self.round.saturating_add(1));
-            }
-        }
-    }
-
-    fn progress(&self) -> f64 {
-        if self.repeat == 0 {
-            return 0.0;
-        }
-        let steps = self.steps.len() as f64;
-        (f64::from(self.round) + self.step as f64 / steps) / f64::from(self.repeat)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::player::lived;
+    use kontig_program::{Batch, Op, OpenFile, Outcome, Program, Region};
 
     fn steps(text: &str) -> Steps {
         toml::from_str(text).expect("well-formed")
@@ -459,28 +312,8 @@ mod tests {
         assert_eq!(written(&format!("{}{one}", unlink(9)), 1), [1], "and so is that of one that lay there");
     }
 
-    /// The operations of a process whose files all open as its first or second.
     fn all(text: &str) -> Vec<Op> {
-        let mut program = steps(text).program(&Start::default()).expect("it can be done");
-        let (mut todo, mut ops, mut value, mut opened) = (Batch::new(), Vec::new(), Value::Unit, 0);
-        loop {
-            program.next(&[Outcome { value, ..Outcome::at_start(0) }], &mut todo);
-            if todo.is_empty() {
-                return ops;
-            }
-            while let Some(op) = todo.pop() {
-                value = match &op {
-                    Op::Open { .. } => {
-                        opened += 1;
-                        Value::File(OpenFile::new(opened))
-                    }
-                    Op::Mmap { pages } => Value::Region(Region { mapping: 0, first: 0, pages: *pages }),
-                    Op::Read { pages, .. } | Op::Write { pages, .. } => Value::Pages(u64::from(*pages)),
-                    _ => Value::Unit,
-                };
-                ops.push(op);
-            }
-        }
+        lived(&mut steps(text).program(&Start::default()).expect("it can be done"))
     }
 
     #[test]
@@ -507,7 +340,7 @@ mod tests {
     #[test]
     fn memory_is_filled_touched_and_given_back_as_often_as_the_file_says() {
         let text = "repeat = 2\nsteps = [{ do = 'fill', size = '1 MiB' }, { do = 'sleep', ms = 2 }, { do = 'free' }]";
-        let region = Region { mapping: 0, first: 0, pages: 256 };
+        let region = Region { mapping: 3, first: 0, pages: 256 };
         let once = [Op::Mmap { pages: 256 }, Op::Touch(region), Op::Sleep(2_000_000), Op::Munmap(region)];
         assert_eq!(all(text), [once.clone(), once].concat());
     }

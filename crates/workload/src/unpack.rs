@@ -117,7 +117,7 @@ impl Program for Unpacker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_script::lived;
+    use crate::player::lived;
 
     #[test]
     fn all_that_is_unpacked_takes_up_its_disk() {

@@ -173,7 +173,7 @@ impl Program for Mutator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_script::lived;
+    use crate::player::lived;
 
     fn young() -> YoungGeneration {
         YoungGeneration {

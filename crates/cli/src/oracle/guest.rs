@@ -150,7 +150,7 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
         let Some(pattern) = find(&guest.pattern) else { continue };
         let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern.memory_pages))?;
         let profile = kontig_lab::profiles::named(&guest.series)?;
-        match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.steps(guest.seed)) {
+        match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.acts(guest.seed)) {
             Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
             // What one pattern cannot do is said in its table; the others go on.
             Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),

@@ -5,7 +5,8 @@ use kontig_lab::guest::{Counted, machine_of, play};
 use kontig_lab::{catalog, profiles};
 use kontig_mm::ZoneSpec;
 use kontig_oracle::patterns::{NAMED, Named};
-use kontig_program::pattern::{Step, phases};
+use kontig_program::FileName;
+use kontig_program::act::{Act, CALL, Pages, phases};
 use std::collections::BTreeMap;
 
 fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
@@ -15,7 +16,7 @@ fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
     let profile = profiles::named(profile).expect("it comes along");
-    play(&machine, &booted, profile, &BTreeMap::new(), NAMED[pattern].steps(seed)).expect("it is played")
+    play(&machine, &booted, profile, &BTreeMap::new(), NAMED[pattern].acts(seed)).expect("it is played")
 }
 
 fn counter(counted: &Counted, name: &str) -> u64 {
@@ -29,8 +30,8 @@ fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
     for (i, pattern) in NAMED.iter().enumerate().filter(|(_, pattern)| small(pattern)) {
         for profile in ["6.1", "7.2"] {
             let counted = played(i, profile, 1);
-            let steps = pattern.steps(1);
-            assert!(counted.iter().map(|c| c.phase).eq(phases(&steps)), "{} on {profile}", pattern.name);
+            let acts = pattern.acts(1);
+            assert!(counted.iter().map(|c| c.phase).eq(phases(&acts)), "{} on {profile}", pattern.name);
             let [first, last] = [&counted[0], counted.last().expect("phases")];
             assert_eq!(counter(first, "pgscan_kswapd"), 0, "{} on {profile}", pattern.name);
             if pattern.name == "costs" {
@@ -60,8 +61,8 @@ fn counting_begins_with_what_the_kernel_had() {
         ..Booted::default()
     };
     let profile = profiles::named("6.1").expect("it comes along");
-    let steps = vec![Step::Phase("start")];
-    let counted = play(&machine, &booted, profile, &BTreeMap::new(), steps).expect("it is played");
+    let acts = vec![Act::Phase("start")];
+    let counted = play(&machine, &booted, profile, &BTreeMap::new(), acts).expect("it is played");
     let start = |name| counter(&counted[0], name);
     assert_eq!((start("nr_active_anon"), start("nr_inactive_anon")), (433, 709));
     assert_eq!((start("nr_shmem"), start("nr_anon_pages"), start("nr_file_pages")), (1110, 32, 1110 + 300));
@@ -78,14 +79,14 @@ fn a_disk_without_files_rests_while_another_has_too_many_dirty_pages() {
     let profile = profiles::named("7.2").expect("it comes along");
     // Reclaim meets dirty pages and wakes every disk's flusher, even the swap disk's.
     let (heap, file) = (90_000, 60_000);
-    let steps = vec![
-        Step::Phase("start"),
-        Step::Map(0, heap),
-        Step::Touch(0, 0, heap),
-        Step::Write(1, 0, file),
-        Step::Phase("end"),
+    let acts = vec![
+        Act::Phase("start"),
+        Act::Map(0, heap),
+        Act::Touch(0, Pages::ALL),
+        Act::Write(FileName::new(0, 1), Pages::in_calls(0, file, CALL)),
+        Act::Phase("end"),
     ];
-    let counted = play(&machine, &booted, profile, &BTreeMap::new(), steps).expect("it is played");
+    let counted = play(&machine, &booted, profile, &BTreeMap::new(), acts).expect("it is played");
     assert!(counter(&counted[1], "nr_dirtied") >= u64::from(file));
 }
 

@@ -2,7 +2,7 @@
 
 use kontig_oracle::guest::{EXTFRAG, Guest};
 use kontig_oracle::patterns::NAMED;
-use kontig_program::pattern::phases;
+use kontig_program::act::phases;
 use std::path::Path;
 
 #[test]
@@ -14,8 +14,8 @@ fn every_recording_of_a_pattern_can_be_read_and_its_counters_only_grow() {
     for dir in folders {
         let guest = Guest::open(&dir).unwrap_or_else(|e| panic!("{e}"));
         let pattern = NAMED.iter().find(|pattern| pattern.name == guest.pattern).expect("a pattern");
-        let steps = pattern.steps(guest.seed);
-        assert!(guest.states.iter().map(|state| state.phase.as_str()).eq(phases(&steps)), "{}", dir.display());
+        let acts = pattern.acts(guest.seed);
+        assert!(guest.states.iter().map(|state| state.phase.as_str()).eq(phases(&acts)), "{}", dir.display());
         for name in ["pgscan_kswapd", "pgsteal_direct", "pgalloc_dma32", "pswpout", EXTFRAG[0]] {
             let counts: Vec<u64> = guest.states.iter().filter_map(|state| state.counters.get(name)).collect();
             assert_eq!(counts.len(), guest.states.len(), "{}: {name}", dir.display());

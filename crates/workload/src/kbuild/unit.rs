@@ -4,7 +4,7 @@ use super::measured::{
     AS, ASSEMBLY, CC1, CC1_MAPPED_PERCENT, COMMON_HEADERS, DEPENDENCY, FIXDEP, GCC, HEADER_BYTES, HEADERS,
     HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
 };
-use crate::process_script::{Act, Script};
+use kontig_program::act::{Act, Acts, BREAK, CALL, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
 
 /// In how many steps a compiler comes to its full heap.
@@ -55,41 +55,49 @@ impl Tree {
     }
 }
 
+fn read(file: FileName, pages: u32) -> Act {
+    Act::Read(file, Pages::in_calls(0, pages, CALL))
+}
+
+fn write(file: FileName, pages: u32) -> Act {
+    Act::Write(file, Pages::in_calls(0, pages, CALL))
+}
+
 /// The acts of a small program that uses its memory once.
-fn small(tool: &Tool, others: Vec<Act>) -> Script {
-    let begin = vec![Act::Text { file: tool.file(), pages: tool.mapped_pages() }, Act::Break(tool.heap_pages())];
+fn small(tool: &Tool, others: Vec<Act>) -> Acts {
+    let begin = vec![Act::MapFile(TEXT, tool.file(), tool.mapped_pages()), Act::Grow(BREAK, tool.heap_pages())];
     let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
-    Script::new(begin.into_iter().chain([work]).chain(others).collect())
+    begin.into_iter().chain([work]).chain(others).collect()
 }
 
 /// A child that runs another program, and the end of it.
-fn run(program: Script) -> [Act; 2] {
-    [Act::Fork(Script::new(vec![Act::Exec(program)])), Act::Wait]
+fn run(program: Acts) -> [Act; 2] {
+    [Act::Fork([Act::Exec(program)].into()), Act::Wait]
 }
 
 /// The shell that compiles a unit, as the child of `make` becomes it.
-pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Script {
+pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Acts {
     let size = tree.size(unit);
     let (assembly, object) = (in_pages(size.object * ASSEMBLY), in_pages(size.object));
-    let read_object = || Act::Read(tree.object(unit), object);
-    let assembler = small(&AS, vec![Act::Read(tree.assembly(unit), assembly), Act::Write(tree.object(unit), object)]);
+    let read_object = || read(tree.object(unit), object);
+    let assembler = small(&AS, vec![read(tree.assembly(unit), assembly), write(tree.object(unit), object)]);
     let driver = [run(compiler(tree, unit, size, random)).to_vec(), run(assembler).to_vec()].concat();
     let driver = small(&GCC, [driver, vec![Act::Unlink(tree.assembly(unit))]].concat());
-    let checks = small(&OBJTOOL, vec![read_object(), Act::Write(tree.object(unit), object)]);
-    let fixdep = small(&FIXDEP, vec![Act::Write(tree.dependencies(unit), size.headers * DEPENDENCY / 4096 + 1)]);
+    let checks = small(&OBJTOOL, vec![read_object(), write(tree.object(unit), object)]);
+    let fixdep = small(&FIXDEP, vec![write(tree.dependencies(unit), size.headers * DEPENDENCY / 4096 + 1)]);
     let programs = [driver, checks, fixdep, small(&NM, vec![read_object()]), small(&RM, vec![])];
-    Script::new(vec![Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))])
+    [Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))].into()
 }
 
 /// `cc1`: it reads the source and what it includes while its heap grows, and writes the assembler's
 /// source.
-fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Script {
+fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts {
     let heap = in_pages(size.heap_kib * 1024);
     let mut acts = vec![
-        Act::Text { file: CC1.file(), pages: CC1.mapped_pages() },
-        Act::Heap(heap * CC1_MAPPED_PERCENT / 100),
-        Act::Break(heap - heap * CC1_MAPPED_PERCENT / 100),
-        Act::Read(tree.source(unit), size.source_pages()),
+        Act::MapFile(TEXT, CC1.file(), CC1.mapped_pages()),
+        Act::Map(HEAP, heap * CC1_MAPPED_PERCENT / 100),
+        Act::Grow(BREAK, heap - heap * CC1_MAPPED_PERCENT / 100),
+        read(tree.source(unit), size.source_pages()),
     ];
     let all = u64::from(size.user_ms) * 1_000_000;
     for step in 0..STEPS {
@@ -100,38 +108,38 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Scri
                 true => header,
                 false => COMMON_HEADERS + random.below(HEADERS - COMMON_HEADERS),
             };
-            acts.push(Act::Read(tree.header(header), tree.header_pages(header)));
+            acts.push(read(tree.header(header), tree.header_pages(header)));
         }
         acts.push(Act::Compile { pages: heap * HEAP_PERCENT[step as usize] / 100, ns: all / u64::from(STEPS) });
     }
-    acts.push(Act::Write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
-    Script::new(acts)
+    acts.push(write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
+    acts.into()
 }
 
 /// The kernel is linked: all objects into one, and that three times over, since the table of
 /// symbols is a part of the kernel and has the size it comes to.
-pub(super) fn linked(tree: Tree, units: &[u32]) -> Script {
+pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
     let objects: Vec<(FileName, u32)> =
         units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();
     let all = objects.iter().map(|(_, pages)| pages).sum();
     let whole = [(tree.kernel(0), all)];
     let once = |pass| if pass == 0 { &objects[..] } else { &whole[..] };
     let passes = (0..LINKS).flat_map(|pass| run(link(once(pass), (tree.kernel(pass), all))));
-    Script::new(vec![Act::Exec(small(&SH, passes.collect()))])
+    [Act::Exec(small(&SH, passes.collect()))].into()
 }
 
 /// `ld`: it reads these files, comes to have some times as much in memory, and writes another.
-fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Script {
+fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Acts {
     let heap = |read: u32| LD.heap_pages() + read * LD_HEAP_PERCENT / 100;
     let all: u32 = files.iter().map(|(_, pages)| pages).sum();
-    let mut acts = vec![Act::Text { file: LD.file(), pages: LD.mapped_pages() }, Act::Break(heap(all))];
-    let mut read = 0;
+    let mut acts = vec![Act::MapFile(TEXT, LD.file(), LD.mapped_pages()), Act::Grow(BREAK, heap(all))];
+    let mut so_far = 0;
     for some in files.chunks(64) {
         let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();
-        read += of_some;
-        acts.extend(some.iter().map(|(file, pages)| Act::Read(*file, *pages)));
-        acts.push(Act::Work { pages: heap(read), ns: u64::from(of_some) * LD_NS_A_PAGE });
+        so_far += of_some;
+        acts.extend(some.iter().map(|(file, pages)| read(*file, *pages)));
+        acts.push(Act::Work { pages: heap(so_far), ns: u64::from(of_some) * LD_NS_A_PAGE });
     }
-    acts.push(Act::Write(to, pages));
-    Script::new(acts)
+    acts.push(write(to, pages));
+    acts.into()
 }

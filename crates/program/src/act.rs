@@ -1,0 +1,192 @@
+//! Acts: one language for what a process does with memory, files, children and time.
+//!
+//! A simulated process plays acts as operations (`crates/workload/src/player.rs`). They come from
+//! three places: a benchmark builds them, a workload file lists them as steps, and a pattern that
+//! real kernels are recorded with is made of them. A guest plays the pattern's [`text`]: an act is
+//! a line, a word and numbers (`oracle/guest/player.c`, which knows the words of patterns only).
+//! Everything is counted in pages of 4 KiB.
+
+use crate::op::FileName;
+use std::fmt;
+use std::sync::Arc;
+
+/// The acts of a process, first to last.
+pub type Acts = Arc<[Act]>;
+
+/// The mappings of a process that go by one number, the latest of which is in use.
+pub type Area = u8;
+
+/// The areas that [`Act::Work`] and [`Act::Compile`] use: memory mapped at once, memory mapped
+/// piece by piece, and the program's file.
+pub const HEAP: Area = 0;
+pub const BREAK: Area = 1;
+pub const TEXT: Area = 2;
+
+/// Pages of one read or write, unless an act says otherwise: 128 KiB, as a buffer of a C library's
+/// or a compiler's is at most.
+pub const CALL: u32 = 32;
+
+/// Something a process does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Act {
+    /// Stop until the host, which reads the counters meanwhile, lets the process go on.
+    Phase(&'static str),
+    /// The file exists before the first phase, with this many pages, none of them cached.
+    File(FileName, u32),
+    /// Map pages of memory, aligned to 2 MiB.
+    Map(Area, u32),
+    /// Map memory piece by piece, as the C library moves the break: never 2 MiB at once, so that
+    /// the first fault in a range gets a small page whatever `thp.enabled` says.
+    Grow(Area, u32),
+    /// Map a file from its first page on, and read these pages.
+    MapFile(Area, FileName, u32),
+    /// Ask for huge pages for all of it.
+    AdviseHuge(Area),
+    /// Write to pages of the area, up to its end.
+    Touch(Area, Pages),
+    /// Read pages of the area, up to its end.
+    Load(Area, Pages),
+    Unmap(Area),
+    Read(FileName, Pages),
+    Write(FileName, Pages),
+    /// Truncate the second file, then copy the first one to it call by call.
+    Copy(FileName, FileName, Pages),
+    /// Write the file's dirty pages to its disk, and wait.
+    Fsync(FileName),
+    /// Write all dirty pages of files to their disks.
+    Sync,
+    Unlink(FileName),
+    /// Write 3 to `vm.drop_caches`.
+    DropCaches,
+    Sleep {
+        ns: u64,
+    },
+    /// Compute, with this much of the heap in use from then on.
+    Work {
+        pages: u32,
+        /// Time on a CPU.
+        ns: u64,
+    },
+    /// Compute as a compiler does, which touches only new pages and a part of the rest.
+    Compile {
+        pages: u32,
+        /// Time on a CPU.
+        ns: u64,
+    },
+    /// Fork a child that does this and exits. It shares its parent's mappings.
+    Fork(Acts),
+    /// Become another program that does this, without any of the memory.
+    Exec(Acts),
+    /// Wait until a child has ended.
+    Wait,
+    /// Wait until no child is left.
+    WaitAll,
+    /// Record the time since the lap before.
+    Lap,
+}
+
+/// Pages of a file or an area, in the order in which they are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pages {
+    /// The range's first page.
+    pub first: u32,
+    /// The number of pages used.
+    pub pages: u32,
+    /// The most pages of one call.
+    pub call: u32,
+    pub random: Option<Random>,
+}
+
+/// Calls at random places, which are multiples of a call's pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Random {
+    /// The places lie within this many pages from `Pages::first` on.
+    pub range: u32,
+    /// The seed of a [`SplitMix64`](crate::SplitMix64) of this act alone, which draws each place;
+    /// without it the process's own generator does.
+    pub seed: Option<u64>,
+}
+
+impl Pages {
+    /// All of an area.
+    pub const ALL: Pages = Pages { first: 0, pages: u32::MAX, call: u32::MAX, random: None };
+
+    /// Pages in order, at most `call` at a time.
+    pub const fn in_calls(first: u32, pages: u32, call: u32) -> Pages {
+        Pages { first, pages, call, random: None }
+    }
+    /// `count` single pages of the range, drawn at random.
+    pub const fn at_random(first: u32, range: u32, count: u32, seed: u64) -> Pages {
+        Pages { first, pages: count, call: 1, random: Some(Random { range, seed: Some(seed) }) }
+    }
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.random {
+            Some(Random { range, seed }) => {
+                write!(f, "{} {range} {} {}", self.first, self.pages, seed.unwrap_or_default())
+            }
+            None => write!(f, "{} {}", self.first, self.pages),
+        }
+    }
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at_random = |pages: &Pages| if pages.random.is_some() { "-random" } else { "" };
+        match self {
+            Act::Phase(name) => write!(f, "phase {name}"),
+            Act::File(file, pages) => write!(f, "file {} {pages}", file.number()),
+            Act::Map(area, pages) => write!(f, "map {area} {pages}"),
+            Act::AdviseHuge(area) => write!(f, "advise-huge {area}"),
+            Act::Touch(area, pages) => write!(f, "touch{} {area} {pages}", at_random(pages)),
+            Act::Load(area, pages) => write!(f, "load {area} {pages}"),
+            Act::Unmap(area) => write!(f, "unmap {area}"),
+            Act::Read(file, pages) => write!(f, "read{} {} {pages}", at_random(pages), file.number()),
+            Act::Write(file, pages) => write!(f, "write {} {pages}", file.number()),
+            Act::Fsync(file) => write!(f, "fsync {}", file.number()),
+            Act::Sleep { ns } => write!(f, "sleep {}", ns / 1000),
+            Act::Fork(acts) => write!(f, "fork\n{}end", text(acts)),
+            Act::Exec(acts) => {
+                f.write_str("exec")?;
+                acts.iter().try_for_each(|act| write!(f, "\n{act}"))
+            }
+            Act::Wait => f.write_str("wait"),
+            Act::WaitAll => f.write_str("wait-all"),
+            // No pattern has these.
+            act => write!(f, "{act:?}"),
+        }
+    }
+}
+
+/// The text that a guest's program plays.
+pub fn text(acts: &[Act]) -> String {
+    acts.iter().map(|act| format!("{act}\n")).collect()
+}
+
+/// The names of the phases, in order.
+pub fn phases(acts: &[Act]) -> impl Iterator<Item = &'static str> {
+    acts.iter().filter_map(|act| match act {
+        Act::Phase(name) => Some(*name),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_act_is_a_line_and_a_childs_acts_are_those_up_to_its_end() {
+        let file = FileName::new(0, 4);
+        let program = Act::Exec([Act::Sleep { ns: 7000 }].into());
+        let acts = [
+            Act::File(file, 9),
+            Act::Read(file, Pages::at_random(1, 8, 3, 5)),
+            Act::Fork([program, Act::Wait].into()),
+            Act::Fork([].into()),
+        ];
+        assert_eq!(text(&acts), "file 4 9\nread-random 4 1 8 3 5\nfork\nexec\nsleep 7\nwait\nend\nfork\nend\n");
+    }
+}

@@ -1,0 +1,658 @@
+//! The player: the one interpreter of [acts](kontig_program::act), which makes operations of them.
+//!
+//! An act means here what `oracle/guest/player.c` does with its line, with the same pages in the
+//! same order. At a phase the process rests until its host has read the counters.
+//!
+//! A growing process keeps its whole working set in use: every act of computing touches its
+//! program's pages and its heap again, so that reclaim finds them referenced. A compiler touches
+//! only new pages and a part of the rest.
+
+use crate::latencies::Latencies;
+use crate::size::HPAGE_PMD_NR;
+use kontig_program::act::{Act, Acts, Area, BREAK, HEAP, Pages, TEXT};
+use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
+use std::sync::Arc;
+
+/// How much of what it has a compiler looks at again with every act: the latest 23 %, and a part of
+/// every 2 MiB of the rest, each time another part; 31 % in all. Compilers of kernel files used so
+/// much of the anonymous memory they had had in a sixteenth of their time, and these pages lay
+/// everywhere: where their heaps were huge pages, they used all of those (Linux 6.18, the means of
+/// ten and of twelve; `clear_refs`, then `Referenced`).
+const LATEST_PERCENT: u32 = 23;
+const LOOKED_AT_PERCENT: u32 = 31;
+
+/// Pages that the break is moved by, at most: fewer than a huge page has. (The C library moves it
+/// by 33; larger pieces are fewer mappings here, of which the process has one.)
+const PIECE: u32 = 511;
+/// ns that a process rests at a phase before it looks whether it may go on.
+const REST_NS: u64 = 1_000_000;
+
+/// How a process handles its files and batches.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// The most calls in a batch.
+    at_once: u32,
+    /// Files stay open from their first use; otherwise each act opens and closes its own.
+    keeps_open: bool,
+    /// A file that is only read is created, too, if it is missing.
+    creates: bool,
+}
+
+impl Manner {
+    /// A program of a benchmark. The output of a process that was killed may be missing: create it
+    /// empty.
+    pub const PROGRAM: Manner = Manner { at_once: u32::MAX, keeps_open: false, creates: true };
+    /// A pattern, as a guest plays it.
+    pub const PATTERN: Manner = Manner { at_once: 64, keeps_open: true, creates: true };
+    /// Steps of a workload file, as `cat`, `dd` and `cp` do them.
+    pub const STEPS: Manner = Manner { at_once: 16, keeps_open: false, creates: false };
+}
+
+/// A process that plays acts.
+#[derive(Clone)]
+pub struct Player {
+    acts: Acts,
+    manner: Manner,
+    /// How often all acts are played; 0 repeats until it is stopped.
+    rounds: u32,
+    round: u32,
+    at: usize,
+    doing: Doing,
+    /// All mappings, the latest last.
+    memory: Vec<(Area, Region)>,
+    /// Files that stay open.
+    kept: Vec<(FileName, OpenFile)>,
+    random: SplitMix64,
+    /// Most pages of the heap in use so far.
+    used: u32,
+    /// How often it has worked.
+    worked: u32,
+    children: u32,
+    /// A child has failed or was killed, and left its work undone.
+    failed: bool,
+    /// The phase at which it rests.
+    resting: Option<&'static str>,
+    /// A phase begins with the next act.
+    begins: bool,
+    /// When the last operation ended.
+    now_ns: u64,
+    /// When the lap, or the phase after its rest, began.
+    since_ns: u64,
+    /// How long the last phase took.
+    took_ns: u64,
+    /// The times of each lap of a round.
+    laps: Vec<Latencies>,
+    lap: usize,
+}
+
+/// How far an act has come.
+#[derive(Clone, Default)]
+struct Doing {
+    /// Whether it has begun, so that the next outcome is its own.
+    begun: bool,
+    handed_over: u32,
+    /// The generator of its own seed.
+    random: Option<SplitMix64>,
+    /// The file that it reads or writes, and the copy.
+    open: [Option<OpenFile>; 2],
+}
+
+impl Player {
+    /// A process at its first act.
+    pub fn new(acts: impl Into<Acts>, manner: Manner) -> Player {
+        Player {
+            acts: acts.into(),
+            manner,
+            rounds: 1,
+            round: 0,
+            at: 0,
+            doing: Doing::default(),
+            memory: Vec::new(),
+            kept: Vec::new(),
+            random: SplitMix64::new(0),
+            used: 0,
+            worked: 0,
+            children: 0,
+            failed: false,
+            resting: None,
+            begins: true,
+            now_ns: 0,
+            since_ns: 0,
+            took_ns: 0,
+            laps: Vec::new(),
+            lap: 0,
+        }
+    }
+
+    /// Repeats all acts, whose laps are recorded here.
+    pub(crate) fn repeated(self, rounds: u32, laps: Vec<Latencies>, seed: u64) -> Player {
+        Player { rounds, laps, random: SplitMix64::new(seed), ..self }
+    }
+
+    pub(crate) fn laps(&self) -> &[Latencies] {
+        &self.laps
+    }
+    /// ns from the phase before to the one at which it rests.
+    pub fn took_ns(&self) -> u64 {
+        self.took_ns
+    }
+    /// The phase at which it waits to be let go on.
+    pub fn resting(&self) -> Option<&'static str> {
+        self.resting
+    }
+    /// Lets it go on.
+    pub fn go_on(&mut self) {
+        self.resting = None;
+    }
+
+    /// The latest mapping of an area.
+    fn area(&self, area: Area) -> Option<Region> {
+        self.memory.iter().rfind(|(of, _)| *of == area).map(|(_, region)| *region)
+    }
+
+    /// Hands over an act's operations, or the next of them; true if those were all.
+    fn act(&mut self, act: &Act, last: Value, todo: &mut Batch) -> bool {
+        let begun = std::mem::replace(&mut self.doing.begun, true);
+        match act {
+            Act::Phase(name) => {
+                (self.resting, self.begins, self.took_ns) = (Some(*name), true, self.now_ns - self.since_ns);
+                todo.push(Op::Sleep(REST_NS));
+            }
+            // It is there already.
+            Act::File(..) => {}
+            Act::Map(_, pages) if !begun => {
+                todo.push(Op::Mmap { pages: *pages });
+                return false;
+            }
+            Act::Map(area, _) => self.maps(*area, last),
+            Act::Grow(area, pages) => {
+                // Each piece's region comes back before the next is asked for.
+                self.maps(*area, last);
+                let has: u32 = self.memory.iter().filter(|(of, _)| of == area).map(|(_, piece)| piece.pages).sum();
+                if (!begun || matches!(last, Value::Region(_))) && *pages > has {
+                    todo.push(Op::Mmap { pages: PIECE.min(pages - has) });
+                    return false;
+                }
+            }
+            Act::MapFile(..) | Act::Read(..) | Act::Write(..) | Act::Copy(..) | Act::Fsync(_) => {
+                return self.on_files(act, begun, last, todo);
+            }
+            Act::Touch(area, pages) => return self.on_area(*area, pages, todo, Op::Touch),
+            Act::Load(area, pages) => return self.on_area(*area, pages, todo, Op::Load),
+            Act::AdviseHuge(area) => todo.extend(self.area(*area).map(Op::AdviseHuge)),
+            Act::Unmap(area) => {
+                let latest = self.memory.iter().rposition(|(of, _)| of == area);
+                todo.extend(latest.map(|at| Op::Munmap(self.memory.remove(at).1)));
+            }
+            Act::Sync => todo.push(Op::Sync),
+            Act::Unlink(file) => todo.push(Op::Unlink(*file)),
+            Act::DropCaches => todo.push(Op::Sysctl { name: "vm.drop_caches".into(), value: "3".into() }),
+            Act::Sleep { ns } => todo.push(Op::Sleep(*ns)),
+            Act::Work { pages, ns } | Act::Compile { pages, ns } => {
+                let looked_at = match act {
+                    Act::Compile { .. } => self.looked_at(*pages),
+                    _ => self.between(0, self.used.max(*pages)),
+                };
+                todo.extend(self.area(TEXT).map(Op::Load));
+                todo.extend(looked_at.into_iter().map(Op::Touch));
+                (self.used, self.worked) = (self.used.max(*pages), self.worked + 1);
+                todo.push(Op::Compute(*ns));
+            }
+            Act::Fork(acts) => {
+                self.children += 1;
+                let memory = self.memory.clone();
+                todo.push(Op::Fork(Box::new(Player { memory, ..Player::new(Arc::clone(acts), self.manner) })));
+            }
+            Act::Exec(acts) => todo.push(Op::Exec(Box::new(Player::new(Arc::clone(acts), self.manner)))),
+            Act::Wait => todo.push(Op::WaitAny),
+            Act::WaitAll => todo.extend((0..self.children).map(|_| Op::WaitAny)),
+            Act::Lap => {
+                self.laps[self.lap].record(self.now_ns - self.since_ns);
+                (self.lap, self.since_ns) = (self.lap + 1, self.now_ns);
+            }
+        }
+        true
+    }
+
+    /// Learns what was mapped. A process whose request failed is about to be killed by the OOM
+    /// killer.
+    fn maps(&mut self, area: Area, last: Value) {
+        if let Value::Region(region) = last {
+            self.memory.push((area, region));
+        }
+    }
+
+    /// Hands over some more calls; true if those were all.
+    fn calls(&mut self, pages: &Pages, mut call: impl FnMut(u32, u32)) -> bool {
+        let Doing { handed_over: done, random: own, .. } = &mut self.doing;
+        for _ in 0..self.manner.at_once {
+            if *done >= pages.pages {
+                break;
+            }
+            let most = pages.call.min(pages.pages - *done);
+            let (first, n) = match pages.random {
+                Some(random) => {
+                    let generator = match random.seed {
+                        Some(seed) => own.get_or_insert_with(|| SplitMix64::new(seed)),
+                        None => &mut self.random,
+                    };
+                    let first = generator.below(random.range.div_ceil(pages.call)) * pages.call;
+                    (first, most.min(random.range - first))
+                }
+                None => (*done, most),
+            };
+            *done += n;
+            call(pages.first + first, n);
+        }
+        *done >= pages.pages
+    }
+
+    fn on_area(&mut self, area: Area, pages: &Pages, todo: &mut Batch, op: fn(Region) -> Op) -> bool {
+        let Some(all) = self.area(area) else { return true };
+        self.calls(pages, |first, pages| {
+            let pages = pages.min(all.pages.saturating_sub(first));
+            todo.push(op(Region { first: all.first + first, pages, ..all }));
+        })
+    }
+
+    /// Hands over some more of an act on files, which it opens before and, unless they stay open,
+    /// closes after it.
+    fn on_files(&mut self, act: &Act, begun: bool, last: Value, todo: &mut Batch) -> bool {
+        if !self.opens(act, begun, last, todo) {
+            // Without an operation a file was refused: leave the act undone.
+            return todo.is_empty();
+        }
+        let [Some(file), to] = self.doing.open else { return true };
+        let done = match act {
+            Act::MapFile(_, _, pages) if matches!(last, Value::File(_)) => {
+                todo.push(Op::MmapFile { file, first: 0, pages: *pages });
+                return false;
+            }
+            Act::MapFile(area, ..) => {
+                self.maps(*area, last);
+                todo.extend(self.area(*area).map(Op::Load));
+                true
+            }
+            Act::Read(_, pages) => self.calls(pages, |first, pages| todo.push(Op::Read { file, first, pages })),
+            Act::Write(_, pages) => self.calls(pages, |first, pages| todo.push(Op::Write { file, first, pages })),
+            Act::Copy(_, _, all) => {
+                let Some(to) = to else { return true };
+                if self.doing.handed_over == 0 {
+                    // As with cp's O_TRUNC.
+                    todo.push(Op::Truncate { file: to, pages: 0 });
+                }
+                self.calls(all, |first, pages| {
+                    todo.extend([Op::Read { file, first, pages }, Op::Write { file: to, first, pages }]);
+                })
+            }
+            _ => {
+                todo.push(Op::Fsync(file));
+                true
+            }
+        };
+        if done && !self.manner.keeps_open {
+            todo.extend(self.doing.open.iter_mut().filter_map(Option::take).map(Op::Close));
+        }
+        done
+    }
+
+    /// Opens the files of an act one after the other; true once all are open.
+    fn opens(&mut self, act: &Act, begun: bool, last: Value, todo: &mut Batch) -> bool {
+        let mut opened = match last {
+            Value::File(file) => Some(file),
+            _ => None,
+        };
+        let is_refused = begun && opened.is_none();
+        // With each, whether it is written.
+        let files = match act {
+            Act::Copy(from, to, _) => [Some((*from, false)), Some((*to, true))],
+            Act::Write(file, _) => [Some((*file, true)), None],
+            Act::Read(file, _) | Act::Fsync(file) | Act::MapFile(_, file, _) => [Some((*file, false)), None],
+            _ => [None; 2],
+        };
+        for (open, (name, is_written)) in self.doing.open.iter_mut().zip(files.into_iter().flatten()) {
+            let kept = self.kept.iter().find(|(of, _)| *of == name).map(|(_, file)| *file);
+            *open = open.or(kept).or_else(|| opened.take());
+            match *open {
+                Some(file) if self.manner.keeps_open && kept.is_none() => self.kept.push((name, file)),
+                Some(_) => {}
+                None => {
+                    let create = is_written || self.manner.creates;
+                    todo.extend((!is_refused).then_some(Op::Open { name, create }));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The regions a compiler touches as its heap grows to `pages`: the new pages, the latest of
+    /// the old ones, and a part of each 2 MiB of the rest, drawn from heap and break in proportion.
+    fn looked_at(&self, pages: u32) -> Vec<Region> {
+        const PART: u32 = HPAGE_PMD_NR * (LOOKED_AT_PERCENT - LATEST_PERCENT) / (100 - LATEST_PERCENT);
+        let rest = self.used * (100 - LATEST_PERCENT) / 100;
+        let from = self.worked % HPAGE_PMD_NR.div_ceil(PART) * PART;
+        let to = (from + PART).min(HPAGE_PMD_NR);
+        let mut looked_at: Vec<Region> = (0..rest)
+            .step_by(HPAGE_PMD_NR as usize)
+            .flat_map(|first| self.between((first + from).min(rest), (first + to).min(rest)))
+            .collect();
+        looked_at.extend(self.between(rest, self.used.max(pages)));
+        looked_at
+    }
+
+    /// Pages `from` to `to` of the memory in use, drawn from heap and break in proportion.
+    fn between(&self, from: u32, to: u32) -> Vec<Region> {
+        let heap = self.area(HEAP);
+        let pieces = || self.memory.iter().filter(|(area, _)| *area == BREAK).map(|(_, piece)| *piece);
+        let of_pieces: u32 = pieces().map(|piece| piece.pages).sum();
+        let all = of_pieces + heap.map_or(0, |heap| heap.pages);
+        let in_pieces = |n: u32| (u64::from(n) * u64::from(of_pieces) / u64::from(all.max(1))) as u32;
+        let part = |of: Region, from: u32, to: u32| {
+            let (from, to) = (from.min(of.pages), to.min(of.pages));
+            Region { first: of.first + from, pages: to - from, ..of }
+        };
+        let mut regions: Vec<Region> = Vec::new();
+        regions.extend(heap.map(|heap| part(heap, from - in_pieces(from), to - in_pieces(to))));
+        let (mut from, mut to) = (in_pieces(from), in_pieces(to));
+        for piece in pieces() {
+            regions.push(part(piece, from, to));
+            (from, to) = (from.saturating_sub(piece.pages), to.saturating_sub(piece.pages));
+        }
+        regions.retain(|region| region.pages > 0);
+        regions
+    }
+
+    fn learn(&mut self, done: &[Outcome]) {
+        for outcome in done {
+            if let Value::Ended { failed, .. } = outcome.value {
+                self.children -= 1;
+                self.failed |= failed;
+            }
+            self.now_ns = outcome.end_ns;
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.rounds > 0 && self.round == self.rounds
+    }
+}
+
+impl Program for Player {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        self.learn(done);
+        if self.resting.is_some() {
+            return todo.push(Op::Sleep(REST_NS));
+        }
+        if std::mem::take(&mut self.begins) {
+            self.since_ns = self.now_ns;
+        }
+        let mut last = done.last().map_or(Value::Unit, |last| last.value);
+        let acts = Arc::clone(&self.acts);
+        // Acts that ask for nothing, as to unmap an empty area, are tried for one round, and the
+        // first of them once more with its lap.
+        for _ in 0..acts.len() + 2 {
+            if self.at == acts.len() && !self.is_over() {
+                (self.at, self.lap, self.round) = (0, 0, self.round.saturating_add(1));
+            }
+            let Some(act) = acts.get(self.at).filter(|_| !self.is_over()) else { return };
+            if self.act(act, last, todo) {
+                (self.at, self.doing, last) = (self.at + 1, Doing::default(), Value::Unit);
+            }
+            if !todo.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    fn progress(&self) -> f64 {
+        if self.rounds == 0 {
+            return 0.0;
+        }
+        let (done, all) = match self.laps.len() {
+            0 => (self.at, self.acts.len().max(1)),
+            laps => (self.lap, laps),
+        };
+        (f64::from(self.round) + done as f64 / all as f64) / f64::from(self.rounds)
+    }
+}
+
+/// Every operation of a process on a machine that grants every request.
+#[cfg(test)]
+pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
+    let (mut todo, mut ops, mut done) = (Batch::new(), Vec::new(), vec![Outcome::at_start(0)]);
+    let (mut files, mut now) = (0, 0);
+    loop {
+        program.next(&done, &mut todo);
+        done.clear();
+        while let Some(op) = todo.pop() {
+            let value = match &op {
+                Op::Mmap { pages } | Op::MmapFile { pages, .. } => {
+                    Value::Region(Region { mapping: 3, first: 0, pages: *pages })
+                }
+                Op::Open { .. } => {
+                    files += 1;
+                    Value::File(OpenFile::new(files))
+                }
+                Op::WaitAny => Value::Ended { process: kontig_program::Process::new(1), killed: false, failed: false },
+                _ => Value::Unit,
+            };
+            now += 1;
+            done.push(Outcome { value, start_ns: now - 1, end_ns: now });
+            ops.push(op);
+        }
+        if done.is_empty() {
+            return ops;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_program::act::CALL;
+
+    const FILE: FileName = FileName::new(0, 4);
+
+    fn of(acts: Vec<Act>) -> Player {
+        Player::new(acts, Manner::PROGRAM)
+    }
+
+    fn played(acts: Vec<Act>) -> Vec<Op> {
+        lived(&mut Player::new(acts, Manner::PATTERN))
+    }
+
+    fn sleep(ns: u64) -> Act {
+        Act::Sleep { ns }
+    }
+
+    fn read(pages: u32) -> Act {
+        Act::Read(FILE, Pages::in_calls(0, pages, CALL))
+    }
+
+    #[test]
+    fn a_file_is_opened_read_in_calls_and_closed() {
+        let open = OpenFile::new(1);
+        let expected = [
+            Op::Open { name: FILE, create: true },
+            Op::Read { file: open, first: 0, pages: 32 },
+            Op::Read { file: open, first: 32, pages: 8 },
+            Op::Close(open),
+        ];
+        assert_eq!(lived(&mut of(vec![read(40)])), expected);
+    }
+
+    #[test]
+    fn a_compiler_uses_its_program_what_is_new_of_its_heap_and_a_part_of_the_rest_and_others_all_of_it() {
+        let acts = [
+            Act::MapFile(TEXT, FILE, 9),
+            Act::Map(HEAP, 200),
+            Act::Compile { pages: 100, ns: 5 },
+            Act::Compile { pages: 130, ns: 7 },
+            Act::Work { pages: 140, ns: 9 },
+        ];
+        let open = OpenFile::new(1);
+        let part = |first, pages| Region { mapping: 3, first, pages };
+        let region = |pages| part(0, pages);
+        let expected = [
+            Op::Open { name: FILE, create: true },
+            Op::MmapFile { file: open, first: 0, pages: 9 },
+            Op::Load(region(9)),
+            Op::Close(open),
+            Op::Mmap { pages: 200 },
+            Op::Load(region(9)),
+            Op::Touch(region(100)),
+            Op::Compute(5),
+            Op::Load(region(9)),
+            Op::Touch(part(53, 24)),
+            Op::Touch(part(77, 53)),
+            Op::Compute(7),
+            Op::Load(region(9)),
+            Op::Touch(region(140)),
+            Op::Compute(9),
+        ];
+        assert_eq!(lived(&mut of(acts.to_vec())), expected);
+    }
+
+    /// The regions that a compiler of 16 MiB touches in each act after the first, in which all
+    /// pages are new.
+    fn looked_at_again(acts: usize) -> Vec<Vec<Region>> {
+        let mut life = vec![Act::Map(HEAP, 4096)];
+        life.resize(acts + 2, Act::Compile { pages: 4096, ns: 1 });
+        let (mut at_once, mut each) = (Vec::new(), Vec::new());
+        for op in lived(&mut of(life)) {
+            match op {
+                Op::Touch(region) => at_once.push(region),
+                Op::Compute(_) => each.push(std::mem::take(&mut at_once)),
+                _ => {}
+            }
+        }
+        each.split_off(1)
+    }
+
+    /// Compilers use pages everywhere in their heaps (measured): reclaim finds none of their huge
+    /// pages idle.
+    #[test]
+    fn a_compiler_looks_at_some_of_each_huge_page_with_every_act() {
+        for looked_at in looked_at_again(10) {
+            for huge_page in 0..8 {
+                let range = huge_page * HPAGE_PMD_NR..(huge_page + 1) * HPAGE_PMD_NR;
+                assert!(looked_at.iter().any(|part| part.first < range.end && part.first + part.pages > range.start));
+            }
+        }
+    }
+
+    #[test]
+    fn a_compiler_looks_at_31_percent_with_every_act_and_at_every_page_within_ten() {
+        let (mut seen, mut pages) = ([false; 4096], 0);
+        for part in looked_at_again(10).concat() {
+            seen[part.first as usize..][..part.pages as usize].fill(true);
+            pages += part.pages;
+        }
+        assert!(seen.iter().all(|seen| *seen));
+        assert_eq!((f64::from(pages) / 10.0 / 4096.0 * 100.0).round(), 31.0);
+    }
+
+    #[test]
+    fn what_comes_piece_by_piece_is_never_a_huge_page_at_once() {
+        let ops = lived(&mut of(vec![Act::Grow(BREAK, 1200), Act::Work { pages: 600, ns: 1 }]));
+        let mapped = ops.iter().filter_map(|op| if let Op::Mmap { pages } = op { Some(*pages) } else { None });
+        assert_eq!(mapped.collect::<Vec<u32>>(), [511, 511, 178]);
+        let touched = ops.iter().map(|op| if let Op::Touch(region) = op { region.pages } else { 0 });
+        assert_eq!(touched.sum::<u32>(), 600);
+    }
+
+    #[test]
+    fn who_has_a_child_that_fails_has_failed() {
+        let ended = |failed| {
+            let mut player = of(vec![Act::Fork([].into()), Act::Wait, sleep(1)]);
+            let mut todo = Batch::new();
+            player.next(&[Outcome::at_start(0)], &mut todo);
+            player.next(&[Outcome::at_start(0)], &mut todo);
+            let value = Value::Ended { process: kontig_program::Process::new(1), killed: failed, failed };
+            player.next(&[Outcome { value, ..Outcome::at_start(1) }], &mut todo);
+            player.next(&[Outcome::at_start(2)], &mut todo);
+            player.has_failed()
+        };
+        assert_eq!((ended(false), ended(true)), (false, true));
+    }
+
+    #[test]
+    fn what_is_not_given_is_not_used() {
+        let mut player = of(vec![read(40), Act::Unlink(FILE)]);
+        let mut todo = Batch::new();
+        player.next(&[Outcome::at_start(0)], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::Open { name: FILE, create: true }));
+        // The process is being killed: nothing was opened.
+        player.next(&[Outcome::at_start(1)], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::Unlink(FILE)));
+    }
+
+    #[test]
+    fn a_file_is_opened_once_and_read_in_calls() {
+        let read = |first, pages| Act::Read(FILE, Pages::in_calls(first, pages, CALL));
+        let file = OpenFile::new(1);
+        let expected = [
+            Op::Open { name: FILE, create: true },
+            Op::Read { file, first: 10, pages: 32 },
+            Op::Read { file, first: 42, pages: 8 },
+            Op::Read { file, first: 0, pages: 1 },
+        ];
+        assert_eq!(played(vec![read(10, 40), read(0, 1)]), expected);
+    }
+
+    #[test]
+    fn random_pages_are_those_of_the_acts_seed() {
+        let random = Pages::at_random(100, 50, 70, 9);
+        let ops = played(vec![Act::Map(0, 150), Act::Touch(0, random)]);
+        let mut generator = SplitMix64::new(9);
+        assert_eq!(ops.len(), 71);
+        for op in &ops[1..] {
+            let Op::Touch(region) = op else { panic!("{op:?}") };
+            assert_eq!((region.first, region.pages), (100 + generator.below(50), 1));
+        }
+    }
+
+    #[test]
+    fn a_parent_goes_on_after_its_childs_end_and_waits_for_as_many_as_there_are() {
+        let child = || Act::Fork([sleep(1)].into());
+        let ops = played(vec![child(), child(), Act::Wait, sleep(2), Act::WaitAll]);
+        let is = |i: usize, word: &str| format!("{:?}", ops[i]).starts_with(word);
+        assert!(is(0, "Fork") && is(1, "Fork") && is(2, "WaitAny") && is(3, "Sleep(2)") && is(4, "WaitAny"));
+        assert_eq!(ops.len(), 5);
+    }
+
+    #[test]
+    fn a_phase_takes_as_long_as_its_acts_without_the_rest() {
+        let acts = [Act::Phase("start"), sleep(1), sleep(2), Act::Phase("end")];
+        let (mut player, mut todo) = (Player::new(acts, Manner::PATTERN), Batch::new());
+        let mut ended = |player: &mut Player, start_ns, end_ns| {
+            player.next(&[Outcome { value: Value::Unit, start_ns, end_ns }], &mut todo);
+            while todo.pop().is_some() {}
+        };
+        ended(&mut player, 500, 500);
+        ended(&mut player, 500, 900);
+        player.go_on();
+        ended(&mut player, 900, 1300);
+        ended(&mut player, 1300, 1310);
+        ended(&mut player, 1310, 1330);
+        assert_eq!((player.resting(), player.took_ns()), (Some("end"), 30));
+    }
+
+    #[test]
+    fn at_a_phase_it_rests_until_it_may_go_on() {
+        let acts = [Act::Phase("start"), Act::Wait];
+        let (mut player, mut todo) = (Player::new(acts, Manner::PATTERN), Batch::new());
+        player.next(&[Outcome::at_start(0)], &mut todo);
+        assert_eq!((player.resting(), todo.pop()), (Some("start"), Some(Op::Sleep(REST_NS))));
+        player.next(&[], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::Sleep(REST_NS)));
+        player.go_on();
+        player.next(&[], &mut todo);
+        assert_eq!(todo.pop(), Some(Op::WaitAny));
+    }
+}
