@@ -2,7 +2,8 @@
 //!
 //! The rule: every number is read or follows from what was read; where the host does not tell, it
 //! is `null` in the JSON, never 0. Sizes are in bytes, shares between 0 and 1, counters have the
-//! kernel's names. [`Status`] is the JSON of `kontig status --json`; `docs/operator/host.md` has its schema.
+//! kernel's names. [`Status`] is the JSON of `kontig status --json`; `docs/operator/host.md` has
+//! its schema.
 
 pub mod events;
 pub mod frames;

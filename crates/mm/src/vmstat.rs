@@ -6,9 +6,9 @@
 /// Whether a change of a counter is good.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// More is better.
+    /// More of it is better.
     More,
-    /// Fewer is better.
+    /// Fewer of it is better.
     Fewer,
     /// The counter only describes.
     Either,
@@ -50,7 +50,8 @@ pub(crate) const fn words(doc: &'static str) -> &'static str {
     }
 }
 
-/// An enumeration of counters. The doc comment of each is its words; `level` marks one that can fall.
+/// An enumeration of counters. The doc comment of each is its words; `level` marks one that can
+/// fall.
 macro_rules! counters {
     (@is_level) => { false };
     (@is_level level) => { true };
@@ -72,7 +73,7 @@ macro_rules! counters {
             /// All counters, in order.
             pub const ALL: [$Enum; [$($printed),*].len()] = [$($Enum::$name),*];
 
-            /// The counter's declaration.
+            /// Name, unit, direction and words.
             pub const fn counter(self) -> $crate::vmstat::Counter {
                 match self {
                     $($Enum::$name => $crate::vmstat::Counter {
@@ -127,7 +128,7 @@ counters! {
         PgscanSkipMovable = "pgskip_movable", "pages", Either;
         /// Pages reclaim passed over because they are in Device (never).
         PgscanSkipDevice = "pgskip_device", "pages", Either;
-        /// Pages freed.
+        /// Pages freed by anyone.
         Pgfree = "pgfree", "pages", Either;
         /// Pages moved to an active list.
         Pgactivate = "pgactivate", "pages", Either;
@@ -135,29 +136,29 @@ counters! {
         Pgdeactivate = "pgdeactivate", "pages", Either;
         /// Anonymous pages marked MADV_FREE.
         Pglazyfree = "pglazyfree", "pages", Either;
-        /// Page faults.
+        /// Page faults of processes.
         Pgfault = "pgfault", "faults", Either;
         /// MADV_FREE pages that reclaim dropped.
         Pglazyfreed = "pglazyfreed", "pages", Either;
-        /// Active pages scanned.
+        /// Active pages that were scanned.
         Pgrefill = "pgrefill", "pages", Fewer;
-        /// Pages kswapd reclaimed.
+        /// Pages that kswapd reclaimed.
         PgstealKswapd = "pgsteal_kswapd", "pages", Fewer;
         /// Pages direct reclaim reclaimed.
         PgstealDirect = "pgsteal_direct", "pages", Fewer;
-        /// Pages kswapd scanned.
+        /// Pages that kswapd scanned.
         PgscanKswapd = "pgscan_kswapd", "pages", Fewer;
         /// Pages direct reclaim scanned.
         PgscanDirect = "pgscan_direct", "pages", Fewer;
         /// Tasks that waited for kswapd instead of reclaiming.
         PgscanDirectThrottle = "pgscan_direct_throttle", "waits", Fewer;
-        /// Anonymous pages scanned.
+        /// Anonymous pages scanned for reclaim.
         PgscanAnon = "pgscan_anon", "pages", Fewer;
-        /// File pages scanned.
+        /// File pages scanned for reclaim.
         PgscanFile = "pgscan_file", "pages", Fewer;
-        /// Anonymous pages reclaimed.
+        /// Anonymous pages that were reclaimed.
         PgstealAnon = "pgsteal_anon", "pages", Fewer;
-        /// File pages reclaimed.
+        /// File pages that were reclaimed.
         PgstealFile = "pgsteal_file", "pages", Fewer;
         /// Active pages scanned in DMA; counted by zone up to 4.7.
         PgrefillDma = "pgrefill_dma", "pages", Fewer;
@@ -211,7 +212,7 @@ counters! {
         Pgrotated = "pgrotated", "pages", Either;
         /// Processes killed for lack of memory.
         OomKill = "oom_kill", "processes", Fewer;
-        /// Pages migrated.
+        /// Pages that were migrated.
         PgmigrateSuccess = "pgmigrate_success", "pages", Fewer;
         /// Pages that could not be migrated.
         PgmigrateFail = "pgmigrate_fail", "pages", Fewer;
@@ -221,7 +222,7 @@ counters! {
         CompactFreeScanned = "compact_free_scanned", "pages", Fewer;
         /// Pages isolated, sources and targets together.
         CompactIsolated = "compact_isolated", "pages", Fewer;
-        /// Direct compactions.
+        /// Direct compactions by requests.
         CompactStall = "compact_stall", "stalls", Fewer;
         /// Direct compactions that gave no page.
         CompactFail = "compact_fail", "stalls", Fewer;
@@ -233,7 +234,7 @@ counters! {
         CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned", "pages", Fewer;
         /// kcompactd's part of `compact_free_scanned`.
         CompactDaemonFreeScanned = "compact_daemon_free_scanned", "pages", Fewer;
-        /// Pages found unevictable.
+        /// Pages found to be unevictable.
         UnevictablePgsCulled = "unevictable_pgs_culled", "pages", Either;
         /// Pages found evictable again.
         UnevictablePgsRescued = "unevictable_pgs_rescued", "pages", Either;

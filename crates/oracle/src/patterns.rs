@@ -1,20 +1,19 @@
-//! The patterns that real kernels are recorded with. For a machine of 512 MiB: files twice as large as memory, memory of a
-//! process a fifth larger, children of a process that fills half of it, and all of this together. For one of 2 GiB: bursts of
-//! huge pages beside many short-lived processes that read and write files.
+//! The patterns that real kernels are recorded with. On a machine of 512 MiB: files twice as large
+//! as memory, a process a fifth larger, children of a process that fills half of it, and all of
+//! this together. On 2 GiB: bursts of huge pages beside many short-lived processes that read and
+//! write files.
 
 use kontig_program::act::{Act, Area, CALL, Pages};
 use kontig_program::{FileName, SplitMix64};
 
-/// Pages of the machine that most are for: 512 MiB.
+/// Memory of the machine that most patterns are for, in pages: 512 MiB.
 const MEMORY_PAGES: u32 = 512 << 8;
 /// Pages of its swap: 768 MiB.
 pub const SWAP_PAGES: u32 = 768 << 8;
 
-/// A pattern with a name.
+/// A pattern that kernels are recorded with.
 pub struct Named {
-    /// The name.
     pub name: &'static str,
-    /// What it does.
     pub what: &'static str,
     /// Pages of the machine's memory, as its maker counts them.
     pub memory_pages: u32,
@@ -28,11 +27,12 @@ impl Named {
     }
 }
 
-/// All of them.
+/// All patterns, in the order of the page.
 pub const NAMED: &[Named] = &[
     Named {
         name: "file",
-        what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and again",
+        what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and \
+               again",
         memory_pages: MEMORY_PAGES,
         acts: file,
     },
@@ -62,7 +62,8 @@ pub const NAMED: &[Named] = &[
     },
     Named {
         name: "bursts",
-        what: "a process writes to huge pages and gives them back, round after round, while its children read, fork and write files",
+        what: "a process writes to huge pages and gives them back, round after round, while its children read, fork \
+               and write files",
         memory_pages: BURSTS_MEMORY_PAGES,
         acts: bursts,
     },
@@ -97,7 +98,7 @@ fn sleep_us(us: u32) -> Act {
 
 const FILE_PAGES: u32 = 2 * MEMORY_PAGES;
 const FILE_RANDOM_READS: u32 = MEMORY_PAGES / 2;
-/// Pages read in each of so many rounds, and those between two rounds.
+/// Pages read in each round, pages read between two rounds, and the number of rounds.
 const HOT_PAGES: u32 = MEMORY_PAGES / 8;
 const COLD_PAGES: u32 = MEMORY_PAGES / 4;
 const HOT_ROUNDS: u32 = 8;
@@ -141,8 +142,8 @@ fn anon(random: &mut SplitMix64) -> Vec<Act> {
 }
 
 const PARENT_PAGES: u32 = MEMORY_PAGES / 8 * 3;
-/// Children that share the parent's memory: pages of it they write to, pages of their own, how long they live, how many there
-/// are and at once.
+/// Children that share the parent's memory: the pages of it they write to, pages of their own,
+/// their lifetime, their number in all and at once.
 const CHILD_WRITES: u32 = 4096;
 const CHILD_PAGES: u32 = 8192;
 /// Far longer than any of them works: as many live at once however fast the machine is.
@@ -235,10 +236,10 @@ fn mixed(random: &mut SplitMix64) -> Vec<Act> {
     acts
 }
 
-/// Pages of memory and of files that a kind of work is done with: together they are far less than the machine has.
+/// Pages of memory and of files for each kind of work: together far less than the machine has.
 const COSTS_PAGES: u32 = MEMORY_PAGES / 8;
 const COSTS_FILE_PAGES: u32 = MEMORY_PAGES / 16;
-/// Children without memory of their own, and of a parent with so many pages.
+/// Children without memory of their own, and children of a parent with a heap.
 const COSTS_FORKS: usize = 64;
 const COSTS_FORKS_OF_HEAP: usize = 16;
 
@@ -293,21 +294,22 @@ fn costs(random: &mut SplitMix64) -> Vec<Act> {
     acts
 }
 
-/// 2 GiB, of which a heap has five eighths, that is used all the time: so much that 7.2 with `vm.defrag_mode` 0 no longer has a
-/// huge page for each that is asked for.
+/// 2 GiB, of which a heap in constant use has five eighths: enough that 7.2 with `vm.defrag_mode` 0
+/// no longer has a huge page for every fault.
 const BURSTS_MEMORY_PAGES: u32 = 2048 << 8;
 const BURSTS_HEAP_PAGES: u32 = BURSTS_MEMORY_PAGES / 8 * 5;
 const BURSTS_ROUNDS: u32 = 24;
 /// 128 huge pages in each round.
 const BURST_PAGES: u32 = 128 << 9;
-/// What is read, and pages of one read of the process and of a child.
+/// Pages of the file that is read, of one read of the process, and of one read of a child.
 const SOURCE_PAGES: u32 = BURSTS_MEMORY_PAGES / 8 * 3;
 const SOURCE_READ: u32 = 16_384;
 const CHILD_SOURCE_READ: u32 = 4096;
 /// Files that are written one after the other, over and over.
 const OBJECTS: u32 = 4;
 const OBJECT_PAGES: u32 = 8192;
-/// Pairs of children in a round: one goes on in the heap, the other becomes another program. Those of two rounds live at once.
+/// Pairs of children in a round: one works on in the heap, the other becomes another program. Those
+/// of two rounds live at once.
 const PAIRS: u32 = 2;
 const BURSTS_CHILD_PAGES: u32 = 8192;
 const BURSTS_CHILD_SLEEPS_US: u32 = 1_000_000;

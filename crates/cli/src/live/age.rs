@@ -13,6 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+fn patterns() -> [&'static str; Pattern::NAMED.len()] {
+    Pattern::NAMED.map(|(name, _)| name)
+}
+
 /// Options of `kontig age`.
 #[derive(Args)]
 pub struct AgeArgs {
@@ -20,7 +24,7 @@ pub struct AgeArgs {
     #[arg(long, value_name = "N", value_parser = gib)]
     gib: u64,
     /// Pattern of the pages to keep
-    #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = PATTERNS)]
+    #[arg(long, value_name = "PATTERN", default_value = "every-other", value_parser = patterns())]
     pattern: String,
     /// Seed of the random patterns
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]

@@ -1,5 +1,5 @@
-//! `kontig oracle guest`: what real kernels counted while a program took the steps of a pattern, beside what the laboratory counts
-//! when the same steps are taken on the same machine.
+//! `kontig oracle guest`: the counters of real kernels while a program ran a pattern, beside those
+//! of the lab while it runs the same steps on the same machine.
 
 mod change;
 mod page;
@@ -15,22 +15,21 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What `--help` teaches.
 pub const HELP: &str = "Examples:\n  \
-    kontig oracle guest                                  every recording under oracle/guest/recorded\n  \
+    kontig oracle guest                                    every recording under oracle/guest/recorded\n  \
     kontig oracle guest --pattern anon --kernel 6.1\n  \
-    kontig oracle guest --no-lab                         the kernels' side alone\n  \
-    kontig oracle guest --out docs/generated/pressure.md           the page of the project, made anew\n  \
+    kontig oracle guest --no-lab                           the kernels' side alone\n  \
+    kontig oracle guest --out docs/generated/pressure.md   regenerate the page in docs\n  \
     kontig oracle record guest-anon --kernel 6.1 --seed 6 && kontig oracle guest recordings/6.1-guest-anon-seed6\n\n\
-    Each recording's steps are taken in the laboratory too, on machine guest-512m or guest-2g with the zones the kernel had, under the \
-    profile of the kernel's series. A row has the mean over the seeds and, in brackets, the least and the most. Events are \
-    counted from the first phase to the last; levels (nr_*) are averaged over the phases' ends. 'inside' is within 15 % of the \
-    kernel's mean, for extfrag* within a factor of 2; how long phases take is shown \
-    and not judged; '-' is what the laboratory does not count. Where a pattern was also recorded with a sysctl set, \
-    a last table shows what that changes on both sides.\n\n\
+    The lab runs each recording's steps as well, on machine guest-512m or guest-2g with the kernel's zones, under the \
+    profile of the kernel's series. A row has the mean over the seeds and, in brackets, the lowest and the highest. \
+    Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
+    'inside' is within 15 % of the kernel's mean, for extfrag* within a factor of 2; the length of phases is shown and \
+    not judged; '-' is a counter that the lab lacks. Where a pattern was also recorded with a sysctl set, a last table \
+    shows the effect on both sides.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
-/// Where the project's are.
+/// Folder of the project's recordings.
 const RECORDED: &str = "oracle/guest/recorded";
 
 /// Options of `kontig oracle guest`.
@@ -201,7 +200,7 @@ impl Group {
         find(&self.pattern).map_or("", |pattern| machine_of(pattern.memory_pages))
     }
 
-    /// What was set, after a comma; nothing if nothing was.
+    /// The sysctls set, each after a comma.
     fn settings(&self) -> String {
         self.sysctls.iter().map(|(name, value)| format!(", {name} = {value}")).collect()
     }
@@ -226,7 +225,7 @@ impl Group {
         times(&kernel, &lab)
     }
 
-    /// What was counted up to each phase's end, as means over the seeds.
+    /// The counters at the end of each phase, as means over the seeds.
     fn phases(&self) -> Vec<Value> {
         let (kernel, lab) = self.runs();
         let mean = |runs: &[&[State]], i: usize, name: &str| {

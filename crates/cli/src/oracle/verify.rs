@@ -28,7 +28,7 @@ pub const HELP: &str = "Examples:\n  \
     A difference is reported with the operations before it, the engine's events, and its zone just before: enough to \
     find the rule.\n\n\
     A line says so if the recorded kernel's patch level is not the profile's, because a stable release can change a \
-    rule. To settle it, pass --profile with a profile of your own that states that level (docs/contributor/HACKING.md).\n\n\
+    rule. To settle it, pass --profile with a profile that states that level (docs/contributor/HACKING.md).\n\n\
     Huge page faults beside kcompactd cannot be replayed to the page, because the engine has no scheduler: their \
     totals \
     must be within 5 %.\n\n\

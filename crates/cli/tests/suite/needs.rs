@@ -88,8 +88,10 @@ fn kernel_memory_in_every_block_is_not_reachable_and_it_is_said_what_it_is() {
     let said = text(&run(&tree, &["check", "--need", "1x2M"]).code(6));
     assert!(said.contains("=> not reachable"), "{said}");
     assert!(
-        said.contains("32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: \
-            in 32 blocks, alone in 32; 32 pages\n"),
+        said.contains(
+            "32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: \
+            in 32 blocks, alone in 32; 32 pages\n"
+        ),
         "{said}"
     );
     let json = text(&run(&tree, &["check", "--need", "1x2M", "--json"]).code(6));

@@ -309,9 +309,7 @@ mod tests {
             r#"{"node":NODE,"name":"Normal","start":START,"spanned":8,"present":8,"managed":8,"marks":[0,0,0,0],"#,
             r#""boost":0,"protection":[0,0],"cached":0,"free":[0,0,0,0],"blocks":null}"#,
         );
-        let zone = |node: u32, start: u32| {
-            ZONE.replace("NODE", &node.to_string()).replace("START", &start.to_string())
-        };
+        let zone = |node: u32, start: u32| ZONE.replace("NODE", &node.to_string()).replace("START", &start.to_string());
         let zones = [zone(0, 0), zone(1, 8), zone(0, 16)].join(",");
         let header = concat!(
             r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":3,"#,

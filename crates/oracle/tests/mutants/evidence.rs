@@ -1,4 +1,5 @@
-//! Measures the evidence for docs/generated/fidelity.md: the recordings that run through each mechanism of
+//! Measures the evidence for docs/generated/fidelity.md: the recordings that run through each
+//! mechanism of
 //! the engine, and those that notice each mistake.
 //!
 //! The copy of the engine notes when an entry point of a mechanism (`oracle/mechanisms.toml`) is

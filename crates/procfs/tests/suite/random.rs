@@ -175,7 +175,7 @@ survives! {
             averages: averages.into_iter().map(|(seconds, share)| Average { seconds, share }).collect(),
             total_us,
         };
-        Pressure { stalls: stalls.into_iter().map(stall).collect() }
+        Pressure { stalls: all.into_iter().map(stall).collect() }
     });
     choice_survives: Choice, (vec("[a-z+]{1,9}", 0..4), "[a-z+]{1,9}", vec("[a-z+]{1,9}", 0..4))
         .prop_map(|(before, chosen, after)| Choice { before, chosen, after });

@@ -193,8 +193,8 @@ impl Machine {
         self.kernel.pages.files.as_ref().map_or(FileCounts::default(), |files| files.counts)
     }
 
-    /// Counters of `/proc/vmstat` that the engine does not keep: of files, swap and slabs. A machine
-    /// without disks has none.
+    /// Counters of `/proc/vmstat` that the engine does not keep: of files, swap and slabs. A
+    /// machine without disks has none.
     pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
         self.kernel.pages.files.iter().flat_map(Files::counters)
     }

@@ -1,8 +1,8 @@
 //! No crate's modules use each other in a circle, but for those in [`TIED`].
 //!
-//! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no method that only a floor above
-//! gives a type. Elsewhere the order is any that there is. What is still tied in a circle is listed in [`TIED`], so that it can
-//! only become less.
+//! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no
+//! method that only a floor above gives a type. Elsewhere the order is any that there is. What is
+//! still tied in a circle is listed in [`TIED`], so that it can only become less.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,7 +44,8 @@ fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// All files of Rust below a folder, with their places as paths of modules. Files of tests are left out.
+/// All files of Rust below a folder, with their places as paths of modules. Files of tests are left
+/// out.
 fn files(folder: &Path, place: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -99,7 +100,8 @@ fn first_word(path: &str) -> &str {
     path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// The words that follow the crate's root in a file: of `crate::` and of as many `super::` as lead there.
+/// The words that follow the crate's root in a file: of `crate::` and of as many `super::` as lead
+/// there.
 fn words(place: &[String], text: &str) -> BTreeSet<String> {
     let up = "super::".repeat(place.len());
     let from_root = |start: &str| {
@@ -128,7 +130,7 @@ fn made(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Which modules each uses.
+/// The modules that each module uses.
 fn uses(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>> {
     let root: String =
         modules.get(ROOT).map_or(String::new(), |root| root.files.iter().map(|(_, text)| &**text).collect());
@@ -174,7 +176,8 @@ fn uses(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>
     uses
 }
 
-/// What is left when, again and again, a module is taken away that uses none of the others, or that none of them uses.
+/// The modules in or between circles: the rest after removing, again and again, a module that uses
+/// none of the others or that none of them uses.
 fn tied(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     loop {
         let is_free = |name: &String| {
@@ -205,7 +208,8 @@ fn methods(text: &str) -> Vec<(String, String)> {
     all
 }
 
-/// What goes up: a module that uses one that is not below it, and a call of a method that only floors above have.
+/// The faults that go up: a module that uses one not below it, and a call of a method that only
+/// floors above give a type.
 fn upward(modules: &BTreeMap<String, Module>, floors: &[&[&str]]) -> Vec<String> {
     let floor = |module: &str| floors.iter().position(|floor| floor.contains(&module));
     let mut wrong = Vec::new();
@@ -223,7 +227,8 @@ fn upward(modules: &BTreeMap<String, Module>, floors: &[&[&str]]) -> Vec<String>
             module.files.iter().flat_map(move |(_, text)| made(text).into_iter().map(move |name| (name, at)))
         })
         .collect();
-    // By name: the lowest floor that has such a method, and the lowest that gives it to a type from below.
+    // By name: the lowest floor that has such a method, and the lowest that gives it to a type from
+    // below.
     let (mut lowest, mut given) = (BTreeMap::new(), BTreeMap::new());
     for (at, module) in inner() {
         for (of, name) in module.files.iter().flat_map(|(_, text)| methods(text)) {

@@ -1,4 +1,5 @@
-//! What a setting changes, as a table: a pattern's recordings without it and with it beside the laboratory's runs of both.
+//! The effect of a setting, as a table: a pattern's recordings without and with it, beside the
+//! lab's runs of both.
 
 use super::Group;
 use kontig_oracle::guest::change::{Change, Pair, changes};
@@ -40,16 +41,15 @@ impl Setting<'_> {
         [self.without.guests.len(), self.with.guests.len()]
     }
 
-    /// As Markdown.
     pub(super) fn markdown(&self) -> String {
         let (name, [without, with]) = (self.name(), self.seeds());
         let (pattern, version) = (&self.with.pattern, &self.with.guests[0].version);
         let mut out = format!("## What {name} changes: {pattern}, Linux {version}\n\n");
         let _ = write!(
             out,
-            "{without} runs without it and {with} with it, a seed each, on the kernel and in the laboratory (machine `{}`, profile {}). A change is one \
-             that no two runs contradict; *none*: runs with it and without overlap. *within*: the laboratory's runs overlap with the kernel's, without \
-             the setting and with it.\n\n",
+            "{without} runs without it and {with} with it, a seed each, on the kernel and in the lab (machine `{}`, \
+             profile {}). A change is one that no two runs contradict; *none*: runs with it and without overlap. \
+             *within*: the lab's runs overlap with the kernel's, without the setting and with it.\n\n",
             self.with.machine(),
             self.with.series,
         );
@@ -65,7 +65,6 @@ impl Setting<'_> {
         out
     }
 
-    /// As text.
     pub(super) fn table(&self) -> String {
         let (name, [without, with]) = (self.name(), self.seeds());
         let mut out =
@@ -83,12 +82,14 @@ impl Setting<'_> {
         out
     }
 
-    /// As JSON.
     pub(super) fn as_json(&self) -> Value {
         let spread = |s: Spread| json!({ "mean": s.mean, "least": s.least, "most": s.most });
         let pair =
             |p: Pair| json!({ "without": spread(p.without), "with": spread(p.with), "change": word(p.change()) });
-        let change = |c: Change| json!({ "figure": c.figure, "kernel": pair(c.kernel), "laboratory": c.lab.map(pair), "within": c.within() });
+        let change = |c: Change| {
+            let (kernel, lab) = (pair(c.kernel), c.lab.map(pair));
+            json!({ "figure": c.figure, "kernel": kernel, "laboratory": lab, "within": c.within() })
+        };
         json!({
             "pattern": self.with.pattern,
             "profile": self.with.series,
@@ -98,7 +99,7 @@ impl Setting<'_> {
     }
 }
 
-/// What a line has beside the figure's name.
+/// The cells of a line after the figure's name.
 fn cells(change: &Change) -> [String; 7] {
     let lab = |of: fn(Pair) -> String| change.lab.map_or("–".into(), of);
     let within = change.within().map_or("–", |within| match within {

@@ -1,41 +1,47 @@
-//! The comparison as a page: every row of every table, and what is known of those that are outside.
+//! The comparison as a page: every row of every table, and what is known of the differences.
 
 use super::{Group, Lab, find, in_words};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict};
 use kontig_text::markdown::{self, Align, head};
 
-const HEAD: &str = "# Under pressure: what kernels count, and what the laboratory counts
+const HEAD: &str = "# Under pressure: the counters of kernels and of the lab
 
-A program takes the same steps on a real kernel and in the laboratory, on a machine of 512 MiB (pattern bursts: 2 GiB) with two disks, one of them with swap. What `/proc/vmstat`
-counts meanwhile is compared. A cell has the mean over the seeds and, in brackets, the least and the most; another seed is another choice of pages. *inside* is within
-15 % of the kernel's mean, for `extfrag*` (pages taken from another type's blocks) within a factor of 2. `–`: the laboratory does not count it. Events are counted
-from the first phase to the last, levels (`nr_*`) are means over the ends of the phases. How long phases take is not judged.
+A program runs the same steps on a real kernel and in the lab, on a machine of 512 MiB (pattern bursts: 2 GiB) with two
+disks, one of them with swap. The counters of `/proc/vmstat` are compared. A cell has the mean over the seeds and, in
+brackets, the lowest and the highest; another seed chooses other pages. *inside* is within 15 % of the kernel's mean,
+for `extfrag*` (pages taken from another type's blocks) within a factor of 2. `–`: the lab does not count it. Events are
+counted from the first phase to the last; levels (`nr_*`) are means over the ends of the phases. The length of phases is
+not judged.
 
-This page is made by `kontig oracle guest --out docs/generated/pressure.md`; how the recordings are made is in [`oracle/guest/recorded`](../../oracle/guest/recorded/README.md).
-
-";
-
-/// What is known of the differences; none of it is made up for.
-const KNOWN: &str = "## What is known of the differences
-
-* Levels begin with what the kernel had before the pattern (column *at first*): its slabs, and pages on lists, of which those of its file system in memory count as such, active
-  ones are active, those that nothing maps are not in use, and as many of files are dirty. Its stacks, page tables and mapped pages are in use in the laboratory and in no counter.
-* ext4 of 7.2 keeps files in large folios, the laboratory in single pages: a folio is used, activated and scanned as a whole, and a large one is asked for by compacting (in
-  pattern file 127 stalls, and five million pages looked at). That is most of what is outside in pattern file of 7.2.
-* What a file system reads and writes beside the data, its inodes, bitmaps and tables of blocks, is on no list in the laboratory, but for the pages that are there at first.
-  The dirty ones of these are written to the disk block by block when somebody waits for them, which leaves the page dirty and wakes no flusher: they stay so on both sides.
-* Interrupts and completions take no time of their own in the laboratory, and pages on their way to swap are there sooner (`nr_writeback`, `nr_vmscan_immediate_reclaim`):
-  the kernel joins neighbours to one request.
-* With one CPU, who reclaims is decided by when kswapd has its turn: where kswapd and a fault compete for milliseconds the shares of direct reclaim differ (fork, anon on 7.2).
-  The laboratory shares a CPU by the rules of one scheduler for both kernels, and has no tick: a turn ends where it ends.
-* In pattern bursts the laboratory keeps more pages of files active than the kernel and swaps out 1.4 times as many. The kernel's files are in large folios there, too, which
-  is likely the cause; it was not shown.
-* On less than 512 MiB the kernel switches huge pages off at boot with all their settings, and `enabled` alone is set in these guests: their huge faults neither reclaim nor
-  compact.
+`kontig oracle guest --out docs/generated/pressure.md` makes this page;
+[`oracle/guest/recorded`](../../oracle/guest/recorded/README.md) says how the recordings are made.
 
 ";
 
-/// The page.
+/// Known causes of differences, none of them corrected for.
+const KNOWN: &str = "## Known differences
+
+* Levels start with what the kernel had before the pattern (column *at first*): its slabs, and pages on the LRU lists.
+  As many of these are active, unmapped or dirty in the lab. The kernel's stacks, page tables and mapped pages are in
+  use in the lab and in no counter.
+* ext4 of 7.2 keeps files in large folios, the lab in single pages: a folio is used, activated and scanned as a whole,
+  and a large one is allocated by compacting (127 stalls and five million scanned pages in pattern file). That is most
+  of what is outside in pattern file of 7.2.
+* A file system's metadata (inodes, bitmaps, block tables) is on no list in the lab, except for the pages that are there
+  at first. The dirty ones of these are written block by block when somebody waits for them, which leaves the page dirty
+  and wakes no flusher: they stay dirty on both sides.
+* Interrupts and completions take no time of their own in the lab, and pages reach swap sooner (`nr_writeback`,
+  `nr_vmscan_immediate_reclaim`): the kernel merges neighbours into one request.
+* With one CPU, kswapd's turn decides who reclaims: where kswapd and a fault compete for milliseconds, the shares of
+  direct reclaim differ (fork, anon on 7.2). The lab shares a CPU by the rules of one scheduler for both kernels, and
+  has no tick: a turn ends where it ends.
+* In pattern bursts the lab keeps more file pages active than the kernel and swaps out 1.4 times as many pages. The
+  kernel's files are in large folios there, too, which is likely the cause; no trial showed it.
+* On less than 512 MiB the kernel disables huge pages at boot with all their settings, and these guests set `enabled`
+  alone: their huge faults neither reclaim nor compact.
+
+";
+
 pub(super) fn markdown(groups: &[Group]) -> String {
     let mut out = String::from(HEAD);
     let columns = ["pattern", "Linux", "seeds", "inside", "outside", "not counted"];
@@ -53,7 +59,7 @@ pub(super) fn markdown(groups: &[Group]) -> String {
     out += KNOWN;
     super::change::settings(groups).iter().for_each(|setting| out += &setting.markdown());
     groups.iter().for_each(|group| out += &table(group));
-    out
+    markdown::wrapped(&out)
 }
 
 fn table(group: &Group) -> String {
