@@ -1,6 +1,6 @@
 /*
- * Plays a pattern: steps that a process of a guest takes, a line each, as crates/program/src/pattern.rs writes them and the
- * laboratory takes them as well.
+ * Plays a pattern: steps that a process of a guest takes, a line each, as crates/program/src/act.rs writes them and
+ * crates/workload/src/player.rs plays them in the laboratory.
  *
  *	player prepare STEPS DIR	makes the files that the steps name, past the page cache
  *	player play STEPS DIR		takes the steps, and has what the kernel counts sent at each phase
