@@ -56,7 +56,7 @@ fn of<'a>(resolved: &[Resolved], first: &'a Resolved, text: &'a PageText) -> Mar
     MarkdownPage {
         title: &text.title,
         about: &text.about,
-        command: format!("kontig reproduce {} --markdown docs/{}.md", e.id, e.id),
+        command: format!("kontig reproduce {} --markdown docs/generated/{}.md", e.id, e.id),
         assumptions: &e.assumptions,
         machines: resolved.iter().map(machine).collect(),
         variants: variants

@@ -117,7 +117,7 @@ mod tests {
             r#""blocks":null}]}"#,
         );
         let text = format!("{header}\n0 M r4\n4 M F4\n8 M a1 F3\nc M s1 a3\n10 M s1 t1 F2\n14 M s4\n18 M F2 c2\n");
-        let snapshot = Snapshot::parse(text).expect("a snapshot");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
         let need = Need { count: 1, order: 2, node: None, unmovable: false };
         let found = Obstacles::of(&snapshot, &need);
         assert_eq!((found.free_pages, found.droppable_pages), (13, 0));

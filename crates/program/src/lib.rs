@@ -33,7 +33,7 @@
 //!             todo.push(Op::Touch(region));
 //!             // The touch's outcome changes nothing: the holes go with it in one batch.
 //!             let hole = |i| Op::Munmap(Region { first: 2 * i, pages: 1, ..region });
-//!             todo.extend((0..8).map(hole));
+//!             todo.extend((0..8u32).map(hole));
 //!         }
 //!         // Nothing handed over: the program is done.
 //!     }

@@ -35,8 +35,9 @@ pub fn wrapped(page: &str) -> String {
     let mut code = false;
     page.lines()
         .map(|line| {
-            code ^= line.starts_with("```");
-            if code || line.starts_with(['|', '#', '`']) { format!("{line}\n") } else { fitted(line) }
+            let fence = line.starts_with("```");
+            code ^= fence;
+            if code || fence || line.starts_with(['|', '#']) { format!("{line}\n") } else { fitted(line) }
         })
         .collect()
 }
