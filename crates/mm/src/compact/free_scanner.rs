@@ -347,8 +347,8 @@ enum OrderSearch {
 }
 
 impl Memory {
-    /// Isolates a free block for compaction, unless the zone would fall to its watermark. Whole
-    /// pageblocks become movable (§2.10).
+    /// Isolates a free block for compaction, unless the zone would fall below its min watermark (up
+    /// to 4.8: low) plus the block. Whole pageblocks become movable (§2.10).
     fn isolate_free_page(
         &mut self,
         zone: ZoneId,

@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 
 /// How often a page is tried before migration gives up on it.
 const MIGRATE_PASSES: u32 = 10;
-/// How many of these passes try the batch as a whole (`NR_MAX_MIGRATE_ASYNC_RETRY`).
+/// How many of these passes a synchronous run makes over the batch as a whole, before it tries page
+/// by page (`NR_MAX_MIGRATE_ASYNC_RETRY`). An asynchronous run makes all of them so.
 const BATCH_PASSES: u32 = 3;
 
 /// Pages of a batch by outcome.
@@ -124,7 +125,8 @@ impl CompactRun {
     /// busy after a few passes are tried one by one.
     fn migrate_together<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Tally {
         let mut t = Tally::default();
-        for _ in 0..BATCH_PASSES {
+        let passes = if self.cc.mode == MigrateMode::Async { MIGRATE_PASSES } else { BATCH_PASSES };
+        for _ in 0..passes {
             self.pass_together(m, owner, &mut t);
             if self.migrate.count == 0 || t.out_of_targets {
                 return t;
@@ -283,5 +285,71 @@ impl CompactRun {
         }
         m.frames.set_owner(to, order, owner);
         m.free_untagged(self.zone, self.cpu, from, order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::CompactControl;
+    use crate::gfp::{AllocFlags, Gfp, Wmark};
+    use crate::request::Request;
+    use crate::state::PageFlags;
+    use crate::step::Step;
+    use crate::testing::{linux, machine_with};
+    use crate::types::{CpuId, MigrateType, NodeId, ZoneId, ZoneType};
+    use alloc::collections::BTreeMap;
+
+    /// An owner whose pages are always busy, and how often each was tried.
+    #[derive(Default)]
+    struct Busy(BTreeMap<Pfn, u32>);
+
+    impl Owner for Busy {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, from: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            *self.0.entry(from).or_default() += 1;
+            MigrateOutcome::Busy
+        }
+    }
+
+    /// The tries of each page in one run over a zone of busy pages with holes between them.
+    fn tries(profile: &str, mode: MigrateMode) -> BTreeMap<Pfn, u32> {
+        let mut m = machine_with(64, linux(profile));
+        let (cpu, huge) = (CpuId::new(0), Order::new(9));
+        while let Ok(pfn) = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, huge)) {
+            m.split_page(pfn, huge);
+            (1..512).step_by(2).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
+            (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
+        }
+        let control = CompactControl {
+            order: None,
+            migratetype: MigrateType::Movable,
+            mode,
+            direct: true,
+            whole_zone: true,
+            ignore_skip_hint: false,
+            ignore_block_suitable: false,
+            proactive: false,
+            alloc_flags: AllocFlags::mark(Wmark::Min),
+            highest: ZoneType::Normal,
+            may_enter_fs: true,
+            request_order: None,
+        };
+        let mut owner = Busy::default();
+        let mut run = CompactRun::new(control, ZoneId::new(0), cpu);
+        while run.step(&mut m, &mut owner, 64) == Step::Working {}
+        owner.0
+    }
+
+    #[test]
+    fn a_busy_page_is_tried_ten_times_in_any_mode() {
+        for profile in ["6.1", "6.12", "7.2"] {
+            for mode in [MigrateMode::Async, MigrateMode::SyncLight] {
+                let tries = tries(profile, mode);
+                assert!(!tries.is_empty() && tries.values().all(|n| *n == MIGRATE_PASSES), "{profile}, {mode:?}");
+            }
+        }
     }
 }

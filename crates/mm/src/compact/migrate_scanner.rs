@@ -43,8 +43,9 @@ impl CompactRun {
     pub(super) fn source_filter(&self, rules: &CompactionRules) -> BlockFilter {
         let selective = self.cc.mode == MigrateMode::Async && (self.cc.direct || rules.async_from_movable);
         let mut types = [!selective; MigrateType::COUNT];
-        // A whole pageblock suits any request, so 7.2 empties movable pageblocks for it. Up to 6.12
-        // a request of another type scans its own pageblocks, which hold no movable pages.
+        // A whole pageblock suits any request, so 7.2 empties movable pageblocks for it. Before
+        // (recorded up to 6.12) it scans pageblocks of the request's type, which hold few movable
+        // pages.
         let whole_block = rules.whole_blocks_from_movable && self.cc.order.is_some_and(|o| o.is_whole_pageblock());
         let movable = whole_block || rules.async_from_movable;
         let own = if movable { MigrateType::Movable } else { self.cc.migratetype };

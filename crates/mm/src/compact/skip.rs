@@ -46,7 +46,8 @@ impl Memory {
         *cached = (*cached).min(next);
     }
 
-    /// Clears skip hints in all zones of the node; kswapd does this before it sleeps.
+    /// Clears skip hints in those zones of the node where a direct run's scanners have met; kswapd
+    /// does this before it sleeps.
     pub(crate) fn reset_isolation_suitable_node(&mut self, node: NodeId) {
         for i in 0..self.nodes[node].zones.len() {
             self.reset_isolation_suitable(self.nodes[node].zones[i]);

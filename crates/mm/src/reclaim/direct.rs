@@ -230,7 +230,8 @@ impl DirectReclaim {
         }
     }
 
-    /// Whether the request may compact and the zone has enough room above its high watermark.
+    /// Whether the request may compact, and either the page is available already or the zone has
+    /// enough room above its high watermark.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let (order, highest) = (self.sc.order, self.sc.highest);
         if !self.sc.gfp.has(Gfp::IO) {

@@ -277,7 +277,7 @@ impl Memory {
         let flags = self.lru.flags(pfn);
         let vec = &mut self.lru.vecs[lruvec];
         // The flusher writes file pages in file order, which reclaim cannot do. kswapd writes one
-        // only if it has met it before and the node is flagged dirty.
+        // only if it has met it before and the node is flagged dirty, and from 6.16 on never.
         let rules = &self.shared.profile.reclaim;
         let (writes, heads) = (rules.writes_pages_of_files, rules.counts_heads);
         if flags.has(PageFlags::FILE) && !(writes && sc.kswapd && flags.has(PageFlags::RECLAIM) && vec.dirty) {

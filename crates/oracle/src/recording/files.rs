@@ -8,6 +8,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+/// The ends of the names of a recording's files.
+const KINDS: [&str; 9] =
+    [".bin", ".snap", ".pages", ".lru", ".txt", ".vmstat", ".zoneinfo", ".buddyinfo", ".pagetypeinfo"];
+
 /// Limit on an unpacked file. No recorder makes larger ones.
 const LARGEST: u64 = 1 << 30;
 
@@ -38,6 +42,10 @@ impl Folder {
     pub(crate) fn refer(&mut self, files: &BTreeMap<String, String>) -> Result<(), BadRecording> {
         for (file, path) in files {
             let bad = |reason: String| BadRecording::whole(self.dir.join("recording.toml"), reason);
+            if !KINDS.iter().any(|kind| file.ends_with(kind)) {
+                let kinds = KINDS.join(", ");
+                return Err(bad(format!("[files] names {file}; a recording's files end in {kinds}, without .xz")));
+            }
             if self.has(file) {
                 return Err(bad(format!("says that {file} is {path}, but the folder has a {file}, too: remove one")));
             }

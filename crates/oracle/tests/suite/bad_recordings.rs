@@ -246,6 +246,10 @@ fn a_file_may_stand_in_another_folder_and_one_that_does_not_is_one_line() {
     refer(&other, "../6.1-changed/trace.bin");
     refer(&copy.dir, "../other/trace.bin");
     copy.refused(&["recording.toml: says that trace.bin is ../other/trace.bin, and no such file is there"]);
+    let about = std::fs::read_to_string(copy.dir.join("recording.toml")).expect("it was written");
+    std::fs::write(copy.dir.join("recording.toml"), about.replace("\"trace.bin\" =", "\"f0.pagess\" ="))
+        .expect("written");
+    copy.refused(&["recording.toml: [files] names f0.pagess; a recording's files end in .bin, .snap"]);
     refer(&copy.dir, "trace.bin");
     copy.refused(&["recording.toml: says that trace.bin is trace.bin, and no such file is there"]);
     std::fs::rename(other.join("kept"), copy.dir.join("trace.bin")).expect("moved");
