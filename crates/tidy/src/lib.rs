@@ -1,5 +1,6 @@
 //! Finds the project's own text files for the tests beside it, which hold the source to its rules:
-//! `floors` the order of modules, `words` line length, banned words and empty docs.
+//! `floors` the order of modules, `words` line length, banned words and empty docs, `documents`
+//! links, section numbers and the README's figures.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,6 @@
 //! The integration tests of `oracle`, in one program: linking is what takes long.
 
 mod bad_recordings;
-mod documents;
 mod fidelity;
 mod golden;
 mod guest;

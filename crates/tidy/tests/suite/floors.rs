@@ -3,6 +3,9 @@
 //! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no
 //! method that only a floor above gives a type. Elsewhere the order is any that there is. What is
 //! still tied in a circle is listed in [`TIED`], so that it can only become less.
+//!
+//! Methods are known by their names, not by the type they are called on. A call of a floor above is
+//! missed if the caller's floor or one below has any method of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,36 +41,39 @@ struct Module {
     files: Vec<(Vec<String>, String)>,
 }
 
-/// Code without comments and tests.
+/// Code without comments, and without the items that only tests have.
 fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-    text.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |all, line| all + line + "\n")
-}
-
-/// All files of Rust below a folder, with their places as paths of modules. Files of tests are left
-/// out.
-fn files(folder: &Path, place: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) {
-    let mut entries: Vec<PathBuf> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    entries.sort();
-    for path in entries {
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        let below = [place, std::slice::from_ref(&name)].concat();
-        if path.is_dir() {
-            files(&path, &below, found);
-        } else if path.extension().is_some_and(|end| end == "rs") && name != "tests" {
-            let is_the_folder = ["mod", "lib", "main"].contains(&name.as_str());
-            found.push((if is_the_folder { place.to_vec() } else { below }, path));
+    let mut all = String::new();
+    // The indent of the item that is left out, once a line says that the next one is for tests.
+    let mut left_out = None;
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+        let words = line.trim_start();
+        let indent = line.len() - words.len();
+        if left_out.is_none() && words == "#[cfg(test)]" {
+            left_out = Some(indent);
+        } else if left_out.is_none() {
+            all += line;
+            all.push('\n');
+        } else if left_out == Some(indent) && words.ends_with([';', ',', '}']) {
+            left_out = None;
         }
     }
+    all
 }
 
-/// The modules of a crate's sources, the root among them.
+/// The modules of a crate's sources, the root among them. Files of tests are left out.
 fn modules(src: &Path) -> BTreeMap<String, Module> {
-    let mut all = Vec::new();
-    files(src, &[], &mut all);
     let mut modules = BTreeMap::<String, Module>::new();
-    for (place, path) in all {
+    for path in kontig_tidy::files(src, &["rs"]) {
+        let below = path.strip_prefix(src).expect("it is below").with_extension("");
+        let mut place: Vec<String> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if place.last().is_some_and(|name| name == "tests") {
+            continue;
+        }
+        // The file is the folder's own.
+        if place.last().is_some_and(|name| ["mod", "lib", "main"].contains(&&**name)) {
+            place.pop();
+        }
         let text = code(&fs::read_to_string(&path).expect("it was there"));
         let name = place.first().map_or(ROOT, String::as_str).to_string();
         modules.entry(name).or_default().files.push((place, text));
@@ -302,8 +308,11 @@ fn what_goes_up_is_seen() {
     let none = Vec::<String>::new();
     for (ground, found) in [
         ("fn f() {}", none.clone()),
-        ("// crate::upper::Roof\n#[cfg(test)]\nmod tests {\n    use crate::upper::Roof;\n}", none),
-        ("use crate::upper::Roof;", vec!["ground uses upper".to_string()]),
+        ("// crate::upper::Roof\n#[cfg(test)]\nmod tests {\n    use crate::upper::Roof;\n}", none.clone()),
+        ("#[cfg(test)]\n#[allow(unused)]\nfn f(\n    of: crate::upper::Roof,\n) {\n}\nfn g() {}", none),
+        ("#[cfg(test)]\nmod tests;\nuse crate::upper::Roof;", vec!["ground uses upper".to_string()]),
+        ("#[cfg(test)]\nmod tests {\n    fn f() {}\n}\nuse crate::upper::Roof;", vec!["ground uses upper".into()]),
+        ("use crate::upper::Roof;", vec!["ground uses upper".into()]),
         ("use crate::{ground::Stone, upper::{Roof}};", vec!["ground uses upper".into()]),
         ("use super::super::upper::Roof;", vec!["ground uses upper".into()]),
         ("use crate::Roof;", vec!["ground uses upper".into()]),

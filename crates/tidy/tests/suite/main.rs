@@ -1,4 +1,5 @@
 //! The tests of the project's own source, in one program.
 
+mod documents;
 mod floors;
 mod words;

@@ -1,26 +1,18 @@
-//! The documents hold together: every section that is cited exists, and every link leads somewhere.
+//! The documents hold together: every section that is cited exists, every link leads somewhere, and
+//! the README's figures are those of the page they come from.
 
+use kontig_tidy::{files, root};
+use regex::Regex;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The files with one of these endings below a folder, generated ones left out.
-fn files(dir: &Path, endings: &[&str]) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
-            found.extend(files(&path, endings));
-        } else if endings.iter().any(|e| name.ends_with(e)) {
-            let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            found.push((path, text));
-        }
-    }
-    found
+fn texts(folder: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
+    let read = |path: PathBuf| match fs::read_to_string(&path) {
+        Ok(text) => (path, text),
+        Err(e) => panic!("{}: {e}", path.display()),
+    };
+    files(folder, extensions).into_iter().map(read).collect()
 }
 
 /// The numbers of the behaviour document's headings.
@@ -29,7 +21,7 @@ fn sections() -> BTreeSet<String> {
         let number = line.trim_start_matches('#').split_whitespace().next()?.trim_end_matches('.').to_string();
         (line.starts_with('#') && number.starts_with(|c: char| c.is_ascii_digit())).then_some(number)
     };
-    let chapters = files(&root().join("docs/kernel/kernel-behaviour"), &[".md"]);
+    let chapters = texts(&root().join("docs/kernel/kernel-behaviour"), &["md"]);
     chapters.iter().flat_map(|(_, text)| text.lines().filter_map(heading)).collect()
 }
 
@@ -47,7 +39,7 @@ fn cited(text: &str) -> impl Iterator<Item = &str> {
 fn every_section_that_is_cited_exists() {
     let (sections, mut seen) = (sections(), 0);
     for folder in ["crates", "profiles", "machines", "docs/kernel/kernel-behaviour"] {
-        for (path, text) in files(&root().join(folder), &[".rs", ".toml", ".md"]) {
+        for (path, text) in texts(&root().join(folder), &["rs", "toml", "md"]) {
             // Other documents than this one have sections, too.
             let ours = text.contains("kernel-behaviour") || text.contains("section = \"");
             for section in cited(&text).filter(|s| ours && !s.is_empty()) {
@@ -62,7 +54,7 @@ fn every_section_that_is_cited_exists() {
 #[test]
 fn every_link_of_a_document_leads_to_a_file() {
     let mut seen = 0;
-    for (path, text) in files(&root(), &[".md"]) {
+    for (path, text) in texts(root(), &["md"]) {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = link.split('#').next().unwrap_or_default();
             // Formulas look like links, too: `f](=0)`.
@@ -75,4 +67,28 @@ fn every_link_of_a_document_leads_to_a_file() {
         }
     }
     assert!(seen > 20, "{seen}");
+}
+
+/// The numbers that a pattern's groups find in a text, whose line breaks are spaces.
+fn numbers(text: &str, pattern: &str) -> Vec<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = Regex::new(pattern).expect("a valid pattern").captures(&text);
+    let found = found.unwrap_or_else(|| panic!("nothing like '{pattern}'"));
+    found.iter().skip(1).map(|group| group.expect("every group takes part").as_str().to_string()).collect()
+}
+
+#[test]
+fn the_readme_gives_the_figures_of_the_fidelity_page() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (readme, page) = (read("README.md"), read("docs/generated/fidelity.md"));
+    let (all, equal) = (r"checked against (\d+) recordings", r"\. (\d+) recordings are equal");
+    let of_page = [all, equal].map(|pattern| numbers(&page, pattern).remove(0));
+    let mut of_readme = numbers(&readme, r"In (\d+) of (\d+) recordings it does");
+    of_readme.reverse();
+    assert_eq!(of_readme, of_page, "recordings, and equal ones");
+    assert_eq!(
+        numbers(&readme, r"(\d+) rules are done wrongly on purpose, one at a time; recordings notice (\d+)"),
+        numbers(&page, r"(\d+) rules are broken, one at a time: (\d+) of these mistakes are noticed"),
+        "planted mistakes, and noticed ones"
+    );
 }
