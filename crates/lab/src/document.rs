@@ -7,13 +7,14 @@
 //! name (a zone: the same node and kind). Other lists are replaced as a whole. A file that says
 //! what its base says already is refused, so that a figure stands once.
 //!
-//! Two short forms are expanded here: `each` of a task, and the figures of a target's `columns`.
+//! Two short forms are expanded here: `each` of a task, and the figures of a target's `columns`. The
+//! sysctls of an experiment's workload become those of its cases or variants.
 //!
 //! Values keep their place in the file; inherited ones have the place of the name they came by.
 
 use crate::built_in::{Form, stem};
 use crate::error::{AskedWrongly, LabError};
-use crate::names::{did_you_mean, unknown};
+use crate::names::{did_you_mean, short_sysctl, unknown};
 use kontig_profiles::is_path;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -173,7 +174,7 @@ impl Source {
                     _ => return Err(of.malformed(0, "missing field `costs`")),
                 }
             }
-            Part::Workload | Part::Case(_) => table.retain(|key, _| !["summary", "machine", "sysctls"].contains(&key)),
+            Part::Workload | Part::Case(_) => table.retain(|key, _| !["summary", "machine"].contains(&key)),
         }
         if !of.built_in {
             of.make_absolute(&mut table);
@@ -278,6 +279,7 @@ impl Source {
             Form::Machine => Ok(()),
             Form::Workload => expand_tasks(document),
             Form::Experiment => {
+                hand_on_sysctls(document)?;
                 let of = |table: &mut DeTable<'_>| match table.get_mut("workload").map(Spanned::get_mut) {
                     Some(DeValue::Table(workload)) => expand_tasks(workload),
                     _ => Ok(()),
@@ -454,6 +456,47 @@ fn add_assumptions(document: &mut DeTable<'_>, of_base: &mut DeTable<'_>) {
     {
         *own = Cow::Owned(format!("{own} {theirs}"));
     }
+}
+
+/// Gives a workload's sysctls to the cases that run it, or to the variants if there are no cases.
+fn hand_on_sysctls(experiment: &mut DeTable<'_>) -> Result<(), Wrong> {
+    fn take<'a>(table: &mut DeTable<'a>) -> Option<Spanned<DeValue<'a>>> {
+        match table.get_mut("workload").map(Spanned::get_mut) {
+            Some(DeValue::Table(workload)) => workload.remove("sysctls"),
+            _ => None,
+        }
+    }
+    let of_all = take(experiment);
+    let has_cases = tables_mut(experiment, "case").next().is_some();
+    for case in tables_mut(experiment, "case") {
+        let of_case = if case.contains_key("workload") { take(case) } else { of_all.clone() };
+        of_case.map_or(Ok(()), |sysctls| add_sysctls(case, sysctls))?;
+    }
+    if let Some(sysctls) = of_all.filter(|_| !has_cases) {
+        tables_mut(experiment, "variant").try_for_each(|variant| add_sysctls(variant, sysctls.clone()))?;
+    }
+    Ok(())
+}
+
+/// Adds the sysctls of a workload that a case or variant does not set itself.
+fn add_sysctls<'a>(to: &mut DeTable<'a>, sysctls: Spanned<DeValue<'a>>) -> Result<(), Wrong> {
+    let Some(own) = to.get_mut("sysctls") else {
+        to.insert(Spanned::new(sysctls.span(), Cow::Borrowed("sysctls")), sysctls);
+        return Ok(());
+    };
+    let (DeValue::Table(own), DeValue::Table(theirs)) = (own.get_mut(), sysctls.into_inner()) else { return Ok(()) };
+    for (name, value) in theirs {
+        let stated = own.iter().find(|(own, _)| short_sysctl(own.get_ref()) == short_sysctl(name.get_ref()));
+        match stated {
+            Some((own, ours)) if same(ours.get_ref(), value.get_ref()) => {
+                let reason = format!("'{}' says what the workload says already: leave it out", own.get_ref());
+                return Err((own.span().start, reason));
+            }
+            Some(_) => {}
+            None => _ = own.insert(name, value),
+        }
+    }
+    Ok(())
 }
 
 /// Writes out tasks with `each = { KEY = [A, B] }`: a task for each value, with that parameter.

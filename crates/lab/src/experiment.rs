@@ -2,9 +2,9 @@
 
 use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
+use crate::names::short_sysctl;
 use crate::page::PageText;
 use crate::target::CaveatOf;
-use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -125,8 +125,7 @@ impl Experiment {
             if self.variant[..i].iter().any(|w| w.name == v.name) {
                 return wrong(name, format!("two variants are called '{}'", v.name));
             }
-            let short = |name: &String| Sysctl::find(name).map_or(name.as_str(), |s| s.short_name()).to_string();
-            let mut sysctls: Vec<String> = v.sysctls.keys().map(short).collect();
+            let mut sysctls: Vec<&str> = v.sysctls.keys().map(|name| short_sysctl(name)).collect();
             sysctls.sort();
             if let Some(twice) = sysctls.windows(2).find(|w| w[0] == w[1]) {
                 let reason = format!("variant '{}' sets vm.{} twice", v.name, twice[0]);
@@ -211,8 +210,7 @@ impl Experiment {
         for variant in &mut e.variant {
             // A variant's own sysctls override those of its case.
             let own = std::mem::replace(&mut variant.sysctls, case.sysctls.clone());
-            let short = |name: &str| Sysctl::find(name).map_or(name, |s| s.short_name()).to_owned();
-            variant.sysctls.retain(|name, _| !own.keys().any(|own| short(own) == short(name)));
+            variant.sysctls.retain(|name, _| !own.keys().any(|own| short_sysctl(own) == short_sysctl(name)));
             variant.sysctls.extend(own);
         }
         e

@@ -1,6 +1,7 @@
 //! Answers to unknown names: the nearest known one.
 
 use crate::error::{AskedWrongly, LabError};
+use kontig_mm::sysctl::Sysctl;
 
 /// The error for an unknown name, with the nearest known one.
 pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
@@ -22,4 +23,9 @@ pub(crate) fn did_you_mean(what: &str, name: &str, known: &[&str]) -> String {
 pub(crate) fn nearest(what: &str, name: &str, known: &[&str]) -> Option<String> {
     let nearest = kontig_profiles::nearest(name, known)?;
     Some(format!("unknown {what} '{name}': did you mean '{nearest}'?"))
+}
+
+/// A sysctl's name without its folder, by which two spellings of one are the same.
+pub(crate) fn short_sysctl(name: &str) -> &str {
+    Sysctl::find(name).map_or(name, |sysctl| sysctl.short_name())
 }

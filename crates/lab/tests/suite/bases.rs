@@ -2,6 +2,7 @@
 
 use kontig_lab::catalog;
 use kontig_lab::experiment::Experiment;
+use kontig_lab::resolved::Resolved;
 use std::path::{Path, PathBuf};
 
 /// A file of a user's, and what is wrong with it by its reader, without its path.
@@ -247,6 +248,34 @@ fn an_experiment_uses_a_workload_by_name_or_with_changes() {
     );
     let wrong = said("[workload]\nbase = 'heap'\nmeasure = { size = 'lots' }");
     assert!(wrong.starts_with("mine.toml:7: ") && wrong.contains("lots"), "{wrong}");
+}
+
+#[test]
+fn a_workloads_sysctls_are_those_of_the_cases_or_variants_that_set_no_others() {
+    let mine = Mine::new(experiment);
+    mine.write("load.toml", "base = 'fio+huge-faults'\nsummary = 's'\nsysctls = { 'vm.swappiness' = 10 }\n");
+    let head = "id = 'mine'\nsummary = 's'\nassumptions = 'a'\nmachine = 'skylake-1s'\nworkload = './load.toml'\n";
+    let of = |rest: &str| {
+        let file = mine.write("mine.toml", &format!("{head}{rest}"));
+        let (e, source) = catalog::experiment(file.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}"));
+        let all = Resolved::all(&e, Some(&source)).unwrap_or_else(|e| panic!("{e}"));
+        all.iter().flat_map(|r| &r.experiment.variant).map(kontig_lab::experiment::Variant::sysctl_texts).collect()
+    };
+    let set = |thp: &str, swappiness: &str| {
+        vec![("thp.enabled".to_owned(), thp.to_owned()), ("vm.swappiness".into(), swappiness.into())]
+    };
+    let two = "[[variant]]\nname = 'a'\nprofile = '6.1'\n[[variant]]\nname = 'b'\nprofile = '6.1'\n";
+    let variants: Vec<_> = of(&format!("{two}sysctls = {{ 'vm.swappiness' = 20 }}\n"));
+    assert_eq!(variants, [set("always", "10"), set("always", "20")]);
+    let cases: Vec<_> = of(&format!(
+        "[[case]]\nname = 'x'\nsysctls = {{ swappiness = 30 }}\n\
+         [[case]]\nname = 'y'\n[case.workload]\nbase = 'fio+huge-faults'\n{two}sysctls = {{ 'thp.enabled' = 'never' }}\n"
+    ));
+    let x = |thp: &str| vec![("swappiness".to_owned(), "30".to_owned()), ("thp.enabled".into(), thp.into())];
+    let y = |thp: &str| vec![("thp.enabled".to_owned(), thp.to_owned())];
+    assert_eq!(cases, [x("always"), x("never"), y("always"), y("never")]);
+    let said = mine.said(&format!("{head}{two}sysctls = {{ swappiness = 10 }}\n"));
+    assert_eq!(said, "mine.toml:12: 'swappiness' says what the workload says already: leave it out");
 }
 
 #[test]
