@@ -86,7 +86,8 @@ impl Guest {
             let reason = format!("'{}' is no pattern's recording with a seed", about.experiment);
             return Err(wrong("recording.toml", reason));
         };
-        if folder.text(STEPS)? != act::text(&pattern.acts(seed)) {
+        let steps = act::text(&pattern.acts(seed)).map_err(|reason| wrong(STEPS, reason))?;
+        if folder.text(STEPS)? != steps {
             let reason = format!("these are not the steps that pattern {} has now: record it anew", pattern.name);
             return Err(wrong(STEPS, reason));
         }

@@ -15,7 +15,7 @@ pub const SWAP_PAGES: u32 = 768 << 8;
 pub struct Named {
     pub name: &'static str,
     pub what: &'static str,
-    /// Pages of the machine's memory, as its maker counts them.
+    /// Pages of memory installed, those that the kernel keeps included.
     pub memory_pages: u32,
     acts: fn(&mut SplitMix64) -> Vec<Act>,
 }
@@ -404,7 +404,8 @@ mod tests {
     #[test]
     fn the_program_of_a_guest_knows_every_word() {
         let player = include_str!("../../../oracle/guest/player.c");
-        for line in NAMED.iter().map(|pattern| text(&pattern.acts(1))).collect::<String>().lines() {
+        let steps = |pattern: &Named| text(&pattern.acts(1)).unwrap_or_else(|e| panic!("{}: {e}", pattern.name));
+        for line in NAMED.iter().map(steps).collect::<String>().lines() {
             let word = line.split(' ').next().unwrap_or_default();
             assert!(player.contains(&format!("is(s, \"{word}\")")), "{line}");
         }

@@ -3,11 +3,10 @@
 //! A simulated process plays acts as operations (`crates/workload/src/player.rs`). They come from
 //! three places: a benchmark builds them, a workload file lists them as steps, and a pattern that
 //! real kernels are recorded with is made of them. A guest plays the pattern's [`text`]: an act is
-//! a line, a word and numbers (`oracle/guest/player.c`, which knows the words of patterns only).
+//! a line, a word and numbers (`oracle/guest/player.c`, which can do what patterns need, no more).
 //! Everything is counted in pages of 4 KiB.
 
 use crate::op::FileName;
-use std::fmt;
 use std::sync::Arc;
 
 /// The acts of a process, first to last.
@@ -121,48 +120,53 @@ impl Pages {
     }
 }
 
-impl fmt::Display for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.random {
-            Some(Random { range, seed }) => {
-                write!(f, "{} {range} {} {}", self.first, self.pages, seed.unwrap_or_default())
-            }
-            None => write!(f, "{} {}", self.first, self.pages),
+/// An act as the lines that a guest's program reads, or why that program cannot do it.
+fn lines(act: &Act) -> Result<String, String> {
+    let refused = || format!("oracle/guest/player.c cannot do this: {act:?}");
+    // The program draws single pages, by a seed.
+    let drawn = |pages: &Pages| match pages.random {
+        Some(Random { range, seed: Some(seed) }) if pages.call == 1 => {
+            Ok(format!("{} {range} {} {seed}", pages.first, pages.pages))
         }
-    }
-}
-
-impl fmt::Display for Act {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at_random = |pages: &Pages| if pages.random.is_some() { "-random" } else { "" };
-        match self {
-            Act::Phase(name) => write!(f, "phase {name}"),
-            Act::File(file, pages) => write!(f, "file {} {pages}", file.number()),
-            Act::Map(area, pages) => write!(f, "map {area} {pages}"),
-            Act::AdviseHuge(area) => write!(f, "advise-huge {area}"),
-            Act::Touch(area, pages) => write!(f, "touch{} {area} {pages}", at_random(pages)),
-            Act::Load(area, pages) => write!(f, "load {area} {pages}"),
-            Act::Unmap(area) => write!(f, "unmap {area}"),
-            Act::Read(file, pages) => write!(f, "read{} {} {pages}", at_random(pages), file.number()),
-            Act::Write(file, pages) => write!(f, "write {} {pages}", file.number()),
-            Act::Fsync(file) => write!(f, "fsync {}", file.number()),
-            Act::Sleep { ns } => write!(f, "sleep {}", ns / 1000),
-            Act::Fork(acts) => write!(f, "fork\n{}end", text(acts)),
-            Act::Exec(acts) => {
-                f.write_str("exec")?;
-                acts.iter().try_for_each(|act| write!(f, "\n{act}"))
-            }
-            Act::Wait => f.write_str("wait"),
-            Act::WaitAll => f.write_str("wait-all"),
-            // No pattern has these.
-            act => write!(f, "{act:?}"),
-        }
-    }
+        _ => Err(refused()),
+    };
+    let in_order = |pages: &Pages| match pages.random {
+        None => Ok(format!("{} {}", pages.first, pages.pages)),
+        Some(_) => Err(refused()),
+    };
+    // Its reads and writes are of CALL pages.
+    let in_calls = |pages: &Pages| match pages.call.min(pages.pages) == CALL.min(pages.pages) {
+        true => in_order(pages),
+        false => Err(refused()),
+    };
+    Ok(match act {
+        Act::Phase(name) => format!("phase {name}"),
+        Act::File(file, pages) => format!("file {} {pages}", file.number()),
+        Act::Map(area, pages) => format!("map {area} {pages}"),
+        Act::AdviseHuge(area) => format!("advise-huge {area}"),
+        Act::Touch(area, pages) if pages.random.is_some() => format!("touch-random {area} {}", drawn(pages)?),
+        Act::Touch(area, pages) => format!("touch {area} {}", in_order(pages)?),
+        Act::Load(area, pages) => format!("load {area} {}", in_order(pages)?),
+        Act::Unmap(area) => format!("unmap {area}"),
+        Act::Read(file, pages) if pages.random.is_some() => format!("read-random {} {}", file.number(), drawn(pages)?),
+        Act::Read(file, pages) => format!("read {} {}", file.number(), in_calls(pages)?),
+        Act::Write(file, pages) => format!("write {} {}", file.number(), in_calls(pages)?),
+        Act::Fsync(file) => format!("fsync {}", file.number()),
+        Act::Sleep { ns } => format!("sleep {}", ns / 1000),
+        Act::Fork(acts) => format!("fork\n{}end", text(acts)?),
+        Act::Exec(acts) => format!("exec\n{}", text(acts)?).trim_end().to_owned(),
+        Act::Wait => "wait".into(),
+        Act::WaitAll => "wait-all".into(),
+        _ => return Err(refused()),
+    })
 }
 
 /// The text that a guest's program plays.
-pub fn text(acts: &[Act]) -> String {
-    acts.iter().map(|act| format!("{act}\n")).collect()
+///
+/// # Errors
+/// An act that the program cannot do.
+pub fn text(acts: &[Act]) -> Result<String, String> {
+    acts.iter().map(|act| Ok(lines(act)? + "\n")).collect()
 }
 
 /// The names of the phases, in order.
@@ -187,6 +191,24 @@ mod tests {
             Act::Fork([program, Act::Wait].into()),
             Act::Fork([].into()),
         ];
-        assert_eq!(text(&acts), "file 4 9\nread-random 4 1 8 3 5\nfork\nexec\nsleep 7\nwait\nend\nfork\nend\n");
+        let lines = "file 4 9\nread-random 4 1 8 3 5\nfork\nexec\nsleep 7\nwait\nend\nfork\nend\n";
+        assert_eq!(text(&acts).as_deref(), Ok(lines));
+    }
+
+    #[test]
+    fn an_act_that_the_program_of_a_guest_cannot_do_is_refused() {
+        let (file, random) = (FileName::new(0, 4), Pages::at_random(0, 8, 3, 5));
+        for act in [
+            Act::Load(0, random),
+            Act::Write(file, random),
+            Act::Read(file, Pages::in_calls(0, 64, 16)),
+            Act::Touch(0, Pages { call: 2, ..random }),
+            Act::Touch(0, Pages { random: Some(Random { range: 8, seed: None }), ..random }),
+            Act::Sync,
+        ] {
+            let said = format!("oracle/guest/player.c cannot do this: {act:?}");
+            assert_eq!(text(&[Act::Fork([act].into())]), Err(said));
+        }
+        assert_eq!(text(&[Act::Read(file, Pages::in_calls(0, 8, 8))]).as_deref(), Ok("read 4 0 8\n"));
     }
 }

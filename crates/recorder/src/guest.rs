@@ -5,6 +5,7 @@
 //! with the latencies of flash (`oracle/module/disk.c`).
 
 use super::qemu::Board;
+use crate::error::RecordError;
 use kontig_oracle::guest::PREFIX;
 use kontig_oracle::patterns::{Named, SWAP_PAGES};
 use kontig_program::act::{self, Act};
@@ -26,6 +27,8 @@ const SWAP_MIB: u32 = SWAP_PAGES >> 8;
 #[derive(Clone, Debug)]
 pub(super) struct Guest {
     acts: Vec<Act>,
+    /// The same as its program reads them.
+    steps: String,
 }
 
 /// The pattern an experiment is named after.
@@ -34,8 +37,13 @@ pub fn find(experiment: &str) -> Option<&'static Named> {
 }
 
 impl Guest {
-    pub(super) fn new(pattern: &Named, seed: u64) -> Guest {
-        Guest { acts: pattern.acts(seed) }
+    pub(super) fn new(pattern: &Named, seed: u64) -> Result<Guest, RecordError> {
+        Guest::of(pattern.acts(seed))
+    }
+
+    fn of(acts: Vec<Act>) -> Result<Guest, RecordError> {
+        let steps = act::text(&acts).map_err(RecordError::Failed)?;
+        Ok(Guest { acts, steps })
     }
 
     /// The machine for a pattern.
@@ -44,8 +52,8 @@ impl Guest {
     }
 
     /// The file its program executes.
-    pub(super) fn file(&self) -> (&'static str, String) {
-        (STEPS, act::text(&self.acts))
+    pub(super) fn file(&self) -> (&'static str, &str) {
+        (STEPS, &self.steps)
     }
 
     /// Shell variables for the script.
@@ -69,7 +77,7 @@ impl Guest {
             states.extend(text);
         }
         let (name, steps) = self.file();
-        sent.extend([(name.to_string(), steps.into_bytes()), (STATES.to_string(), states)]);
+        sent.extend([(name.to_string(), steps.as_bytes().to_vec()), (STATES.to_string(), states)]);
     }
 }
 
@@ -79,7 +87,7 @@ mod tests {
 
     #[test]
     fn texts_are_gathered_under_their_phases() {
-        let guest = Guest { acts: vec![Act::Phase("start")] };
+        let guest = Guest::of(vec![Act::Phase("start")]).expect("an act of patterns");
         let mut sent = vec![("start.vmstat".to_string(), b"a 1\n".to_vec()), ("start.extfrag".into(), b"b\n".to_vec())];
         guest.gather(&mut sent);
         assert_eq!(sent[0], (STEPS.to_string(), b"phase start\n".to_vec()));

@@ -28,7 +28,7 @@ impl Plan {
             events: false,
             board: Guest::board(pattern),
             reclaim: None,
-            guest: Some(Guest::new(pattern, asked.seed)),
+            guest: Some(Guest::new(pattern, asked.seed)?),
             script: guest::SCRIPT,
             expected: &[],
         })
