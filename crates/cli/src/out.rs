@@ -17,7 +17,7 @@ pub enum Ending {
 /// Prints one line to standard error, whatever the text contains.
 pub fn say(text: &str) {
     // If even this cannot be printed, only the exit code is left.
-    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_live::one_line(text));
+    let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_text::one_line(text));
 }
 
 /// Prints to standard output. A closed pipe (`| head`) is not an error.

@@ -1,7 +1,7 @@
 //! Errors, each with one clear line and an exit code.
 
-use kontig_live::one_line;
 use kontig_text::gib;
+use kontig_text::one_line;
 use std::fmt;
 
 /// A wrong request: nothing was run. Exit code 2.

@@ -1,8 +1,8 @@
 //! Why a file of the host was not read, in one line: missing, not permitted and not understood are
 //! told apart.
 
-use crate::one_line;
 use kontig_procfs::BadText;
+use kontig_text::one_line;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

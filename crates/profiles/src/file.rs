@@ -91,7 +91,7 @@ pub fn check(profile: &Profile) -> Result<(), String> {
 /// The profile of a file, with the rules it inherits.
 pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
     let rules = rules_of(source, &mut Vec::new())?;
-    let profile: Profile = rules.try_into().map_err(|e: toml::de::Error| source.wrong(0, one_line(e.message())))?;
+    let profile: Profile = rules.try_into().map_err(|e: toml::de::Error| source.wrong(0, joined_lines(e.message())))?;
     check(&profile).map_err(|reason| {
         let at = source.text.find("min_free_kbytes_cap").unwrap_or(0);
         source.wrong(at, reason)
@@ -102,7 +102,7 @@ pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
 /// The whole profile as a table; `above` are the files that lead here.
 fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, ProfileError> {
     let document = DeTable::parse(&source.text)
-        .map_err(|e| source.wrong(e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+        .map_err(|e| source.wrong(e.span().map_or(0, |s| s.start), joined_lines(e.message())))?;
     let document = document.get_ref();
     check_names(source, document)?;
     let mut rules = match document.get("base") {
@@ -308,7 +308,7 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-fn one_line(text: &str) -> String {
+fn joined_lines(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join("; ")
 }
 

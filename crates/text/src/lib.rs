@@ -15,6 +15,17 @@ pub const GIB: u64 = 1 << 30;
 pub const UNITS: [(&str, u64); 6] =
     [("K", 1 << 10), ("M", 1 << 20), ("G", GIB), ("T", 1 << 40), ("P", 1 << 50), ("E", 1 << 60)];
 
+/// The text with every control character and line break escaped, so that a message that quotes a
+/// name or a file stays a line.
+pub fn one_line(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if breaks(c) { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
 /// A number whose digits before the point are in groups of three: `1,234,567.8`.
 pub fn grouped(number: impl Display) -> String {
     let text = number.to_string();
@@ -161,5 +172,10 @@ mod tests {
         assert_eq!(wrap("", "a §§§ b", 0, 5), "a §§§\nb\n");
         assert_eq!(wrap("", "incomprehensible a", 2, 6), "incomprehensible\n  a\n");
         assert_eq!(wrap("  name  ", "", 8, 20), "  name  \n");
+    }
+
+    #[test]
+    fn whatever_breaks_a_line_is_escaped_and_all_else_stays() {
+        assert_eq!(one_line("a\nb\r\u{2028}ä\t\u{85}"), "a\\nb\\r\\u{2028}ä\\t\\u{85}");
     }
 }

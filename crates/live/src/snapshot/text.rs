@@ -11,8 +11,8 @@
 use super::{FoundZone, Frame, Host, Piece, Snapshot, infer};
 use crate::frame::State;
 use crate::host::page_size::SIZES;
-use crate::one_line;
 use kontig_mm::MigrateType;
+use kontig_text::one_line;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use std::fs::File;
