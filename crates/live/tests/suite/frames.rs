@@ -1,7 +1,7 @@
 //! A look at every frame of recorded hosts of four kernels: what it says agrees with what the
 //! kernel counts elsewhere.
 
-use crate::common::Tree;
+use crate::common::{self, Tree};
 use kontig_live::Snapshot;
 use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};
@@ -19,6 +19,18 @@ fn snapshot(kernel: &str) -> (Tree, Snapshot) {
     let tree = Tree::with_frames(kernel);
     let snapshot = Snapshot::take(&tree.roots, 4096).unwrap_or_else(|e| panic!("{kernel}: {e}"));
     (tree, snapshot)
+}
+
+#[test]
+fn every_recorded_host_is_listed() {
+    let hosts = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/hosts")).expect("a folder");
+    let names = hosts.map(|host| host.expect("an entry").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".txt")?.to_owned())).collect();
+    let with_frames = KERNELS.map(|kernel| format!("frames-{kernel}"));
+    let mut listed: Vec<String> = common::KERNELS.map(str::to_owned).into_iter().chain(with_frames).collect();
+    names.sort();
+    listed.sort();
+    assert_eq!(names, listed);
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn user_page(m: &mut Memory, cache: &mut Cache) -> Pfn {
 #[test]
 fn reclaim_is_seen_in_the_counters_of_a_machine_that_keeps_the_order_of_its_lru() {
     let pages = 16 * 512;
-    for kernel in ["5.10", "6.1", "6.12", "7.2"] {
+    for kernel in kontig_profiles::names().filter(|name| linux(name).recorded) {
         let mut m = ordered(pages, kernel);
         let mut cache = Cache::default();
         for _ in 0..100 {

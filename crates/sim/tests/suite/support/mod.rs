@@ -17,6 +17,11 @@ pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1_000_000_000;
 pub const HUGE: Order = Order::new(9);
 
+/// The profiles of the kernels that were recorded, oldest first.
+pub fn recorded() -> impl Iterator<Item = &'static str> {
+    kontig_profiles::names().filter(|name| linux(name).recorded)
+}
+
 /// The machine file whose costs all others share.
 pub fn xeon() -> MachineFile {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/xeon-1t.toml");
