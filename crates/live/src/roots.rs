@@ -21,11 +21,6 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// Whether these are the host's own, so that a write there acts on this very host.
-    pub fn are_the_hosts(&self) -> bool {
-        *self == Roots::default()
-    }
-
     /// The path of a file below `/proc`, as `sys/vm/compact_memory`.
     pub fn proc(&self, file: impl AsRef<Path>) -> PathBuf {
         self.procfs.join(file)
@@ -107,7 +102,6 @@ mod tests {
         assert_eq!(roots.read_proc("sys/vm/min_free_kbytes"), Ok("67584\n".into()));
         assert!(roots.read_proc("sys/vm/defrag_mode").is_err_and(|e| e.is_missing()));
         assert_eq!(names(&roots.proc("sys")), Ok(vec!["vm".into()]));
-        assert!(!roots.are_the_hosts() && Roots::default().are_the_hosts());
     }
 
     #[test]

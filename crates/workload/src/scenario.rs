@@ -124,10 +124,6 @@ impl Task {
     pub fn anywhere(self, copies: usize) -> Task {
         Task { placements: vec![Placement::Any; copies], ..self }
     }
-    /// Beside the others of its phase.
-    pub fn beside_others(self) -> Task {
-        Task { beside: true, ..self }
-    }
     /// Puts the task in the background.
     pub fn in_background(self) -> Task {
         Task { background: true, ..self }
@@ -488,7 +484,7 @@ mod tests {
     #[test]
     fn a_task_beside_others_is_measured_and_waits_for_their_end() {
         let compact = || Task::new(Compact {});
-        let beside = || churn().named("beside").beside_others();
+        let beside = || Task { beside: true, ..churn().named("beside") };
         assert_eq!(Scenario { phases: vec![measuring(vec![compact(), beside()])] }.check(), Ok(()));
         assert_eq!(measuring(vec![compact(), beside()]).foreground().count(), 2);
         assert!(refused(vec![measuring(vec![beside()])]).contains("nothing is measured"));

@@ -149,25 +149,6 @@ impl Page {
     pub fn pfn(self) -> Pfn {
         Pfn::new(self.pfn)
     }
-    fn says(self, word: &str) -> bool {
-        SAYS.iter().any(|(bit, name)| *name == word && self.says & bit != 0)
-    }
-    /// Whether a shadow of the added page was found, or the process's page was in swap.
-    pub fn had_shadow(self) -> bool {
-        self.says("shadow")
-    }
-    /// Whether it is on an active list, or on its way to one.
-    pub fn is_active(self) -> bool {
-        self.says("active")
-    }
-    /// Whether `PG_workingset` is set.
-    pub fn is_workingset(self) -> bool {
-        self.says("workingset")
-    }
-    /// Whether `PG_dirty` is set.
-    pub fn is_dirty(self) -> bool {
-        self.says("dirty")
-    }
 }
 
 impl LruOp {

@@ -4,7 +4,7 @@ use kontig_mm::Pfn;
 use kontig_oracle::difference::{At, Difference};
 use kontig_oracle::recording::Part;
 use kontig_oracle::recording::lru::{self, OwnedBy};
-use kontig_oracle::trace::lru::{Answer, FilePage, LruOp, ProcessPage};
+use kontig_oracle::trace::lru::{Answer, FilePage, LruOp, Page, ProcessPage};
 use kontig_oracle::{Recording, Verdict, verify};
 use lzma_rust2::XzReader;
 use proptest::prelude::*;
@@ -118,8 +118,7 @@ fn operations_and_states_are_read_as_they_are_written() {
     let ops = recording.lru_operations().expect("operations");
     let (op, answer) = ops[1];
     assert!(matches!(op, LruOp::Add { page: FilePage { file: 1, index: 2 }, order, .. } if order.get() == 1));
-    let Answer::Page(page) = answer else { panic!("{answer}") };
-    assert!(page.pfn() == Pfn::new(0x10_0440) && page.had_shadow() && page.is_active() && page.is_workingset());
+    assert_eq!(answer, Answer::Page(Page::new(Pfn::new(0x10_0440), &["shadow", "active", "workingset"])));
 
     let state = recording.lru_state("d0").expect("a state");
     let [inactive_anon, _, _, active_file] = &state.lists;

@@ -238,8 +238,8 @@ mod tests {
         let written = write_answered(&[op; 3], &[0x0510_043f, FAILED, SKIPPED]);
         let line = "read f0:1f 0 movable = ";
         assert_eq!(written, format!("{line}10043f shadow active\n{line}failed\n{line}skipped\n"));
-        let Answer::Page(page) = op.answer(0x0510_043f) else { panic!("no page") };
-        assert!(page.had_shadow() && page.is_active() && !page.is_dirty() && page.pfn() == Pfn::new(0x10_043f));
+        let page = Page::new(Pfn::new(0x10_043f), &["shadow", "active"]);
+        assert_eq!(op.answer(0x0510_043f), Answer::Page(page));
     }
 
     #[test]
