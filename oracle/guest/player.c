@@ -219,7 +219,8 @@ static volatile char *page_of(const uint64_t *n, uint64_t at)
 
 static void map(uint64_t area, uint64_t pages)
 {
-	char *at = mmap(NULL, (pages + 511) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *at = mmap(NULL, (pages + 511) * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
 
 	if (at == MAP_FAILED)
 		die("mmap");

@@ -240,7 +240,7 @@ static u32 change(struct address_space *space, pgoff_t index, const struct op *o
 	return result;
 }
 
-/* Has so many of the pages written that reclaim gave to slow devices, oldest first; how many there were. */
+/* Completes the writeback of at most MOST pages that reclaim gave to slow devices, oldest first; how many it did. */
 static u32 finish(u32 most)
 {
 	u32 done = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The observed node's daemons, kswapd and kcompactd: they run as soon as they are woken, and whoever wakes them waits
- * until they have finished. Otherwise the scheduler's arithmetic would say when they run. A guest's daemons run as they like;
- * the time they have had is told.
+ * until they have finished. Otherwise the scheduler's arithmetic would say when they run. A guest's daemons run as they
+ * like; the time they have had is told.
  */
 #include <linux/delay.h>
 #include <linux/mmzone.h>

@@ -2,9 +2,9 @@
 /*
  * Disks of a guest: memory that the kernel was told to leave alone, with the times of a flash disk.
  *
- * The kernel allocates none of what a disk holds, and waits for every request. A block alone takes its latency; requests
- * together wait for one another, each for at least what a full queue needs for a request or for its data. The laboratory's
- * flash disks obey the same rule.
+ * The kernel allocates none of what a disk holds, and waits for every request. A block alone takes its latency;
+ * requests together wait for one another, each for at least what a full queue needs for a request or for its data. The
+ * laboratory's flash disks obey the same rule.
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>

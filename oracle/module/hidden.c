@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finds what the kernel does not offer to modules. A probe can be put on any function by its name: on the one that looks
- * names up, for its address.
+ * Finds what the kernel does not offer to modules. A probe can be put on any function by its name: on the one that
+ * looks names up, for its address.
  */
 #include <linux/kprobes.h>
 #include "kontig.h"

@@ -295,7 +295,7 @@ static int kswapd_failures(pg_data_t *node)
 #endif
 }
 
-/* What reclaiming anonymous pages and those of files has cost; where counters tell, also how far they have been read. */
+/* The cost of reclaiming anonymous pages and those of files; where counters tell, also how far they have been read. */
 static void put_costs(struct buffer *b, struct lruvec *lruvec)
 {
 #if COSTS_FROM_COUNTERS

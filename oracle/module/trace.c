@@ -3,9 +3,9 @@
  * Executes a trace on the observed node and remembers what each operation got.
  *
  * A trace is records of eight bytes, little-endian: u8 op, u8 order, u16 flags, u32 id. Most are allocations and frees;
- * others are done to pages that reclaim can take, and say besides the page's number what became of it. The states before
- * and after enclose the operations and nothing else; a trace that has to do with reclaim has more of them sent in
- * between, and what reclaim knows of the node with each.
+ * others are done to pages that reclaim can take, and say besides the page's number what became of it. The states
+ * before and after enclose the operations and nothing else; a trace that has to do with reclaim has more of them sent
+ * in between, and what reclaim knows of the node with each.
  */
 #include <linux/fs.h>
 #include <linux/gfp.h>
@@ -407,7 +407,7 @@ int trace_load(const char *path)
 	return uses_lru ? cache_prepare() ?: objects_prepare() : 0;
 }
 
-/* What a trace that has to do with reclaim needs besides: prepared where the process asks for it that touches memory. */
+/* Prepares what a trace with reclaim needs besides, in the process that touches memory. */
 static int prepare_lru(void)
 {
 	bool touches = false;

@@ -7,8 +7,8 @@
 //! name (a zone: the same node and kind). Other lists are replaced as a whole. A file that says
 //! what its base says already is refused, so that a figure stands once.
 //!
-//! Two short forms are expanded here: `each` of a task, and the figures of a target's `columns`. The
-//! sysctls of an experiment's workload become those of its cases or variants.
+//! Two short forms are expanded here: `each` of a task, and the figures of a target's `columns`.
+//! The sysctls of an experiment's workload become those of its cases or variants.
 //!
 //! Values keep their place in the file; inherited ones have the place of the name they came by.
 

@@ -96,8 +96,8 @@ impl Host {
         self.vmstat.as_ref().ok()?.get(name)
     }
 
-    /// The order of the huge page that a page table's middle level maps, which the kernel's own
-    /// score is of.
+    /// The order of the huge page that an entry of a page table's middle level maps. The kernel's
+    /// own fragmentation score is for this order.
     pub fn huge_page_order(&self) -> Option<u32> {
         let page = self.page_size?.bytes;
         let thp = self.thp.as_ref().ok().and_then(|thp| thp.pmd_size);

@@ -136,7 +136,7 @@ mod tests {
     fn with(profile: &str, names: &[&str]) -> toml::Table {
         let known = switches();
         let thrown = names.iter().fold(crate::linux(profile), |p, name| {
-            known[*name].throw(&p).unwrap_or_else(|| panic!("{name} fits what is there by then"))
+            known[*name].throw(&p).unwrap_or_else(|| panic!("{name} does not fit {profile}"))
         });
         rules(&thrown)
     }

@@ -13,7 +13,7 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// All files below `folder` with one of these extensions, sorted by path.
+/// All files below `folder` with one of these extensions, "" for none, sorted by path.
 ///
 /// # Panics
 /// If a folder cannot be read.
@@ -24,7 +24,7 @@ pub fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() && !DATA.contains(&&*name) {
             found.extend(files(&path, extensions));
-        } else if path.is_file() && path.extension().is_some_and(|end| extensions.iter().any(|e| *e == end)) {
+        } else if path.is_file() && extensions.iter().any(|e| *e == path.extension().unwrap_or_default()) {
             found.push(path);
         }
     }

@@ -1,5 +1,6 @@
-# A pattern of a program on a machine of one node, as an administrator would have it: disks with files and swap, huge pages for
-# those that ask for them, and all that the kernel does by itself. The memory of the disks is not the kernel's.
+# A pattern of a program on a machine of one node, as an administrator would have it: disks with files and swap, huge
+# pages for those that ask for them, and all that the kernel does by itself. The memory of the disks is not the
+# kernel's.
 sysctl vm.stat_interval 1
 sysctl vm.compaction_proactiveness 20
 # Where memory lies says how many page tables it needs.

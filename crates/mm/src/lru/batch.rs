@@ -188,7 +188,7 @@ impl Memory {
         }
     }
 
-    /// Frees a page through the batches that hold it, if any do. Returns whether that is so.
+    /// Frees a page through the batches that hold it; false if none does.
     ///
     /// # Panics
     /// If it has been freed already: a double free.
