@@ -6,7 +6,7 @@
 
 use crate::need::Need;
 use crate::own_memory::OwnMemory;
-use crate::prepare::execute::supply;
+use crate::prepare::execution::supply;
 use crate::roots::Roots;
 use crate::spare::Spare;
 use rustix::mm::Advice;

@@ -17,16 +17,10 @@ use kontig_oracle::guest::PREFIX;
 use kontig_oracle::patterns::NAMED;
 use kontig_oracle::trace::pressure as traces;
 use kontig_oracle::trace::{self, Op, Request};
-use scenarios::enough_requests;
+use scenarios::{DIRECT_SCRIPT, PROACTIVE_SCRIPT, PROACTIVENESS, THP_SCRIPT, enough_requests};
 pub use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
 
-/// Proactive compaction is off until memory is prepared; the script then switches it on.
-const PROACTIVENESS: &str = "vm.compaction_proactiveness";
-const PROACTIVE_SCRIPT: &str = "anon-proactive";
-const DIRECT_SCRIPT: &str = "direct";
-const THP_SCRIPT: &str = "thp";
-const BOOST: &str = "vm.watermark_boost_factor";
 /// Results of more operations do not fit into node 0.
 const MOST_OPS: usize = 16 << 20;
 /// An order-9 block is a pageblock, and a huge page.
@@ -319,6 +313,7 @@ fn check_given(given: &Given, asked: &Asked, series: Series) -> Result<(), Recor
 
 #[cfg(test)]
 mod tests {
+    use super::scenarios::BOOST;
     use super::*;
 
     fn asked(name: &str) -> Asked {

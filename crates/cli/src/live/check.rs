@@ -13,7 +13,7 @@ use kontig_live::load::Load;
 use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need};
 use kontig_live::obstacles::Obstacles;
-use kontig_live::prepare::execute::supply;
+use kontig_live::prepare::execution::supply;
 use kontig_live::{ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
 use kontig_text::{grouped, short_size, size, time};

@@ -14,7 +14,8 @@ use kontig_live::caller::Caller;
 use kontig_live::cgroup::Limits;
 use kontig_live::check::choices;
 use kontig_live::need::Need;
-use kontig_live::prepare::execute::{Execution, execute};
+use kontig_live::prepare::execute::execute;
+use kontig_live::prepare::execution::Execution;
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::hurry::{self, Hurry};
@@ -40,7 +41,7 @@ pub struct PrepareArgs {
     /// Drop clean cache where compaction alone is not enough: files have to be read from disk again
     #[arg(long)]
     allow_drop_caches: bool,
-    /// Seconds after which it stops; as long it waits for another 'prepare'
+    /// Seconds after which it stops; also the limit on waiting for another 'prepare'
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
     /// Write the receipt (JSON, schema kontig.prepare/2) to a file

@@ -16,7 +16,7 @@ use kontig_live::age::{Aged, NotAged, Pattern};
 use kontig_live::cgroup::Limits;
 use kontig_live::held::{Held, at_hand};
 use kontig_live::need::order;
-use kontig_live::prepare::execute::supply;
+use kontig_live::prepare::execution::supply;
 use kontig_live::prepare::hurry::Hurry;
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, NoJournal};
 use kontig_live::prepare::{Allowed, Plan, compacting};

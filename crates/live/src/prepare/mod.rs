@@ -9,6 +9,7 @@
 //! next time. A [`Receipt`] has the state before, the steps, their cost and the result.
 
 pub mod execute;
+pub mod execution;
 pub mod got;
 pub mod guard;
 pub mod hurry;

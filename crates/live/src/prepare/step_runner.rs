@@ -3,7 +3,7 @@
 //! The kernel compacts on behalf of the process that writes to the file, and gives up when it is
 //! killed. So a child writes, and is killed as soon as `/proc/buddyinfo` shows the blocks.
 
-use super::execute::{EXIT_NOT_PERMITTED, Execution, counters};
+use super::execution::{EXIT_NOT_PERMITTED, Execution, counters};
 use super::journal::{Journal, NoJournal};
 use super::plan::PlanStep;
 use super::receipt::Ended;

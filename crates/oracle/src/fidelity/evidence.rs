@@ -18,6 +18,8 @@ pub const MECHANISMS: &str = "oracle/mechanisms.toml";
 pub const MUTANTS: &str = "oracle/mutants.toml";
 /// Path of the measured evidence.
 pub const EVIDENCE: &str = "oracle/evidence.toml";
+/// The command that measures it.
+pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-oracle --test mutants";
 
 /// A mechanism of the engine.
 #[derive(Clone, Debug, Deserialize)]

@@ -13,8 +13,6 @@ use std::iter::once;
 pub const FILE: &str = "docs/generated/fidelity.md";
 /// The command that makes the page.
 pub const MAKE: &str = "kontig oracle fidelity --out docs/generated/fidelity.md";
-/// The command that measures the evidence the page rests on.
-pub const MEASURE: &str = "KONTIG_EVIDENCE=write cargo test --release -p kontig-oracle --test mutants";
 
 /// Writes all sections of the page.
 pub fn page(p: &Page) -> String {

@@ -220,7 +220,7 @@ fn first_clause(what: &str) -> String {
 fn check(root: &Path, evidence: &Evidence, recordings: &[Replayed]) -> Result<(), BadRecording> {
     let measured = &evidence.measured;
     let bad = |reason: String| {
-        let reason = format!("{reason}; measure again: {}", super::markdown::MEASURE);
+        let reason = format!("{reason}; measure again: {}", super::evidence::MEASURE);
         Err(BadRecording::whole(root.join(super::evidence::EVIDENCE), reason))
     };
     for name in measured.reached.values().chain(measured.noticed.values()).flatten() {

@@ -1,6 +1,7 @@
 //! Plans of traces that put a node under memory pressure, generated or from a file.
 
-use super::{Asked, BOOST, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
+use super::scenarios::BOOST;
+use super::{Asked, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
 use crate::error::RecordError;
 use crate::reclaim::{self, Reclaim};
 use kontig_oracle::trace::pressure::Pressure;

@@ -1,9 +1,15 @@
 //! Experiments with a script of their own.
 
-use super::{BOOST, DIRECT_SCRIPT, PROACTIVE_SCRIPT, PROACTIVENESS, THP_SCRIPT};
 use crate::kernel::Series;
 use kontig_mm::Order;
 use kontig_oracle::trace::{BlockId, Op, Request, prng::Random};
+
+/// Proactive compaction is off until memory is prepared; the script then switches it on.
+pub(super) const PROACTIVE_SCRIPT: &str = "anon-proactive";
+pub(super) const PROACTIVENESS: &str = "vm.compaction_proactiveness";
+pub(super) const DIRECT_SCRIPT: &str = "direct";
+pub(super) const THP_SCRIPT: &str = "thp";
+pub(super) const BOOST: &str = "vm.watermark_boost_factor";
 
 /// An experiment with a script of its own.
 pub struct Scenario {

@@ -1,8 +1,9 @@
-//! No crate's modules use each other in a circle, but for those in [`TIED`].
+//! No crate's modules use each other in a circle, and no files, but for those in [`TIED`].
 //!
 //! Where [`FLOORS`] gives an order, a module may use those on the floors below its own, and no
 //! method that only a floor above gives a type. Elsewhere the order is any that there is. What is
-//! still tied in a circle is listed in [`TIED`], so that it can only become less.
+//! still tied in a circle is listed in [`TIED`], so that it can only become less. A module or file
+//! that only hands on what another has does not use it; whoever takes it from there uses the other.
 //!
 //! Methods are known by their names, not by the type they are called on. A call of a floor above is
 //! missed if the caller's floor or one below has any method of that name.
@@ -28,8 +29,66 @@ const FLOORS: [(&str, &[&[&str]]); 1] = [(
     ],
 )];
 
-/// Modules that use each other, or stand between such.
-const TIED: [(&str, &[&str]); 1] = [("program", &["batch", "op", "outcome", "program"])];
+/// Modules that use each other, and files that do, by their places.
+const TIED: [(&str, &[&str]); 9] = [
+    ("cli", &["live/status", "live/status/process", "oracle/guest", "oracle/guest/change", "oracle/guest/page"]),
+    ("lab", &["mmtests", "mmtests/flat", "mmtests/logs", "mmtests/monitors"]),
+    ("live", &["explain", "explain/rule", "host", "host/pools", "host/thp", "process", "process/reason"]),
+    (
+        "mm",
+        &[
+            "kswapd",
+            "kswapd/by_zone",
+            "pcp",
+            "pcp/auto_tuned",
+            "state/pageblock",
+            "state/pageblock/walk",
+            "sysctl",
+            "sysctl/dirty",
+            "sysctl/thp",
+        ],
+    ),
+    (
+        "oracle",
+        &[
+            "recording",
+            "recording/about",
+            "replay",
+            "replay/events",
+            "replay/faults",
+            "replay/operations",
+            "replay/outcome",
+            "replay/reclaim",
+            "replay/reclaim/state",
+            "replay/sweep",
+            "trace",
+            "trace/pressure",
+            "trace/pressure/blocks",
+            "trace/pressure/corners",
+            "trace/pressure/files",
+            "trace/pressure/process",
+            "trace/random",
+            "trace/script",
+            "trace/targeted",
+        ],
+    ),
+    ("program", &["batch", "op", "outcome", "program"]),
+    ("report", &["html", "html/rounds"]),
+    (
+        "sim",
+        &[
+            "state/file",
+            "state/file/dirty",
+            "state/file/filesystem",
+            "state/file/inode",
+            "state/file/tree",
+            "state/file/xfs",
+            "state/file/xfs/buffers",
+            "state/file/xfs/log",
+        ],
+    ),
+    ("workload", &["kbuild/measured", "kbuild/unit"]),
+];
 
 /// The crate's root, where it has something of its own.
 const ROOT: &str = "(root)";
@@ -182,17 +241,147 @@ fn uses(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>
     uses
 }
 
-/// The modules in or between circles: the rest after removing, again and again, a module that uses
-/// none of the others or that none of them uses.
-fn tied(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
-    loop {
-        let is_free = |name: &String| {
-            uses[name].iter().all(|used| !uses.contains_key(used)) || !uses.values().any(|used| used.contains(name))
-        };
-        let Some(free) = uses.keys().find(|name| is_free(name)).cloned() else { break };
-        uses.remove(&free);
+/// The modules or files that use each other: each that leads back to itself.
+fn tied(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let leads_back = |from: &&String| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![*from]);
+        while let Some(name) = next.pop() {
+            next.extend(uses.get(name).into_iter().flatten().filter(|used| seen.insert((*used).clone())));
+        }
+        seen.contains(*from)
+    };
+    uses.keys().filter(leads_back).cloned().collect()
+}
+
+/// A file's code: what it imports, and the rest.
+#[derive(Default)]
+struct Parts {
+    /// Names from elsewhere, each with its path from the root.
+    imports: BTreeMap<String, Vec<String>>,
+    /// Modules all of whose names it imports.
+    globs: Vec<Vec<String>>,
+    /// Paths from the root that it uses.
+    paths: Vec<Vec<String>>,
+    made: BTreeSet<String>,
+}
+
+/// A path from the root, if it is one of this crate's: `place` is the file's own.
+fn from_root(place: &[String], path: &[&str], is_module: &dyn Fn(&[String]) -> bool) -> Option<Vec<String>> {
+    let owned = |path: &[&str]| path.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ups = path.iter().take_while(|part| **part == "super").count();
+    match path.first()? {
+        &"crate" => Some(owned(&path[1..])),
+        &"self" => Some([place, &owned(&path[1..])].concat()),
+        &"super" => Some([&place[..place.len().checked_sub(ups)?], &owned(&path[ups..])].concat()),
+        first => {
+            let below = [place, &[first.to_string()]].concat();
+            is_module(&below).then(|| [place, &owned(path)].concat())
+        }
     }
-    uses.into_keys().collect()
+}
+
+/// The paths of a `use`, with the name that each gets.
+fn leaves(before: &[&str], tree: &str, found: &mut Vec<(Vec<String>, String)>) {
+    let tree = tree.trim();
+    if let Some((path, list)) = tree.split_once("::{").or_else(|| tree.strip_prefix('{').map(|list| ("", list))) {
+        let before: Vec<&str> = before.iter().copied().chain(path.split("::").filter(|p| !p.is_empty())).collect();
+        parts(&format!("{{{list}")).into_iter().filter(|p| !p.is_empty()).for_each(|p| leaves(&before, p, found));
+        return;
+    }
+    let (path, name) = tree.split_once(" as ").map_or((tree, None), |(path, name)| (path, Some(name.trim())));
+    let mut path: Vec<&str> = before.iter().copied().chain(path.split("::").map(str::trim)).collect();
+    if path.len() > 1 && path.last() == Some(&"self") {
+        path.pop();
+    }
+    let name = name.or(path.last().copied()).unwrap_or_default().to_string();
+    found.push((path.iter().map(ToString::to_string).collect(), name));
+}
+
+fn is_of_a_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A file's imports, and every path of the crate that it uses itself.
+fn parts_of(place: &[String], text: &str, is_module: &dyn Fn(&[String]) -> bool) -> Parts {
+    let mut of = Parts { made: made(text), ..Parts::default() };
+    let (mut body, mut imported, mut left) = (String::new(), Vec::new(), text);
+    while let Some((at, statement)) = left.match_indices("use ").find(|(at, _)| {
+        let line = left[..*at].rsplit('\n').next().unwrap_or_default().trim();
+        line.is_empty() || line.starts_with("pub")
+    }) {
+        let start = left[..at].rfind('\n').map_or(0, |line| line + 1);
+        let is_handed_on = left[start..at].trim().starts_with("pub");
+        body += &left[..start];
+        let Some((tree, rest)) = left[at + statement.len()..].split_once(';') else { break };
+        let mut found = Vec::new();
+        leaves(&[], &tree.split_whitespace().collect::<Vec<_>>().join(" "), &mut found);
+        imported.extend(found.into_iter().map(|(path, name)| (is_handed_on, path, name)));
+        left = rest;
+    }
+    body += left;
+    let words: BTreeSet<&str> = body.split(|c| !is_of_a_word(c)).collect();
+    for (is_handed_on, path, name) in imported {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let Some(path) = from_root(place, &path, is_module) else { continue };
+        if name == "*" {
+            let path = path[..path.len() - 1].to_vec();
+            of.globs.push(path.clone());
+            if !is_handed_on {
+                of.paths.push(path);
+            }
+            continue;
+        }
+        if !is_module(&path) && (!is_handed_on || words.contains(&*name)) {
+            of.paths.push(path.clone());
+        }
+        of.imports.insert(name, path);
+    }
+    for path in body.split(|c| !is_of_a_word(c) && c != ':').filter(|path| path.contains("::")) {
+        let path: Vec<&str> = path.split("::").filter(|part| !part.is_empty()).collect();
+        let of_import = || {
+            Some(
+                [
+                    of.imports.get(*path.first()?)?.as_slice(),
+                    &path[1..].iter().map(ToString::to_string).collect::<Vec<_>>(),
+                ]
+                .concat(),
+            )
+        };
+        of.paths.extend(from_root(place, &path, is_module).or_else(of_import));
+    }
+    of
+}
+
+/// The files that each file of a crate uses.
+fn uses_of_files(modules: &BTreeMap<String, Module>) -> BTreeMap<String, BTreeSet<String>> {
+    let all: BTreeMap<&[String], &str> =
+        modules.values().flat_map(|m| &m.files).map(|(place, text)| (&**place, &**text)).collect();
+    let is_module = |place: &[String]| all.contains_key(place);
+    let of: BTreeMap<&[String], Parts> =
+        all.iter().map(|(place, text)| (*place, parts_of(place, text, &is_module))).collect();
+    // The file that makes what a path names. Names are handed on a few times at most.
+    let maker = |path: &[String]| {
+        let (mut path, mut left) = (path.to_vec(), 8);
+        loop {
+            let depth = (0..=path.len()).rev().find(|n| is_module(&path[..*n]))?;
+            let here = &of[&path[..depth]];
+            let next = path.get(depth).filter(|name| !here.made.contains(*name)).and_then(|name| {
+                let of_glob = |glob: &&Vec<String>| of.get(&***glob).is_some_and(|of| of.made.contains(name));
+                let globbed = || Some([here.globs.iter().find(of_glob)?, &path[depth..]].concat());
+                here.imports.get(name).map(|from| [from, &path[depth + 1..]].concat()).or_else(globbed)
+            });
+            match next {
+                Some(next) if left > 0 => (path, left) = (next, left - 1),
+                _ => break Some(path[..depth].to_vec()),
+            }
+        }
+    };
+    let name = |place: &[String]| if place.is_empty() { ROOT.to_string() } else { place.join("/") };
+    let used = |place: &[String], parts: &Parts| {
+        let makers = parts.paths.iter().filter_map(|path| maker(path));
+        makers.filter(|maker| maker.as_slice() != place).map(|maker| name(&maker)).collect()
+    };
+    of.iter().map(|(place, parts)| (name(place), used(place, parts))).collect()
 }
 
 /// The methods of a text, with the type that each is given to.
@@ -272,9 +461,9 @@ fn no_module_uses_what_is_above_it() {
     let mut wrong = Vec::new();
     for (name, modules) in crates() {
         let expected = TIED.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, tied)| *tied);
-        let tied = tied(uses(&modules));
+        let tied = &tied(&uses(&modules)) | &tied(&uses_of_files(&modules));
         if tied != expected.iter().map(ToString::to_string).collect() {
-            wrong.push(format!("{name}: these use each other, or stand between: {tied:?}, not {expected:?}"));
+            wrong.push(format!("{name}: these use each other: {tied:?}, not {expected:?}"));
         }
         if let Some((_, floors)) = FLOORS.iter().find(|(of, _)| *of == name) {
             wrong.extend(upward(&modules, floors).into_iter().map(|what| format!("{name}: {what}")));
@@ -320,6 +509,42 @@ fn what_goes_up_is_seen() {
         ("fn f(s: super::Stone) { s.lift() }", vec!["ground/deep calls lift".into()]),
     ] {
         assert_eq!(upward(&all(ground), floors), found, "{ground}");
-        assert_eq!(tied(uses(&all(ground))).is_empty(), !found.iter().any(|what| what.contains("uses")), "{ground}");
+        assert_eq!(tied(&uses(&all(ground))).is_empty(), !found.iter().any(|what| what.contains("uses")), "{ground}");
+    }
+}
+
+#[test]
+fn files_that_use_each_other_are_seen() {
+    let tied_with = |upper: &str, lower: &str| {
+        let files = [
+            ("a", "pub(crate) mod upper;\nmod lower;\npub(crate) use lower::Low;\npub(crate) struct Own;\n"),
+            ("a/upper", upper),
+            ("a/lower", lower),
+        ];
+        let place = |place: &str| place.split('/').map(str::to_string).collect();
+        let files = files.iter().map(|(at, text)| (place(at), code(text))).collect();
+        let modules = BTreeMap::from([
+            (ROOT.to_string(), Module { files: vec![(Vec::new(), "mod a;\n".into())] }),
+            ("a".to_string(), Module { files }),
+        ]);
+        tied(&uses_of_files(&modules)).into_iter().collect::<Vec<_>>().join(" ")
+    };
+    let lower = "pub(crate) struct Low;\n";
+    for (upper, lower, found) in [
+        ("use super::Low;\nuse super::Own;\nfn high() {}\n", lower.to_string(), ""),
+        (
+            "use super::Low;\nfn high() {}\n",
+            format!("use super::upper;\n{lower}fn f() {{ upper::high() }}\n"),
+            "a/lower a/upper",
+        ),
+        (
+            "use crate::a::{Low, Own};\nfn high() {}\n",
+            format!("{lower}fn f() {{ crate::a::upper::high() }}\n"),
+            "a/lower a/upper",
+        ),
+        ("fn high(_: super::Low) {}\n", format!("{lower}fn f() {{ super::upper::high() }}\n"), "a/lower a/upper"),
+        ("use super::*;\nfn high() {}\n", format!("use super::upper::high as f;\n{lower}"), ""),
+    ] {
+        assert_eq!(tied_with(upper, &lower), found, "{upper}{lower}");
     }
 }
