@@ -1,14 +1,14 @@
 //! Kontig's laboratory: experiments, their runs, and how they compare with what was published.
 //!
-//! From the request to the stored result, no module uses one that uses it: [`source`] is a file
-//! with its lines and the keys it inherits from its base; [`experiment`], its [`page`] and
-//! [`target`] hold the contents of such files, with each row's [`formula`]; [`catalog`] holds the
-//! built-in files; [`resolved`] looks up the names an experiment mentions; [`plan`] decides one
-//! run; [`run`] carries it out, with `sampler` looking at the machine through `observe`, and
-//! [`vmstat`] collecting its counters; [`compare`] makes the table of all runs, reading each row's
-//! `quantity`;
-//! `sweep` varies the pace; [`host_snapshot`] starts a run from a real host; [`session`] runs plans
-//! in parallel, by a `queue`; [`store`] keeps results and finds them again.
+//! From the request to the stored result, no module uses one above it, in the order that
+//! `crates/tidy/tests/suite/floors.rs` has in full: [`source`] is a file with its lines and the
+//! keys it inherits from its base; [`experiment`], its [`page`] and [`target`] hold the contents of
+//! such files, with each row's [`formula`]; [`catalog`] holds the built-in files; [`resolved`]
+//! looks up the names an experiment mentions; [`plan`] decides one run; [`run`] carries it out,
+//! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
+//! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
+//! [`host_snapshot`] starts a run from a real host; [`session`] runs plans in parallel, by a
+//! `queue`; [`store`] keeps results and finds them again.
 
 mod ageing;
 mod built_in;

@@ -13,21 +13,52 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The floors of a crate, the ground first.
-const FLOORS: [(&str, &[&[&str]]); 1] = [(
-    "sim",
-    &[
-        &["base"],
-        &["sched"],
-        &["state"],
-        &["device"],
-        &["owner"],
-        &["kernel"],
-        &["paging"],
-        &["syscall", "thread"],
-        &["task"],
-        &["machine"],
-    ],
-)];
+const FLOORS: [(&str, &[&[&str]]); 3] = [
+    (
+        "sim",
+        &[
+            &["base"],
+            &["sched"],
+            &["state"],
+            &["device"],
+            &["owner"],
+            &["kernel"],
+            &["paging"],
+            &["syscall", "thread"],
+            &["task"],
+            &["machine"],
+        ],
+    ),
+    (
+        "lab",
+        &[
+            &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
+            &["files", "host_snapshot", "names"],
+            &["document", "profiles", "vmstat"],
+            &["formula", "guest", "mmtests", "pressure", "source"],
+            &["figures", "sampler", "target"],
+            &["missed", "quantity", "round"],
+            &["experiment", "repetitions"],
+            &["ageing", "remarks", "sysctls"],
+            &["catalog", "plan", "what_if"],
+            &["elsewhere", "run", "sweep"],
+            &["compare", "queue", "resolved"],
+            &["session"],
+            &["simulation", "store"],
+            &["difference"],
+        ],
+    ),
+    (
+        "cli",
+        &[
+            &["markdown", "number", "out", "progress", "wrap"],
+            &["bench", "interrupt", "list", "profile", "run_args"],
+            &["oracle", "reproduce"],
+            &["live"],
+            &["args"],
+        ],
+    ),
+];
 
 /// Modules that use each other, and files that do, by their places.
 const TIED: [(&str, &[&str]); 9] = [
