@@ -1,0 +1,52 @@
+//! A TOML text, where it came from, and errors with their place in it.
+
+use crate::built_in::{Form, stem};
+use crate::error::{AskedWrongly, LabError};
+use std::path::{Path, PathBuf};
+
+/// A text with where it came from.
+#[derive(Debug)]
+pub struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+    pub(crate) form: Form,
+    /// Whether it comes with Kontig.
+    pub(crate) built_in: bool,
+}
+
+impl Source {
+    pub(crate) fn read(path: &str, form: Form) -> Result<Source, LabError> {
+        let text = kontig_profiles::read_text(path)?;
+        Ok(Source { path: path.into(), text, form, built_in: false })
+    }
+
+    /// The file that comes along under this name.
+    pub(crate) fn built_in(form: Form, name: &str) -> Option<Source> {
+        let (path, text) = form.files().iter().find(|(path, _)| stem(path) == name)?;
+        Some(Source { path: (*path).into(), text: (*text).into(), form, built_in: true })
+    }
+
+    /// The file as it is written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A path written in it, which starts from its own folder.
+    pub(crate) fn beside(&self, path: &str) -> String {
+        let folder = Path::new(&self.path).parent().unwrap_or(Path::new(""));
+        folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
+    }
+
+    pub(crate) fn malformed(&self, at: usize, reason: impl Into<String>) -> LabError {
+        let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
+        AskedWrongly::Malformed { path: self.path.clone(), line, reason: reason.into() }.into()
+    }
+
+    /// Something wrong with what it names at this place. Another file that is wrong says so itself.
+    pub(crate) fn wrong_name_at(&self, at: usize, error: LabError) -> LabError {
+        match error {
+            LabError::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
+            error => self.malformed(at, error.to_string()),
+        }
+    }
+}
