@@ -13,7 +13,7 @@ pub(crate) struct Device {
     waiting: Elevator,
     /// Requests that the device works on.
     taken: Vec<Taken>,
-    mechanism: Mechanism,
+    medium: Medium,
     /// Write requests, waiting or taken.
     writes: u32,
     /// The latest time it was told. A task's turn may end a little after another's begins, so times
@@ -22,7 +22,7 @@ pub(crate) struct Device {
 }
 
 #[derive(Clone)]
-enum Mechanism {
+enum Medium {
     Flash(Flash),
     Platter(Platter),
 }
@@ -39,14 +39,14 @@ struct Taken {
 
 impl Device {
     pub(crate) fn new(parameters: Parameters) -> Device {
-        let mechanism = match parameters.kind {
-            Kind::Nvme | Kind::Ssd => Mechanism::Flash(Flash::new(&parameters)),
-            Kind::Hdd => Mechanism::Platter(Platter::new(&parameters)),
+        let medium = match parameters.kind {
+            Kind::Nvme | Kind::Ssd => Medium::Flash(Flash::new(&parameters)),
+            Kind::Hdd => Medium::Platter(Platter::new(&parameters)),
         };
         Device {
             waiting: Elevator::new(parameters.kind),
             taken: Vec::with_capacity(parameters.queue_depth as usize),
-            mechanism,
+            medium,
             parameters,
             writes: 0,
             now: 0,
@@ -55,7 +55,7 @@ impl Device {
 
     /// Whether it is flash, with no seeks.
     pub(crate) fn is_flash(&self) -> bool {
-        matches!(self.mechanism, Mechanism::Flash(_))
+        matches!(self.medium, Medium::Flash(_))
     }
 
     /// Whether background writers may submit more. Three quarters of the host's requests are for
@@ -101,13 +101,13 @@ impl Device {
             && let Some(id) = self.waiting.next(now)
         {
             let request = self.waiting.request(id);
-            let done = match &mut self.mechanism {
-                Mechanism::Flash(flash) => Some(flash.serve(now, request.blocks, request.write)),
-                Mechanism::Platter(_) => None,
+            let done = match &mut self.medium {
+                Medium::Flash(flash) => Some(flash.serve(now, request.blocks, request.write)),
+                Medium::Platter(_) => None,
             };
             self.taken.push(Taken { request: id, done, passed_over: 0 });
         }
-        if let Mechanism::Platter(platter) = &mut self.mechanism
+        if let Medium::Platter(platter) = &mut self.medium
             && self.taken.iter().all(|taken| taken.done.is_none())
         {
             Device::move_head(platter, &self.waiting, &mut self.taken, now);

@@ -16,32 +16,32 @@ struct AwaitsWrites {
 
 /// A daemon's task, and the gate that is open while it sleeps.
 #[derive(Clone, Copy)]
-struct Thread {
+struct DaemonTask {
     task: TaskId,
     rest: QueueId,
 }
 
 /// The daemons of a node, and the tasks waiting there for writeback.
 #[derive(Clone, Copy)]
-struct Node {
-    kswapd: Thread,
-    kcompactd: Thread,
+struct DaemonsOfNode {
+    kswapd: DaemonTask,
+    kcompactd: DaemonTask,
     awaits_writes: AwaitsWrites,
 }
 
 /// All daemons, by node.
 #[derive(Clone, Default)]
 pub(crate) struct Daemons {
-    nodes: Vec<Node>,
+    nodes: Vec<DaemonsOfNode>,
 }
 
 impl Daemons {
     /// Adds the daemons of the next node, each with its task and gate, and the queue of tasks
     /// waiting for writeback.
     pub(crate) fn add_node(&mut self, kswapd: (TaskId, QueueId), kcompactd: (TaskId, QueueId), awaits_writes: QueueId) {
-        let thread = |(task, rest)| Thread { task, rest };
+        let thread = |(task, rest)| DaemonTask { task, rest };
         let awaits_writes = AwaitsWrites { queue: awaits_writes, written: 0 };
-        self.nodes.push(Node { kswapd: thread(kswapd), kcompactd: thread(kcompactd), awaits_writes });
+        self.nodes.push(DaemonsOfNode { kswapd: thread(kswapd), kcompactd: thread(kcompactd), awaits_writes });
     }
 
     /// The queue to wait in for writeback on a node. Written pages are counted from the first such
@@ -68,7 +68,7 @@ impl Daemons {
         }
     }
 
-    fn thread(&self, daemon: Daemon) -> Thread {
+    fn thread(&self, daemon: Daemon) -> DaemonTask {
         let node = self.nodes[daemon.node().index()];
         match daemon {
             Daemon::Kswapd(_) => node.kswapd,

@@ -8,7 +8,7 @@ use kontig_mm::{LruvecId, Pfn, Shadow};
 use std::fmt;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Entry(u64);
+pub(crate) struct CacheEntry(u64);
 
 /// Kind of entry, in the lowest bits.
 const PAGE: u64 = 1;
@@ -18,22 +18,22 @@ const CLOCK_BIT: u32 = 13;
 const LRUVEC_BIT: u32 = 3;
 const LRUVECS: u64 = 1 << (CLOCK_BIT - LRUVEC_BIT);
 
-impl Entry {
-    pub(crate) const EMPTY: Entry = Entry(0);
+impl CacheEntry {
+    pub(crate) const EMPTY: CacheEntry = CacheEntry(0);
 
     /// An entry for a page.
     #[inline(always)]
-    pub(crate) const fn of_page(pfn: Pfn) -> Entry {
-        Entry((pfn.get() as u64) << 32 | PAGE)
+    pub(crate) const fn of_page(pfn: Pfn) -> CacheEntry {
+        CacheEntry((pfn.get() as u64) << 32 | PAGE)
     }
 
     /// An entry for a shadow. Its clock holds 2⁵¹ evictions: years of them.
     #[inline]
-    pub(crate) fn of_shadow(shadow: Option<Shadow>) -> Entry {
-        let Some(Shadow { lruvec, eviction, workingset }) = shadow else { return Entry::EMPTY };
+    pub(crate) fn of_shadow(shadow: Option<Shadow>) -> CacheEntry {
+        let Some(Shadow { lruvec, eviction, workingset }) = shadow else { return CacheEntry::EMPTY };
         let lruvec = lruvec.index() as u64;
         debug_assert!(lruvec < LRUVECS && eviction < 1 << (64 - CLOCK_BIT));
-        Entry(eviction << CLOCK_BIT | lruvec << LRUVEC_BIT | if workingset { WORKINGSET } else { 0 } | SHADOW)
+        CacheEntry(eviction << CLOCK_BIT | lruvec << LRUVEC_BIT | if workingset { WORKINGSET } else { 0 } | SHADOW)
     }
 
     /// The page, if it is one.
@@ -58,7 +58,7 @@ impl Entry {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for CacheEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.page(), self.shadow()) {
             (Some(pfn), _) => write!(f, "page {pfn}"),
@@ -75,15 +75,15 @@ mod tests {
     #[test]
     fn a_place_has_a_page_or_a_shadow_or_nothing() {
         for pfn in [0, 1, u32::MAX - 1].map(Pfn::new) {
-            let entry = Entry::of_page(pfn);
+            let entry = CacheEntry::of_page(pfn);
             assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (Some(pfn), None, false));
         }
         for (lruvec, eviction, workingset) in [(0, 0, false), (1, 5, true), (255, (1 << 51) - 1, true)] {
             let shadow = Some(Shadow { lruvec: LruvecId::new(lruvec), eviction, workingset });
-            let entry = Entry::of_shadow(shadow);
+            let entry = CacheEntry::of_shadow(shadow);
             assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (None, shadow, false));
         }
-        assert_eq!((Entry::EMPTY.page(), Entry::EMPTY.shadow()), (None, None));
-        assert!(Entry::of_shadow(None).is_empty());
+        assert_eq!((CacheEntry::EMPTY.page(), CacheEntry::EMPTY.shadow()), (None, None));
+        assert!(CacheEntry::of_shadow(None).is_empty());
     }
 }

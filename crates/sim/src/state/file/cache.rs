@@ -8,7 +8,7 @@ use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
 use super::{Cache, Files};
 use crate::base::queue::{QueueId, Queues};
-use crate::state::entry::Entry;
+use crate::state::entry::CacheEntry;
 use kontig_mm::{Pfn, Shadow};
 
 /// Wait queues for pages: one for each of 256 hashes, as in the kernel.
@@ -80,7 +80,7 @@ impl Files {
                 leaf
             }
         };
-        let before = self.nodes.set(leaf, index % PAGES, Entry::of_page(pfn));
+        let before = self.nodes.set(leaf, index % PAGES, CacheEntry::of_page(pfn));
         debug_assert!(before.page().is_none(), "page {index} is there twice");
         self.inodes[inode].pages += 1;
         self.counts.file_pages += 1;
@@ -97,7 +97,7 @@ impl Files {
                 leaf
             }
         };
-        self.nodes.set(leaf, index, Entry::of_page(pfn));
+        self.nodes.set(leaf, index, CacheEntry::of_page(pfn));
         self.inodes[inode].pages += 1;
         self.counts.file_pages += 1;
         leaf * PAGES + index
@@ -106,7 +106,7 @@ impl Files {
     /// Removes a page, or replaces it by a shadow. An empty node is removed, too.
     pub(crate) fn remove_page(&mut self, number: u32, shadow: Option<Shadow>) {
         let (leaf, place) = (number / PAGES, number % PAGES);
-        let before = self.nodes.set(leaf, place, Entry::of_shadow(shadow));
+        let before = self.nodes.set(leaf, place, CacheEntry::of_shadow(shadow));
         debug_assert!(before.page().is_some());
         let node = self.nodes.node(leaf);
         let inode = node.inode;
@@ -142,7 +142,7 @@ impl Files {
         for leaf in leaves {
             let at = self.nodes.node(leaf).at * PAGES;
             for place in first.saturating_sub(at)..PAGES {
-                self.nodes.set(leaf, place, Entry::EMPTY);
+                self.nodes.set(leaf, place, CacheEntry::EMPTY);
             }
             if self.nodes.node(leaf).is_empty() {
                 self.remove_node(leaf);
@@ -155,7 +155,7 @@ impl Files {
         for place in 0..PAGES {
             debug_assert!(self.nodes.node(leaf).entries()[place as usize].page().is_none());
             if !self.nodes.node(leaf).entries()[place as usize].is_empty() {
-                self.nodes.set(leaf, place, Entry::EMPTY);
+                self.nodes.set(leaf, place, CacheEntry::EMPTY);
             }
         }
         self.remove_node(leaf);
@@ -163,7 +163,7 @@ impl Files {
 
     /// Records that a page has moved to another frame.
     pub(crate) fn page_moved(&mut self, number: u32, to: Pfn) {
-        self.nodes.set(number / PAGES, number % PAGES, Entry::of_page(to));
+        self.nodes.set(number / PAGES, number % PAGES, CacheEntry::of_page(to));
     }
 
     /// The pages of a file in memory from `first` on, with their indexes.

@@ -12,7 +12,7 @@
 use super::Files;
 use super::slab::Object;
 use crate::base::sequence::Sequence;
-use crate::state::entry::Entry;
+use crate::state::entry::CacheEntry;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     /// The file, and the node's first page divided by 64.
     pub(crate) inode: u32,
     pub(crate) at: u32,
-    entries: [Entry; PAGES as usize],
+    entries: [CacheEntry; PAGES as usize],
     /// The number of pages, and of shadows.
     pages: u8,
     shadows: u8,
@@ -49,7 +49,7 @@ impl Node {
     const UNUSED: Node = Node {
         inode: NIL,
         at: 0,
-        entries: [Entry::EMPTY; PAGES as usize],
+        entries: [CacheEntry::EMPTY; PAGES as usize],
         pages: 0,
         shadows: 0,
         tagged: [0; 2],
@@ -57,7 +57,7 @@ impl Node {
     };
 
     /// Its pages and shadows.
-    pub(crate) fn entries(&self) -> &[Entry; PAGES as usize] {
+    pub(crate) fn entries(&self) -> &[CacheEntry; PAGES as usize] {
         &self.entries
     }
 
@@ -134,11 +134,11 @@ impl Nodes {
     }
 
     /// Sets an entry; returns the one before.
-    pub(crate) fn set(&mut self, number: NodeNumber, place: u32, entry: Entry) -> Entry {
+    pub(crate) fn set(&mut self, number: NodeNumber, place: u32, entry: CacheEntry) -> CacheEntry {
         let node = self.node_mut(number);
         let before = std::mem::replace(&mut node.entries[place as usize], entry);
         node.pages = node.pages + u8::from(entry.page().is_some()) - u8::from(before.page().is_some());
-        let is_shadow = |entry: Entry| u8::from(!entry.is_empty() && entry.page().is_none());
+        let is_shadow = |entry: CacheEntry| u8::from(!entry.is_empty() && entry.page().is_none());
         node.shadows = node.shadows + is_shadow(entry) - is_shadow(before);
         let is_listed = node.pages == 0 && node.shadows > 0 && node.object.is_some();
         // A page mostly joins or leaves a node with other pages, which stays off the list.
@@ -371,14 +371,14 @@ mod tests {
         let object = objects().next();
         let [a, b, own] = [object, object, None].map(|object| nodes.add(7, 0, object));
         let shadow = |n| {
-            Entry::of_shadow(Some(kontig_mm::Shadow {
+            CacheEntry::of_shadow(Some(kontig_mm::Shadow {
                 lruvec: kontig_mm::LruvecId::new(0),
                 eviction: n,
                 workingset: false,
             }))
         };
         for number in [a, b, own] {
-            nodes.set(number, 3, Entry::of_page(Pfn::new(9)));
+            nodes.set(number, 3, CacheEntry::of_page(Pfn::new(9)));
             nodes.set(number, 4, shadow(1));
         }
         assert_eq!(nodes.with_shadows_only().len(), 0);
@@ -388,9 +388,9 @@ mod tests {
             (2, Some(b)),
             "an inode's own is no object"
         );
-        nodes.set(b, 3, Entry::of_page(Pfn::new(1)));
+        nodes.set(b, 3, CacheEntry::of_page(Pfn::new(1)));
         assert_eq!((nodes.with_shadows_only().len(), nodes.with_shadows_only().first()), (1, Some(a)));
-        [3, 4].iter().for_each(|place| assert!(!nodes.set(a, *place, Entry::EMPTY).is_empty()));
+        [3, 4].iter().for_each(|place| assert!(!nodes.set(a, *place, CacheEntry::EMPTY).is_empty()));
         assert_eq!((nodes.remove(a), nodes.with_shadows_only().len(), nodes.add(8, 0, None)), (object, 0, a));
     }
 }

@@ -7,7 +7,7 @@
 //! slots are left out: they take the slots in the clusters' order.
 
 use super::clusters::Clusters;
-use crate::state::entry::Entry;
+use crate::state::entry::CacheEntry;
 use kontig_mm::{CpuId, Pfn, Shadow, SwapSpace};
 
 /// A slot in the swap area.
@@ -34,7 +34,7 @@ pub(crate) struct Swap {
     /// Number of page table entries that name each slot.
     users: Vec<u32>,
     /// The page of each slot in memory, or the shadow of a reclaimed one.
-    cache: Vec<Entry>,
+    cache: Vec<CacheEntry>,
     clusters: Clusters,
     used: u32,
 }
@@ -45,7 +45,7 @@ impl Swap {
         Swap {
             first_block,
             users: vec![0; blocks as usize],
-            cache: vec![Entry::EMPTY; blocks as usize],
+            cache: vec![CacheEntry::EMPTY; blocks as usize],
             clusters: Clusters::new(blocks, is_flash, cpus),
             used: 0,
         }
@@ -71,7 +71,7 @@ impl Swap {
     pub(crate) fn add(&mut self, cpu: CpuId, pfn: Pfn) -> Option<Slot> {
         let slot = Slot(self.clusters.take(cpu)?);
         self.used += 1;
-        self.cache[slot.index()] = Entry::of_page(pfn);
+        self.cache[slot.index()] = CacheEntry::of_page(pfn);
         Some(slot)
     }
 
@@ -79,7 +79,7 @@ impl Swap {
     /// replaces.
     pub(crate) fn bring(&mut self, slot: Slot, pfn: Pfn) -> Option<Shadow> {
         debug_assert!(self.users[slot.index()] > 0 && self.page(slot).is_none());
-        std::mem::replace(&mut self.cache[slot.index()], Entry::of_page(pfn)).shadow()
+        std::mem::replace(&mut self.cache[slot.index()], CacheEntry::of_page(pfn)).shadow()
     }
 
     /// The page in the swap cache for this slot.
@@ -90,13 +90,13 @@ impl Swap {
     /// Records that a page of the swap cache has moved to another frame.
     pub(crate) fn moved(&mut self, slot: Slot, to: Pfn) {
         debug_assert!(self.page(slot).is_some());
-        self.cache[slot.index()] = Entry::of_page(to);
+        self.cache[slot.index()] = CacheEntry::of_page(to);
     }
 
     /// Removes a page from the swap cache.
     pub(crate) fn remove(&mut self, slot: Slot, shadow: Option<Shadow>) {
         debug_assert!(self.page(slot).is_some());
-        self.cache[slot.index()] = Entry::of_shadow(shadow);
+        self.cache[slot.index()] = CacheEntry::of_shadow(shadow);
         self.free_unused(slot);
     }
 
@@ -128,7 +128,7 @@ impl Swap {
 
     fn free_unused(&mut self, slot: Slot) {
         if !self.is_used(slot) {
-            self.cache[slot.index()] = Entry::EMPTY;
+            self.cache[slot.index()] = CacheEntry::EMPTY;
             self.clusters.free(slot.0);
             self.used -= 1;
         }
