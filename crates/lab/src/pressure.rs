@@ -4,7 +4,8 @@
 use crate::fragmenting::Fragmenting;
 use crate::vmstat::{VmCounters, better};
 use kontig_mm::event::CompactResult;
-use kontig_mm::{Counter, KcompactdState, Wanted};
+use kontig_mm::vmstat::{fewer, more};
+use kontig_mm::{Counter, KcompactdState};
 use kontig_results::{Figure, Reading};
 use kontig_sim::Machine;
 
@@ -25,14 +26,6 @@ const BEFORE: &[&str] = &[
 ];
 /// Shown after them, above kcompactd's own.
 const AFTER: &[&str] = &["compact_daemon_wake"];
-
-const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
-    Counter::new(name, unit, Wanted::Fewer, words)
-}
-
-const fn more(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
-    Counter::new(name, unit, Wanted::More, words)
-}
 
 /// A counter of kcompactd, and how it is read.
 type Declared = (Counter, fn(&KcompactdState) -> u64);

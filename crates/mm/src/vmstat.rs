@@ -41,6 +41,16 @@ impl Counter {
     }
 }
 
+/// A counter of which the better variant has fewer.
+pub const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
+    Counter::new(name, unit, Wanted::Fewer, words)
+}
+
+/// A counter of which the better variant has more.
+pub const fn more(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
+    Counter::new(name, unit, Wanted::More, words)
+}
+
 /// A doc comment as words: without the space before it and the full stop.
 pub(crate) const fn words(doc: &'static str) -> &'static str {
     let doc = doc.trim_ascii();

@@ -2,6 +2,7 @@
 
 use crate::common::frames::{ANON, FREE, host};
 use crate::common::{files, program};
+use kontig_program::SplitMix64;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -22,14 +23,6 @@ fn prepare(dir: &Path) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started")
 }
 
-/// A pseudorandom number (SplitMix64).
-fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[test]
 fn a_process_killed_at_any_moment_leaves_the_host_as_it_was() {
     let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
@@ -44,9 +37,10 @@ fn a_process_killed_at_any_moment_leaves_the_host_as_it_was() {
     let found = files(dir);
     assert_eq!(setting().trim(), WAS.trim());
     let (mut changed, mut at_work) = (0, 0);
+    let mut random = SplitMix64::new(1);
     for kill in 0..kills() {
         let mut process = prepare(dir);
-        std::thread::sleep(takes.mul_f64(mixed(kill.into()) as f64 / u64::MAX as f64));
+        std::thread::sleep(takes.mul_f64(random.next_u64() as f64 / u64::MAX as f64));
         process.kill().unwrap();
         changed += u32::from(setting().trim() != WAS.trim());
         at_work += u32::from(dir.join("run/journal").exists());

@@ -5,7 +5,7 @@
 //! do nothing.
 
 use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
-use super::{Ask, Plan, isolated_free};
+use super::{Ask, Plan, every_page_is_somewhere, none_fell};
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::snapshot::ZoneSnapshot;
@@ -570,20 +570,12 @@ impl Full {
         self.m.check()?;
         self.tenant.verify(&self.m)?;
         for z in self.m.zones() {
-            let held = self.tenant.pages_in(z.start, z.end);
-            let sum = z.nr_free_pages_exact() + z.pcp_pages() + held + isolated_free(&self.m, z);
-            if sum != z.managed {
-                return Err(format!("{} pages managed, {sum} free, on per-CPU lists, held or isolated", z.managed));
-            }
+            every_page_is_somewhere(&self.m, z, self.tenant.pages_in(z.start, z.end))?;
             if z.nr_isolated > 0 {
                 return Err(format!("{} pages are left isolated between two steps", z.nr_isolated));
             }
         }
-        for ((e, now), (_, before)) in self.m.vmstat().iter().zip(self.last_vmstat.iter()) {
-            if now < before {
-                return Err(format!("{} went back from {before} to {now}", e.name()));
-            }
-        }
+        none_fell(self.m.vmstat(), &self.last_vmstat)?;
         self.last_vmstat = self.m.vmstat().clone();
         let count = |e| self.m.vmstat().get(e);
         let (by_whom, of_what) = (

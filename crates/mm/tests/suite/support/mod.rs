@@ -541,22 +541,13 @@ impl World {
         self.m.check()?;
         self.book.verify(&self.m)?;
         for z in self.m.zones() {
-            let held = self.book.pages_in(z.start, z.end);
-            let targets = isolated_free(&self.m, z);
-            let sum = z.nr_free_pages_exact() + z.pcp_pages() + held + targets;
-            if sum != z.managed {
-                return Err(format!("{} pages managed, {sum} free, on per-CPU lists, held or isolated", z.managed));
-            }
+            every_page_is_somewhere(&self.m, z, self.book.pages_in(z.start, z.end))?;
             let ceiling = (z.watermarks.high * self.boost_factor / 10_000).max(512);
             if z.watermark_boost > ceiling {
                 return Err(format!("a boost of {}, above its ceiling {ceiling}", z.watermark_boost));
             }
         }
-        for ((e, now), (_, before)) in self.m.vmstat().iter().zip(self.last_vmstat.iter()) {
-            if now < before {
-                return Err(format!("{} went back from {before} to {now}", e.name()));
-            }
-        }
+        none_fell(self.m.vmstat(), &self.last_vmstat)?;
         self.last_vmstat = self.m.vmstat().clone();
         let count = |e| self.m.vmstat().get(e);
         let (stalls, ends) =
@@ -576,6 +567,23 @@ impl World {
     /// Free pages that compactions in progress have isolated as targets.
     pub fn isolated(&self) -> u64 {
         self.m.zones().iter().map(|z| isolated_free(&self.m, z)).sum()
+    }
+}
+
+/// Compares a zone's managed pages with those that are free, held, or on their way.
+fn every_page_is_somewhere(m: &Memory, z: &Zone, held: u64) -> Result<(), String> {
+    let sum = z.nr_free_pages_exact() + z.pcp_pages() + held + isolated_free(m, z);
+    match sum == z.managed {
+        true => Ok(()),
+        false => Err(format!("{} pages managed, {sum} free, on per-CPU lists, held or isolated", z.managed)),
+    }
+}
+
+/// Compares counters with those of the last look.
+fn none_fell(counters: &Vmstat, last: &Vmstat) -> Result<(), String> {
+    match counters.iter().zip(last.iter()).find(|((_, now), (_, before))| now < before) {
+        Some(((e, now), (_, before))) => Err(format!("{} went back from {before} to {now}", e.name())),
+        None => Ok(()),
     }
 }
 

@@ -36,6 +36,7 @@ use crate::base::queue::QueueId;
 use crate::base::sequence::Sequence;
 use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
+use kontig_mm::vmstat::fewer;
 use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
 use kontig_program::FileName;
 use space::Space;
@@ -107,10 +108,6 @@ pub struct Counts {
     pub swapped_in: u64,
     pub swapped_out: u64,
     pub major_faults: u64,
-}
-
-const fn fewer(name: &'static str, unit: &'static str, words: &'static str) -> Counter {
-    Counter::new(name, unit, Wanted::Fewer, words)
 }
 
 impl Counts {
