@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rival_is_refused_in_one_line() {
+    fn a_library_that_is_no_rival_is_refused_in_one_line() {
         let refused = |path: &str| load(Path::new(path)).err().expect("it is refused");
         assert!(refused("/nowhere/librival.so").starts_with("/nowhere/librival.so: No such file"));
         let no_library = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

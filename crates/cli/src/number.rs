@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_of_the_range_is_refused_with_the_range() {
+    fn numbers_outside_the_range_are_refused_with_the_range() {
         let seven = whole::<u8>(1..=300);
         assert_eq!(seven("7"), Ok(7));
         for text in ["0", "-1", "", "x", "301", "299", "1.5"] {

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_and_shrinks_keeps_its_contents_and_stays_on_huge_pages() {
+    fn an_array_that_grows_and_shrinks_keeps_its_contents_and_stays_on_huge_pages() {
         let pages = HugePages::new("test", "none");
         let sizes =
             [100, 5 << 20, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 6 * HUGE_PAGE, 3 * HUGE_PAGE, HUGE_PAGE, 4096];

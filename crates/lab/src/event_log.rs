@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_from_the_middle_and_counted_by_kind() {
+    fn events_are_dropped_from_the_middle_and_counted_by_kind() {
         let mut log = EventLog::new();
         let all = (FIRST + LAST) as u64 + 5;
         for i in 0..all {

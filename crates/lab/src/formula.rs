@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_other_phases_alone_is_of_the_run_as_a_whole() {
+    fn figures_of_other_phases_alone_are_of_the_whole_run() {
         let is = |text| Formula::parse(text).expect("a formula").is_of_other_phases();
         assert!(is("2 * [elapsed, total] / [user, fill]"));
         assert!(!is("compact_fail / [elapsed, total]"), "counters are of each round");
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_does_not_count_is_no_zero() {
+    fn a_counter_that_the_machine_lacks_is_no_zero() {
         assert_eq!(value("pswpin + 1"), Err(NoValue::Counter("pswpin".into())));
         assert_eq!(value("pswpin / 2 or 100"), Err(NoValue::Counter("pswpin".into())), "'or' is of divisions only");
         assert_eq!(value("[latency]"), Err(NoValue::Figure("latency".into())));
     }
 
     #[test]
-    fn what_is_no_formula_is_said_with_its_place() {
+    fn a_bad_formula_is_refused_with_its_place() {
         let wrong = |text: &str| Formula::parse(text).map(|_| ()).unwrap_err();
         assert_eq!(wrong("compact_stal"), "unknown counter 'compact_stal': did you mean 'compact_stall'?");
         assert_eq!(wrong("(compact_stall"), "formula '(compact_stall', after '(compact_stall': a ')' is missing");

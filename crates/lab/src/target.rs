@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn a_bad_target_is_refused_with_its_line() {
         assert_eq!(said("", ""), "nothing");
         let cases = [
             ("'artefact'", "'artifact'", "t.toml:5: unknown value 'artifact': did you mean 'artefact'?"),

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_and_does_not_fit_is_refused() {
+    fn changes_that_do_not_fit_are_refused() {
         let refused = |profile: &str, switches: &[&str], settings: &[(&str, &str)]| {
             let changes = Changes {
                 profiles: vec![profile.into()],

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_given_back() {
+    fn pages_that_are_not_kept_are_freed() {
         let never = AtomicBool::new(false);
         // By chance, as whoever else ages this host decides which frames are free; with a seed of
         // this test's own.

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_needs_room_above_the_low_mark() {
+    fn moved_pages_need_room_above_the_low_mark() {
         let (snapshot, now) = host(50);
         let other = Emptied { pages_moved: 0, pages_dropped: 0, at_least: 0 };
         assert_eq!(emptied(&snapshot, &now, &[need(2, 5)]), Some(other), "not the first two, but two that are free");

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_free_nor_movable_is_an_obstacle() {
+    fn a_frame_neither_free_nor_movable_is_an_obstacle() {
         assert!(State::Slab.is_obstacle() && State::Unknown.is_obstacle() && State::HugeTlb.is_obstacle());
         assert!(!State::Cached.is_obstacle() && !State::Locked.is_obstacle() && !State::Free.is_obstacle());
     }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_need_is_said_in_one_line() {
+    fn an_impossible_need_is_refused_in_one_line() {
         let said = |text| Need::parse_ladder(text, 4096).expect_err("refused");
         let say = "say COUNTxSIZE as 2000x2M, 1x1G@0 or 8xorder10:unmovable";
         assert_eq!(said("0x2M"), format!("need '0x2M': nobody needs 0 blocks; {say}"));

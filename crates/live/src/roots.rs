@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_malformed_and_not_missing() {
+    fn a_file_that_is_no_text_is_malformed_and_not_missing() {
         let tree = tempfile::tempdir().expect("a directory");
         let file = tree.path().join("vmstat");
         fs::write(&file, [0xff, 0xfe]).expect("written");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_allocator_gets_when_it_is_wanted_is_there() {
+    fn blocks_that_the_allocator_gets_on_demand_count() {
         let supply = Supply::of_zones(&[FoundZone { deferred: 27, ..zone([0, 0, 0, 1], 9) }]);
         assert_eq!(supply.obtainable(&[need(9, 3)]), [Some(2)], "of four blocks, the low mark keeps two");
     }

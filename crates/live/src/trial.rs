@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_off_is_a_share_of_what_was_counted() {
+    fn the_error_is_a_share_of_the_count() {
         let off = |predicted, counted| a_try("runs", predicted, counted).pages_off();
         assert_eq!((off(Some(75), Some(100)), off(Some(150), Some(100))), (Some(0.25), Some(0.5)));
         assert_eq!((off(None, Some(100)), off(Some(5), None), off(Some(5), Some(0))), (None, None, None));

@@ -295,7 +295,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn what_is_in_use_is_not_free_and_blocks_have_the_types_they_are_said_to_have() {
+    fn used_pages_are_not_free_and_blocks_have_the_types_stated() {
         let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 8192, present: 8192, managed: 8000 };
         let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: true };
         let used = InUse { blocks: vec![(1024, MigrateType::Unmovable)], frames: vec![1024..1100, 1101..1200] };

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_bound_gets_nothing_of_other_nodes_and_who_prefers_one_does() {
+    fn a_bound_request_stays_on_its_nodes_and_a_preference_does_not_bind() {
         let user = on(1, Gfp::HIGHUSER_MOVABLE);
         let mut m = machine();
         let bound = nodes(&mut m, user, MemPolicy::Bind(set(&[1])), 100_000);

@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_boot_sets_is_in_the_range_of_every_kernel_and_a_write_is_what_is_read() {
+    fn defaults_are_in_range_in_every_kernel_and_a_read_returns_the_written_value() {
         for s in SYSCTLS {
             let Some(setting) = &s.setting else { continue };
             for p in profiles() {

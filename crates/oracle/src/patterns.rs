@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_swap_has_room_there() {
+    fn the_patterns_memory_fits_into_swap() {
         const { assert!(ANON_PAGES < SWAP_PAGES) };
     }
 }

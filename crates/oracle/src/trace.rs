@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_module_could_do_is_refused_with_its_operation() {
+    fn operations_that_no_module_could_do_are_refused() {
         let refused = |bytes: &[u8]| decode(bytes).expect_err("refused");
         let says = |bytes: &[u8], what: &str| {
             let e = refused(bytes);

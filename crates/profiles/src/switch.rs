@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_thrown_before_a_switch_is_known() {
+    fn switches_know_those_that_must_be_thrown_before_them() {
         let before = |name, profile| to_throw_before(name, &crate::linux(profile));
         assert_eq!(before("defrag-mode", "6.14"), Some(vec![]));
         assert_eq!(before("defrag-mode-pageblocks", "6.14"), Some(vec!["defrag-mode".into()]));

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_debian_is_said_to_be_none() {
+    fn a_host_without_debian_is_recognized() {
         let dir = tempfile::tempdir().expect("a folder");
         assert!(!examine_host(dir.path(), Series::V6_1, None).is_healthy());
         let host = debian("bookworm", &TOOLS, None);

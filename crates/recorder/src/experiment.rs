@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn senseless_requests_are_refused_in_words() {
         let set = |k: &str, v: &str| BTreeMap::from([(k.to_string(), v.to_string())]);
         assert!(refused(&asked("nonsense")).contains("known: module-compact"));
         assert!(refused(&asked("../x")).contains("no experiment"));

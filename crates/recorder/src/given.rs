@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line_and_what_to_write() {
+    fn a_bad_trace_is_refused_with_its_line_and_the_remedy() {
         assert_eq!(
             refused("alloc a 0 movable\nfree b\n"),
             "mine.txt:2: nothing called 'b' is allocated before; allocate it first"

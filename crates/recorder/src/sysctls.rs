@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_would_refuse_is_refused_before_it_is_booted() {
+    fn values_that_the_kernel_would_refuse_are_refused_before_it_boots() {
         assert_eq!(
             refused("vm.watermark_bost_factor", "0"),
             "--set vm.watermark_bost_factor=0: kernel 6.1 has no such sysctl; did you mean vm.watermark_boost_factor?"
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_takes_is_accepted() {
+    fn values_that_the_kernel_takes_are_accepted() {
         for (name, value) in [("vm.swappiness", "200"), ("vm.page-cluster", "0"), ("kernel.randomize_va_space", "0")] {
             check(name, value, Series::V6_1).expect("accepted");
         }

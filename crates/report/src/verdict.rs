@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_to_nothing_leaves_nothing() {
+    fn where_a_published_row_falls_to_zero_ours_leaves_next_to_nothing() {
         assert_eq!(of(false, [532_723.0, 0.0], [1000.0, 3.0]), Verdict::Agrees);
         assert_eq!(of(false, [532_723.0, 0.0], [1000.0, 50.0]), Verdict::Left(0.05));
         assert_eq!(text(&row(false, &[5.0, 0.0], &[Some(1000.0), Some(50.0)])), "MISSED: ×0.05 is left");

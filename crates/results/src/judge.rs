@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_though_less_than_a_tenth_was_published_is_a_false_alarm() {
+    fn a_move_where_less_than_a_tenth_was_published_is_a_false_alarm() {
         let of = |published, measured| {
             let s = step(published, measured);
             (s.rule, s.size_agrees, s.false_alarm)
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_agrees_with_nothing() {
+    fn an_unmeasured_row_agrees_with_nothing() {
         for published in [[2.0, 1.0], [2.0, 0.0], [0.0, 0.0]] {
             let s = judge(1, 0, published, None, Noise::Unknown);
             assert_eq!(s.size_agrees, Some(false), "{published:?}");

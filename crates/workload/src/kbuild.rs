@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_built_is_said() {
+    fn impossible_builds_are_refused() {
         let refused = |of: Kbuild| of.program(&Start::default()).err().expect("refused");
         assert!(refused(kbuild(2887, 1)).starts_with("units = 2887: from 1 to the 2886 source files"));
         assert!(refused(kbuild(1, 0)).starts_with("jobs = 0: "));

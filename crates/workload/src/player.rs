@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_piece_by_piece_is_never_a_huge_page_at_once() {
+    fn memory_that_comes_piece_by_piece_is_never_a_huge_page_at_once() {
         let ops = lived(&mut of(vec![Act::Grow(BREAK, 1200), Act::Work { pages: 600, ns: 1 }]));
         let mapped = ops.iter().filter_map(|op| if let Op::Mmap { pages } = op { Some(*pages) } else { None });
         assert_eq!(mapped.collect::<Vec<u32>>(), [511, 511, 178]);
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_child_that_fails_has_failed() {
+    fn a_parent_whose_child_fails_has_failed() {
         let ended = |failed| {
             let mut player = of(vec![Act::Fork([].into()), Act::Wait, sleep(1)]);
             let mut todo = Batch::new();
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_not_used() {
+    fn a_file_that_was_not_opened_is_not_used() {
         let mut player = of(vec![read(40), Act::Unlink(FILE)]);
         let mut todo = Batch::new();
         player.next(&[Outcome::at_start(0)], &mut todo);

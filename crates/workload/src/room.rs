@@ -59,7 +59,7 @@ mod tests {
     use kontig_program::Nodes;
 
     #[test]
-    fn who_is_bound_has_the_memory_of_its_nodes_and_all_swap() {
+    fn a_bound_task_has_the_memory_of_its_nodes_and_all_swap() {
         let room = Room { nodes: vec![10, 20, 40], swap: 100, cpus: 1, disks: Vec::new() };
         assert_eq!(room.pages(MemPolicy::Bind(Nodes::new([0, 2]))), 150);
         assert_eq!(room.pages(MemPolicy::Preferred(0)), 170);

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_needs_a_phase_that_does_or_stays_in_the_background() {
+    fn a_task_that_never_ends_needs_a_phase_that_does_or_the_background() {
         assert!(refused(vec![measuring(vec![churn()])]).contains("until it is stopped"));
         assert_eq!(Scenario { phases: vec![measuring(vec![churn()]).lasting(1)] }.check(), Ok(()));
         let behind = vec![Task::new(Compact {}), churn().in_background()];

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_named_step_takes_is_measured_each_time() {
+    fn the_time_of_a_named_step_is_measured_each_time() {
         let steps = steps("repeat = 3\nsteps = [{ do = 'sync' }, { do = 'sleep', ms = 1, as = 'nap' }]");
         let mut program = steps.program(&Start::default()).expect("it can be done");
         let (mut todo, mut now) = (Batch::new(), 0);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_lacks_is_said() {
+    fn a_steps_missing_key_is_named() {
         let refused = |text: &str| steps(text).program(&Start::default()).err().expect("refused");
         assert_eq!(refused("steps = [{ do = 'sync' }, { do = 'read' }]"), "steps = step 2: Read needs file: file = 1");
         let no_size = refused("steps = [{ do = 'write', file = 3 }]");

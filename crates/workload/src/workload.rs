@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_found_in_either_form() {
+    fn errors_are_found_in_either_form() {
         let way = |text: &str| of(text).validate().expect_err("refused").way;
         let long = "[[phase]]\nname = 'measure'\nmeasured = true\ntask = [{ run = { kind = 'nothing' } }, \
                     { run = { kind = 'heap', size = 'lots' } }]";

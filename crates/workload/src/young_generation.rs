@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_said() {
+    fn impossible_heaps_are_refused() {
         let refused = |of: YoungGeneration| of.program(&Start::default()).err().expect("refused");
         assert!(refused(YoungGeneration { eden: "4 MiB".into(), ..young() }).contains("leaves nothing"));
         assert!(refused(YoungGeneration { size: "3 MiB".into(), survivors: 90.0, ..young() }).contains("no room"));

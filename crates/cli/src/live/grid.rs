@@ -77,7 +77,7 @@ mod tests {
     use super::Grid;
 
     #[test]
-    fn what_does_not_fit_side_by_side_is_stacked() {
+    fn tables_that_do_not_fit_side_by_side_are_stacked() {
         let mut grid = Grid::new(["zone", "free", "score"], &[0]);
         grid.row(vec!["DMA".into(), "1 GiB".into(), "".into()]);
         grid.row(vec!["Normal".into(), "12 GiB".into(), "7".into()]);

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_compared_of_memory_under_pressure_is_named() {
+    fn the_figures_compared_under_pressure_are_named() {
         let c = Compared { operations: 70_000, events: 2_862, lru_states: 2, lru_pages: 56_583, ..Compared::default() };
         let of_the_end = Compared { lists: 30, listed: 512, final_states: 1, ..c.clone() };
         let pressure = "70,000 operations, 2,862 tracepoints, 56,583 pages on LRU lists in 2 states";

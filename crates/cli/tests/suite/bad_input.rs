@@ -190,7 +190,7 @@ fn a_host_without_memory_left_is_said_in_one_line() {
 }
 
 #[test]
-fn what_the_parser_refuses_is_asked_wrongly_too() {
+fn arguments_that_the_parser_refuses_have_the_same_exit_code() {
     let d = tmp();
     for args in [
         vec![],
@@ -239,7 +239,7 @@ fn a_malformed_file_is_named_with_its_line() {
 }
 
 #[test]
-fn what_is_wrong_in_a_machine_that_takes_anothers_costs_has_its_line() {
+fn errors_in_a_machine_with_anothers_costs_have_their_line() {
     let d = tmp();
     let dir = d.path();
     let machine = include_str!("../../../../machines/box-2g.toml").replace("name = \"box-2g\"", "name = \"mine\"");
@@ -849,7 +849,7 @@ fn ctrl_c_keeps_the_runs_that_were_finished() {
 }
 
 #[test]
-fn what_ctrl_c_has_kept_is_run_again_as_far_as_it_goes() {
+fn a_result_cut_by_ctrl_c_is_rerun_as_far_as_it_goes() {
     let d = tmp();
     let dir = d.path();
     // The first variant's runs end at once, the others never.

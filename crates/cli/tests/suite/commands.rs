@@ -80,7 +80,7 @@ fn list_shows_all_that_has_a_name() {
 }
 
 #[test]
-fn what_is_listed_can_be_asked_for() {
+fn every_listed_name_is_accepted() {
     let d = tmp();
     let doc = json(d.path(), &["list", "--json"]);
     let names = |section: &str| -> Vec<String> {
@@ -349,7 +349,7 @@ fn stored(dir: &Path, variant: &str, repetitions: u32) -> Vec<Value> {
 }
 
 #[test]
-fn what_the_table_says_follows_from_the_runs_that_are_kept() {
+fn the_table_follows_from_the_runs_that_are_kept() {
     let d = tmp();
     let e = experiment(d.path(), &[("repetitions = 2", "repetitions = 20")]);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--out", "kept"]);

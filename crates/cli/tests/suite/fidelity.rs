@@ -55,7 +55,7 @@ fn as_json_it_says_the_same() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_with_its_place() {
+fn errors_are_one_line_with_their_place() {
     let (code, _, said) = fidelity(project("Swap").path(), &[]);
     assert_eq!((code, said.trim_end().lines().count()), (2, 1), "{said}");
     assert!(said.contains("oracle/mutants.toml: line 2: oracle/mechanisms.toml has no mechanism 'Swap'"), "{said}");

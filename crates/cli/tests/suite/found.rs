@@ -90,7 +90,7 @@ fn an_experiment_names_a_snapshot_beside_itself() {
 }
 
 #[test]
-fn what_is_wrong_with_a_snapshot_is_said_in_a_line() {
+fn a_bad_snapshot_is_refused_in_one_line() {
     let tree = found();
     let refused = |args: &[&str], says: &str| {
         let said = kontig(tree.path(), &[&["run", "compact", "--snapshot"], args].concat()).assert().code(2);

@@ -59,7 +59,7 @@ fn the_same_tree_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_said_in_a_line() {
+fn bad_arguments_are_refused_in_one_line() {
     let tree = Tree::of("6.1");
     refused(on(&tree, &["status", "--pid", "7"]), 2, "there is no such process");
     refused(on(&tree, &["status", "--block", "3M"]), 2, "no power of two");

@@ -64,7 +64,7 @@ fn a_pages_figures_are_those_of_the_same_runs_json() {
 }
 
 #[test]
-fn what_no_page_can_be_made_of_is_said_with_what_would_help() {
+fn an_experiment_without_a_page_is_refused_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], says: &str| {
         let done = kontig(dir.path(), args).assert().code(2);

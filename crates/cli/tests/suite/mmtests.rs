@@ -90,7 +90,7 @@ fn an_iteration_has_what_the_scripts_read() {
 }
 
 #[test]
-fn what_it_says_is_what_the_runs_say() {
+fn the_report_has_the_figures_of_the_runs() {
     let d = tmp();
     experiment(d.path(), &[]);
     let doc = reproduced(d.path(), &["--mmtests", "log", "--out", "kept"]);

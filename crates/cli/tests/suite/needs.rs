@@ -146,7 +146,7 @@ fn a_snapshot_of_a_host_with_larger_pages_is_told_in_those() {
 }
 
 #[test]
-fn what_is_asked_wrongly_and_what_is_not_permitted_is_said_in_one_line() {
+fn bad_arguments_and_missing_privileges_are_one_line() {
     let tree = host(fragmented);
     let said = |args: &[&str], code| {
         let said = error(&run(&tree, args).code(code));
@@ -325,7 +325,7 @@ fn a_control_groups_limit_is_part_of_the_verdict() {
 }
 
 #[test]
-fn what_a_driver_needs_stays_on_the_free_lists_and_is_not_put_into_a_pool() {
+fn a_drivers_blocks_stay_on_the_free_lists_and_out_of_the_pool() {
     let tree = host(|_| FREE);
     let pool = pool(&tree, 2048, "0\n");
     let needs =
@@ -378,7 +378,7 @@ fn the_exit_code_behind_a_command_is_the_commands_own_or_that_it_was_not_started
 }
 
 #[test]
-fn what_is_to_start_anyway_starts_and_the_verdict_is_in_the_receipt_and_on_standard_error() {
+fn with_start_anyway_the_program_starts_and_the_verdict_is_in_the_receipt_and_on_standard_error() {
     let tree = host(|pfn| if pfn % 512 == 7 { SLAB } else { fragmented(pfn) });
     let anyway = ["--need", "2x2M", "--start-anyway", "--receipt", "r.json"];
     let receipt = || serde_json::from_slice::<Value>(&fs::read(tree.path().join("r.json")).unwrap()).unwrap();
@@ -436,7 +436,7 @@ fn is(pool: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn what_a_killed_run_has_changed_is_restored_by_its_guard() {
+fn the_guard_restores_the_settings_of_a_killed_run() {
     let tree = host(|_| FREE);
     let (mut killed, first) = half_way(&tree);
     killed.kill().unwrap();
@@ -598,7 +598,7 @@ fn unprivileged(tree: &TempDir, args: &[&str], run_mode: u32) -> std::process::O
 }
 
 #[test]
-fn what_is_met_already_takes_no_privilege_and_what_has_to_be_written_says_that_it_lacks() {
+fn needs_that_are_met_take_no_privilege_and_a_write_without_it_is_refused() {
     let tree = host(|_| FREE);
     let met = unprivileged(&tree, &["prepare", "--need", "2x2M", "--execute"], 0o555);
     assert_eq!((met.status.code(), String::from_utf8_lossy(&met.stderr).as_ref()), (Some(0), ""), "{met:?}");

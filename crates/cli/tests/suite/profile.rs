@@ -136,7 +136,7 @@ fn a_file_of_ones_own_differs_in_what_it_says() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_with_the_nearest_or_the_line() {
+fn a_bad_profile_is_refused_with_the_nearest_name_or_the_line() {
     let d = tempfile::tempdir().expect("a folder");
     assert_eq!(
         refused(d.path(), &["show", "6.2"]),

@@ -291,7 +291,7 @@ fn a_file_of_several_tasks_runs_like_any_other_and_again() {
 }
 
 #[test]
-fn what_is_wrong_with_a_scenario_is_said_in_a_line() {
+fn a_bad_scenario_is_refused_in_one_line() {
     let d = tempfile::tempdir().unwrap();
     machine(d.path(), MACHINE);
     let refused = |from: &str, to: &str| {

@@ -26,7 +26,7 @@ const TRIAL: [&str; 15] = [
 const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
 
 #[test]
-fn what_is_predicted_stands_beside_what_happened() {
+fn predictions_stand_beside_the_outcome() {
     let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
     fs::write(tree.path().join("proc/loadavg"), "1.50 1.00 1.00 1/100 1\n").unwrap();
     let said = kontig(tree.path(), &[&TRIAL[..], &ROOTS].concat()).assert().code(0);
@@ -80,7 +80,7 @@ fn without_execute_it_only_says_what_would_be_done() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_said_in_a_line() {
+fn impossible_trials_are_refused_in_one_line() {
     let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
     let said = |args: &[&str], code: i32| {
         let said = kontig(tree.path(), args).assert().code(code);

@@ -135,7 +135,7 @@ fn a_recording_of_another_patch_level_than_the_profile_states_says_so() {
 }
 
 #[test]
-fn what_is_no_recording_is_one_line_and_exit_code_2() {
+fn a_folder_without_a_recording_is_one_line_and_exit_code_2() {
     let d = tmp();
     let one_line = |args: &[&str], says: &str| {
         let (code, out, err) = verify(d.path(), args);

@@ -68,7 +68,7 @@ fn a_machine_takes_over_what_it_does_not_say() {
 }
 
 #[test]
-fn what_is_wrong_with_a_machines_base_has_its_line() {
+fn a_machines_bad_base_is_refused_with_its_line() {
     let mine = Mine::new(machine);
     let with = |lines: &str| mine.said(&format!("name = 'mine'\nsummary = 's'\nnotes = 'n'\n{lines}\n"));
     assert_eq!(with("base = 'guest-512m'\ncpus = 2"), "nothing");
@@ -200,7 +200,7 @@ fn a_task_with_each_is_one_for_each_value() {
 }
 
 #[test]
-fn what_is_wrong_with_a_workloads_base_has_its_line() {
+fn a_workloads_bad_base_is_refused_with_its_line() {
     let mine = Mine::new(workload);
     assert_eq!(
         mine.said("summary = 's'\nbase = 'kbuld'"),

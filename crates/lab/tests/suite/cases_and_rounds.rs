@@ -236,7 +236,7 @@ fn each_case_has_a_machine_settings_and_a_table_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_with_cases_and_targets_is_said_with_its_place() {
+fn bad_cases_and_targets_are_refused_with_their_places() {
     let e = EXPERIMENT.to_owned() + CASES;
     let change = |from: &str, to: &str| {
         assert!(e.contains(from), "{from}");

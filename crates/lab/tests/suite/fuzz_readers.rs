@@ -366,7 +366,7 @@ fn result_text() -> String {
 }
 
 #[test]
-fn what_is_damaged_here_was_whole_before() {
+fn the_files_that_are_damaged_here_are_whole() {
     assert!(Session::new(vec![small_resolved()], 1, &Views::default()).is_ok());
     assert!(StoredResult::read(&file("whole.json", result_text().as_bytes())).is_ok());
     for text in EXPERIMENTS {

@@ -97,7 +97,7 @@ fn the_same_steps_are_counted_the_same() {
 }
 
 #[test]
-fn what_was_swapped_out_and_is_touched_again_is_swapped_in() {
+fn swapped_out_pages_that_are_touched_again_are_swapped_in() {
     let counted = played(1, "6.1", 2);
     let end = counted.last().expect("phases");
     let (out, back) = (counter(end, "pswpout"), counter(end, "pswpin"));
@@ -120,7 +120,7 @@ fn every_range_that_is_to_be_a_huge_page_is_one_or_falls_back() {
 }
 
 #[test]
-fn what_comes_back_in_order_is_read_by_eight_pages_and_7_2_keeps_its_place_in_swap() {
+fn pages_that_return_in_order_are_read_by_eights_and_7_2_keeps_their_slots() {
     let at = |profile: &str| {
         let counted = played(1, profile, 1);
         let [before, again] = ["in-order", "again"]

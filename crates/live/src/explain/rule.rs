@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_undoes_a_setting_is_what_is_set_now() {
+    fn the_command_that_undoes_a_setting_has_todays_value() {
         let rules = rules();
         let rule = rules.iter().find(|rule| rule.id == "faults-compact-for-everybody").expect("the rule");
         let undo = rule.finding(&rule.example).undo;

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_restored_and_what_is_kept_is_not() {
+    fn changed_settings_are_restored_and_kept_ones_are_not() {
         let (_tree, roots, setting, file) = tree();
         let other = roots.proc("other");
         fs::write(&other, "0\n").expect("written");
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_that_is_gone_has_left_is_restored_at_the_next_start() {
+    fn the_settings_of_a_process_that_is_gone_are_restored_at_the_next_start() {
         let (_tree, roots, setting, file) = tree();
         let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
         journal.change(&setting, "0").expect("changed");

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_flag_where_there_is_no_memory_is_a_hole() {
+    fn a_frame_without_flags_outside_memory_is_a_hole() {
         let mut found = frames("uuaauuuu");
         holes(&mut found, [2..5, 6..7].into_iter());
         assert_eq!(letters(&found), "..aau.u.");

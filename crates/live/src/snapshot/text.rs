@@ -353,7 +353,7 @@ mod tests {
     const BLOCKS: &str = "0 M .8\n8 M F8 *2\n18 U s3 F1 f1^2\n20 R x6\n";
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_snapshot_that_was_written_is_read_back() {
         let text = format!("{HEADER}\n{BLOCKS}");
         let snapshot = Snapshot::parse(&text).expect("it is a snapshot");
         assert_eq!(snapshot.to_text(), text);
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_not_read_to_it() {
+    fn an_endless_file_is_not_read_to_its_end() {
         let said = |from: &mut dyn Read| match Snapshot::read(BufReader::new(from)) {
             Err(NoSnapshot::Bad(bad)) => bad.to_string(),
             other => panic!("{other:?}"),

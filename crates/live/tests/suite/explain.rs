@@ -43,7 +43,7 @@ fn each_fact_that_a_text_names_is_known_on_a_kernel_that_has_them_all() {
 }
 
 #[test]
-fn what_only_root_may_know_leaves_rules_undecided_and_not_fine() {
+fn facts_for_root_alone_leave_rules_undecided_and_not_fine() {
     let tree = Tree::of("7.2");
     tree.remove("proc/pagetypeinfo");
     let e = explained(&tree);
@@ -53,7 +53,7 @@ fn what_only_root_may_know_leaves_rules_undecided_and_not_fine() {
 }
 
 #[test]
-fn what_the_kernel_does_not_count_leaves_rules_undecided_and_not_fine() {
+fn missing_counters_leave_rules_undecided_and_not_fine() {
     let tree = Tree::of("7.2");
     tree.write("proc/sys/vm/compact_unevictable_allowed", "0\n");
     let without = |text: String, name: &str| -> String {

@@ -100,7 +100,7 @@ fn addresses_are_those_of_memory() {
 }
 
 #[test]
-fn what_is_missing_is_told_from_what_is_broken() {
+fn a_missing_file_is_told_from_a_broken_one() {
     let tree = Tree::with_frames("6.12");
     let taken = || Snapshot::take(&tree.roots, 4096);
     tree.write("proc/kpageflags", "nine bytes");

@@ -64,7 +64,7 @@ fn all_memory_of_a_node_is_accounted_for_and_little_is_not_counted() {
 }
 
 #[test]
-fn what_a_kernel_does_not_have_is_said_to_be_missing_and_not_0() {
+fn a_kernels_missing_counter_is_printed_as_missing_and_not_0() {
     let value = |s: &Status, name: &str| s.settings.iter().find(|set| set.name == name).expect(name).value.clone();
     let old = status(&Tree::of("5.10"));
     assert_eq!(value(&old, "vm.defrag_mode"), None);

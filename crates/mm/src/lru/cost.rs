@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cpu_keeps_of_the_counters_is_no_cost_yet() {
+    fn counts_that_a_cpu_has_not_folded_in_are_no_cost_yet() {
         let mut m = listing("7.3", 1000);
         let kept = m.lru.vecs[VEC].stat_threshold as u64;
         m.note_look(CPU, VEC, Backing::File, 0, kept);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_cost_more_is_looked_at_less() {
+    fn lists_that_cost_more_are_scanned_less() {
         let mut m = listing(LISTS);
         let sc = ScanControl { cost: [300, 100], ..at_priority(2) };
         // 700 and 500 of 1200: 60 * 1201 / 701 = 102 parts and 140 * 1201 / 501 = 335.
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_long_ago_counts_half() {
+    fn old_scans_count_half() {
         let m = &mut old_listing([40, 40, 400, 401]);
         (m.lru.vecs[VEC].recent_scanned, m.lru.vecs[VEC].recent_rotated) = ([21, 200], [10, 100]);
         old_scan(m, at_priority(4));

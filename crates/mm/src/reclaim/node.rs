@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_with_a_zones_pages_is_counted_as_that_zones() {
+    fn work_on_a_zones_pages_is_counted_for_that_zone() {
         use crate::vmstat::VmEvent;
         let mut m = two_zones(linux("4.6"));
         let pfn = user_page(&mut m, crate::state::PageFlags::FILE);

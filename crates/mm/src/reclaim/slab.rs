@@ -175,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cheap_to_make_again_goes_by_half() {
+    fn objects_that_are_cheap_to_make_again_go_by_half() {
         assert_eq!(asked(1000, 0, 0, false, &[12]), [(Vec::from([128; 3]), 116)]);
     }
 
     #[test]
-    fn what_costs_more_seeks_is_asked_for_less() {
+    fn caches_that_cost_more_seeks_are_scanned_less() {
         assert_eq!(asked(1024, 8, 0, false, &[1]), [(Vec::from([128, 128]), 0)]);
     }
 

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_ahead_may_lie_outside_all_frames() {
+    fn a_prefetch_may_lie_outside_all_frames() {
         let frames = Frames::new(512);
         for pfn in [0, 511, 512, NIL] {
             frames.prefetch_frame(pfn);

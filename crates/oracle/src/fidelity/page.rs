@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_recording_runs_through_is_not_verified() {
+    fn a_mechanism_that_no_recording_runs_through_is_not_verified() {
         assert_eq!(stands(&[], &[], vec![equal("6.1-a"), equal("5.6-a")]), [Standing::Absent, Standing::Unverified]);
     }
 

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_has_no_share() {
+    fn counts_of_zero_have_no_share() {
         let nothing = run(&[("thp_fault_alloc", 0), ("thp_fault_fallback", 0)]);
         assert!(changes([&[&nothing], &[&nothing]], [&[], &[]]).is_empty());
     }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_said_to_be() {
+    fn a_figure_outside_the_kernels_range_is_marked() {
         let counted = |n| run(&[&[("pgsteal_direct", 0)], &[("pgsteal_direct", n)]]);
         let row = one(&[counted(90), counted(110)], &[counted(114)]);
         assert_eq!((row.kernel.least, row.kernel.most, row.verdict()), (90.0, 110.0, Verdict::Inside));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_laboratory_does_not_count_is_missing_and_no_zero() {
+    fn counters_that_the_laboratory_lacks_are_missing_and_no_zeros() {
         let kernel = run(&[&[("nr_mapped", 1)], &[("nr_mapped", 2)]]);
         let lab = run(&[&[("nr_other", 1)], &[("nr_other", 2)]]);
         assert_eq!(one(&[kernel], &[lab]).verdict(), Verdict::Missing);

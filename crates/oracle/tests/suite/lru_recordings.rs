@@ -168,7 +168,7 @@ fn a_swap_entry_nobody_holds_is_named_with_its_page() {
 }
 
 #[test]
-fn what_is_cut_short_or_malformed_is_named_with_its_line() {
+fn cut_or_malformed_files_are_refused_with_the_line() {
     Made::new().write("t1.lru", STATE).refused(&["t1.lru: is cut short"]);
     Made::new().write("t1.lru", &format!("{STATE}END 3\n")).refused(&["t1.lru: END says 3 bytes"]);
     state_refused("LIST inactive_file 1", "LIST inactive_file 2", &["line 14: line 12 says that 1 more pages"]);
@@ -197,7 +197,7 @@ fn what_is_cut_short_or_malformed_is_named_with_its_line() {
 }
 
 #[test]
-fn what_every_kernel_says_of_its_node_is_not_left_out_and_said_once() {
+fn lines_that_every_kernel_has_must_be_there_once() {
     let node = "NODE 1 flags 0 kswapd_order 0 kswapd_highest_zoneidx 5 kswapd_failures 2\n";
     let lruvec = "LRUVEC anon_cost 3 file_cost 4 nonresident_age 2800 refaults 5 6 flags 1\n";
     let again = "record it again with 'kontig oracle record'";
@@ -288,7 +288,7 @@ fn a_state_that_differs_is_named() {
 }
 
 #[test]
-fn what_only_the_kernel_wrote_or_shrank_is_a_difference() {
+fn writes_and_shrinks_by_the_kernel_alone_are_differences() {
     let made = quiet();
     let flags = "flags=RECLAIM_WB_FILE|RECLAIM_WB_ASYNC";
     made.write(

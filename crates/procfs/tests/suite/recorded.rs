@@ -86,7 +86,7 @@ fn texts() -> Vec<(String, Reprint, String)> {
 }
 
 #[test]
-fn what_a_kernel_wrote_is_printed_back_byte_for_byte() {
+fn a_kernels_texts_are_printed_back_byte_for_byte() {
     let mut seen = BTreeMap::new();
     for (file, reprint, text) in texts() {
         let again = reprint(&file, &text).unwrap_or_else(|e| panic!("{e}"));
@@ -106,7 +106,7 @@ fn what_a_kernel_wrote_is_printed_back_byte_for_byte() {
 }
 
 #[test]
-fn what_whole_hosts_wrote_is_printed_back_byte_for_byte() {
+fn the_texts_of_whole_hosts_are_printed_back_byte_for_byte() {
     let texts = hosts();
     for (file, reprint, text) in &texts {
         let again = reprint(file, text).unwrap_or_else(|e| panic!("{e}"));

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_words() {
+    fn senseless_requests_are_refused_in_words() {
         let refused = |asked: &Asked, series| Plan::new(asked, series).expect_err("refused").to_string();
         assert!(refused(&asked("guest-tea"), Series::V6_1).contains("known: "));
         assert!(refused(&asked("guest-file"), Series::V5_10).contains("6.1 and later"));

@@ -105,7 +105,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
 }
 
 #[test]
-fn what_is_in_phases_and_ranges_fits_a_narrow_terminal() {
+fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
     let text = render(&common::repeated(), Some(80), false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for part in ["60.5–61", "102.5–170.9", "B won 3 of 5, ranges overlap", "217.3†", "3.51"] {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_too_long_begins_the_next_batch() {
+    fn a_request_that_has_waited_too_long_begins_the_next_batch() {
         let mut e = Elevator::new(Kind::Hdd);
         e.add(0, bio(5, 1, false));
         e.after = 100;

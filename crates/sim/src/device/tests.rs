@@ -118,7 +118,7 @@ fn no_request_waits_for_ever_while_others_are_nearer() {
 }
 
 #[test]
-fn what_adjacent_bios_asked_for_is_through_together() {
+fn adjacent_bios_complete_together() {
     let mut d = device(Kind::Hdd);
     d.submit(0, [Bio { first: 9, blocks: 1, write: true, tag: 0 }]);
     d.submit(10, (0..8).map(|i| Bio { first: 5000 + i, blocks: 1, write: true, tag: i }));
@@ -130,7 +130,7 @@ fn what_adjacent_bios_asked_for_is_through_together() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_key() {
+fn impossible_disks_are_refused_with_the_key() {
     let wrong = |change: fn(&mut DiskEntry), kind| {
         let mut e = entry(kind);
         change(&mut e);

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_writes_goes_on_when_more_than_a_cluster_for_each_of_them_is_written() {
+    fn tasks_that_wait_for_writes_go_on_once_more_than_a_cluster_for_each_is_written() {
         let mut m = machine();
         let wait = m.kernel.wait_for(kontig_mm::Wait::Written { node: NODE, at_most_ns: 1_000_000 });
         let Wait::QueueAtMost(queue, 1_000_000) = wait else { panic!("{wait:?}") };

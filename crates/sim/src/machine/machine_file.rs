@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_disks_is_said_with_its_place() {
+    fn bad_disks_are_refused_with_their_places() {
         let there = "swap on disk 'sdb', which is not there: ";
         let swap = "[swap]\ndisk = 'sdb'\nsize = '1 GiB'";
         assert_eq!(wrong(swap), ("swap.disk".into(), format!("{there}this machine has none")));

@@ -167,7 +167,7 @@ fn tasks_go_on_from_a_barrier_together() {
 }
 
 #[test]
-fn who_disagrees_on_a_barriers_size_is_told_so() {
+fn a_barrier_of_two_sizes_is_an_error() {
     let mut m = machine(2, 16, linux("6.1"));
     let at = |parties| ops(vec![Op::Barrier { barrier: 0, parties }]);
     m.spawn(at(3), Placement::Cpu(0));
@@ -207,7 +207,7 @@ fn mixed(slice: u64) -> (Vec<Vec<Outcome>>, Vec<CpuTime>, Vec<CpuUse>) {
 }
 
 #[test]
-fn who_runs_where_is_the_same_every_time_however_often_it_is_looked_at() {
+fn tasks_run_in_the_same_places_every_time_however_often_they_are_observed() {
     let once = mixed(300 * MS);
     assert!(once.0.iter().all(|log| log.len() > 20), "there was something to do");
     for slice in [300 * MS, 1_000_003, 7_777] {

@@ -80,7 +80,7 @@ fn a_file_a_little_larger_than_memory_pushes_itself_out_and_comes_back_through_i
 }
 
 #[test]
-fn what_comes_back_takes_the_place_of_what_is_active_and_no_longer_used() {
+fn refaulted_pages_replace_active_ones_that_are_no_longer_used() {
     let mut m = machine_with_disk(2, 32, "6.1");
     let (old, pages) = (FileName::new(0, 2), 12_000);
     assert!(m.lay_file(old, 8000) && m.lay_file(FILE, pages));

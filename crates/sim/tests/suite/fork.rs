@@ -39,7 +39,7 @@ fn a_fork_takes_kernel_pages_and_a_copy_of_each_page_table_and_no_page() {
 }
 
 #[test]
-fn who_writes_first_gets_a_copy_and_who_is_left_with_a_page_keeps_it() {
+fn the_first_to_write_gets_a_copy_and_the_last_to_map_a_page_keeps_it() {
     let mut p = prompt(16);
     let r = p.mmap(0, 600);
     p.call(0, Op::Touch(r)).unwrap();
@@ -76,7 +76,7 @@ fn a_shared_page_is_freed_by_the_last_who_unmaps_it() {
 }
 
 #[test]
-fn what_was_only_read_is_zeros_and_takes_no_page_before_it_is_written_to() {
+fn memory_that_was_only_read_is_zeros_and_takes_no_page() {
     let mut p = prompt(16);
     let r = p.mmap(0, 100);
     let before = free_pages(&p.m);
@@ -112,7 +112,7 @@ fn an_exit_gives_everything_back_and_the_parent_is_told() {
 }
 
 #[test]
-fn who_does_not_wait_is_told_of_a_child_once_it_has_ended() {
+fn a_wait_that_does_not_block_sees_a_child_once_it_has_ended() {
     let mut p = prompt(16);
     let child = fork(&mut p, ops(vec![Op::Sleep(1_000_000)]));
     assert_eq!(p.call(0, Op::WaitNoHang).unwrap().value, Value::Unit, "it sleeps");

@@ -139,7 +139,7 @@ fn memory_of_another_node_takes_as_much_longer_as_the_machine_file_says() {
 }
 
 #[test]
-fn who_is_bound_to_another_node_is_not_killed_for_a_full_one() {
+fn a_process_bound_to_another_node_is_not_killed_for_a_full_one() {
     let mut p = Prompt::new(nodes(2, "6.1", "", None), 2);
     for (who, node, pages) in [(0, 0, NODE * 3 / 4), (1, 1, NODE / 2)] {
         p.call(who, Op::SetMempolicy(MemPolicy::Bind(Nodes::new([node])))).unwrap();

@@ -46,7 +46,7 @@ fn a_process_that_asks_for_too_much_is_killed_in_its_fault_and_gives_all_back() 
 }
 
 #[test]
-fn who_is_killed_while_it_may_not_enter_a_file_system_ends_at_once() {
+fn a_process_killed_while_it_may_not_enter_a_file_system_ends_at_once() {
     let mut p = Prompt::new(machine(2, BLOCKS, linux("6.1")), 1);
     let mut asked = 0;
     let victim = fork(

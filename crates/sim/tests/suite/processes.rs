@@ -93,7 +93,7 @@ fn a_mapping_is_gone_once_all_of_it_is_unmapped_at_once_and_the_next_has_its_num
 }
 
 #[test]
-fn what_is_unmapped_leaves_room_for_more() {
+fn unmapped_memory_leaves_room_for_more() {
     let mut p = prompt(8);
     // 2³³ pages one after the other, of 2³² that there may be at a time.
     for _ in 0..8 {

@@ -23,7 +23,7 @@ fn took(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn what_one_thread_touches_the_others_have() {
+fn pages_that_one_thread_touches_are_mapped_for_all() {
     let mut p = prompt();
     let r = p.mmap(0, 300);
     let thread = p.spawn(0);
@@ -106,7 +106,7 @@ fn a_thread_that_is_bound_stays_with_the_one_that_made_it() {
 }
 
 #[test]
-fn who_joins_nobody_is_told_so() {
+fn joining_no_thread_is_an_error() {
     let mut p = prompt();
     let none = p.call(0, Op::Join(Thread::new(1)));
     assert!(matches!(none, Err(SimError::NoSuchProcess { .. })), "{none:?}");

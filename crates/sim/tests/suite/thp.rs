@@ -43,7 +43,7 @@ fn does(p: &mut Prompt, advised: bool) -> (&'static str, bool) {
 }
 
 #[test]
-fn what_a_fault_does_for_a_huge_page_is_as_defrag_says() {
+fn a_fault_works_for_a_huge_page_as_defrag_says() {
     let table = [
         ("always", ["compacts", "compacts"]),
         ("defer", ["wakes daemons", "wakes daemons"]),

@@ -144,7 +144,7 @@ fn on_the_seeds_kernel_a_write_to_the_sysctl_waits_for_the_next_check() {
 }
 
 #[test]
-fn what_is_triggered_from_outside_wakes_kcompactd_at_once() {
+fn a_trigger_from_outside_wakes_kcompactd_at_once() {
     let mut m = vain(linux("6.1"));
     while watch_runs(&mut m, 100 * MS, MS).is_empty() {}
     pass(&mut m, SECOND);

@@ -66,7 +66,7 @@ fn fsync_comes_back_when_all_is_written_in_one_run() {
 }
 
 #[test]
-fn what_is_dirty_is_written_when_it_is_30_seconds_old() {
+fn dirty_pages_are_written_when_they_are_30_seconds_old() {
     let mut m = machine_with_disk(2, 64, "6.1");
     run(&mut m, 0, writer(FILE, 1024));
     m.run(29 * SECOND, None).expect("it goes on");

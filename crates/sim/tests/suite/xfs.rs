@@ -76,7 +76,7 @@ fn sync_has_all_changes_in_the_log_and_their_vectors_freed() {
 }
 
 #[test]
-fn what_is_in_the_log_is_in_its_place_a_minute_later() {
+fn the_logs_contents_are_in_place_a_minute_later() {
     let mut m = roomy(64);
     make(&mut m, 0..64);
     sync(&mut m);
@@ -88,7 +88,7 @@ fn what_is_in_the_log_is_in_its_place_a_minute_later() {
 }
 
 #[test]
-fn who_changes_more_than_the_log_holds_waits_until_something_is_in_its_place() {
+fn changes_that_exceed_the_log_wait_until_something_is_in_place() {
     let mut m = xfs(64);
     let id = m.spawn(
         with_file(FILE, |file, n| match n % 2 {

@@ -504,7 +504,7 @@ fn no_module_uses_what_is_above_it() {
 }
 
 #[test]
-fn what_goes_up_is_seen() {
+fn upward_uses_are_seen() {
     let module = |files: &[(&str, &str)]| Module {
         files: files.iter().map(|(place, text)| (place.split('/').map(str::to_string).collect(), code(text))).collect(),
     };

@@ -29,6 +29,7 @@ type Fault = (usize, String);
 struct Words {
     banned: Vec<(Regex, &'static str)>,
     begins: Regex,
+    question: Regex,
     public_type: Regex,
 }
 
@@ -38,6 +39,7 @@ impl Words {
         Words {
             banned: BANNED.iter().map(|(pattern, remedy)| (regex(pattern), *remedy)).collect(),
             begins: regex(r"^(What|Who|Which) [^?]*(\.|:|$)"),
+            question: regex(r"^\s*fn (what|who)_\w+"),
             public_type: regex(r"^\s*pub (unsafe )?(struct|enum|trait|union|type) (\w+)"),
         }
     }
@@ -54,6 +56,7 @@ impl Words {
         let mut faults = Vec::new();
         // The doc comment above the line, and the number of its first line.
         let (mut doc, mut from) = (Vec::new(), 0);
+        let mut before = "";
         for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)) {
             let words = line.trim_start();
             let comment = words.strip_prefix("//");
@@ -63,6 +66,10 @@ impl Words {
             if columns > limit && (comment.is_some() || !is_test) {
                 faults.push((number, format!("a {kind} of {columns} columns, not {limit}")));
             }
+            if before == "#[test]" && self.question.is_match(line) {
+                faults.push((number, "a test is named after what holds: begin with the subject".into()));
+            }
+            before = words;
             if comment.is_some() || words.contains('"') {
                 self.banned(number, words, &mut faults);
             }
@@ -170,7 +177,7 @@ fn text_is_tidy() {
 }
 
 #[test]
-fn what_is_untidy_is_seen() {
+fn untidy_text_is_seen() {
     let words = Words::new();
     let long = format!("//! A file.\n    // {}\n", "word ".repeat(20));
     for (text, faults) in [
@@ -180,6 +187,8 @@ fn what_is_untidy_is_seen() {
         ("//! Frees pages of a zone.\nstruct Zone {\n    /// The zone.\n    id: u32,\n}\n", 1),
         ("//! Frees pages of a zone.\n/// What a zone has of pages.\nfn f() {}\n", 1),
         ("//! Frees pages of a zone.\n/// Which is the next zone to scan?\nfn f() {}\n", 0),
+        ("//! Frees pages of a zone.\n#[test]\nfn what_is_free_is_found() {}\n", 1),
+        ("//! Frees pages of a zone.\nfn what_if() {}\n", 0),
         ("//! Frees so many pages.\n", 1),
         ("//! Frees pages of a zone.\nconst TEXT: &str = \"as foretold\";\n", 1),
         ("const TEXT: &str = \"x\";\n", 1),

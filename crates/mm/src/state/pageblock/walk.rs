@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sampled_is_the_same_by_the_summary_and_by_blocks() {
+    fn samples_are_the_same_by_the_summary_and_by_blocks() {
         const BLOCKS: usize = 9_000;
         let p = blocks(BLOCKS);
         let up = |b: usize, found: bool| !p.is_huge(b) && (!found || p.skip(b));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_operation_or_no_answer_is_refused() {
+    fn lines_that_are_no_operation_or_answer_are_refused() {
         let refused = |line: &str| parse_answered(line).expect_err(line);
         assert!(refused("touch f0:1f").contains("has no answer"));
         assert!(refused("touch f16:0 = skipped").contains("no file from f0 to f15"));

@@ -312,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_the_longest_pause_is_owed_up_to_another() {
+    fn time_beyond_the_longest_pause_is_owed_up_to_another() {
         assert_eq!(waited_and_owed(5, 10), (5, 0));
         assert_eq!(waited_and_owed(13, 10), (10, 3));
         assert_eq!(waited_and_owed(99, 10), (10, 10));
     }
 
     #[test]
-    fn what_a_writer_may_dirty_falls_while_too_much_is_dirty_and_rises_while_too_little_is() {
+    fn a_writers_rate_falls_while_too_much_is_dirty_and_rises_while_too_little_is() {
         let after = |dirty: u64, ratio: i128| {
             let mut b = Bandwidth { dirty_limit: 12_000, balanced: 12_000, ..Bandwidth::default() };
             for fifth in 1..10u64 {

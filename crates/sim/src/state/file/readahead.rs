@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_has_left_in_the_cache_is_taken_for_one() {
+    fn the_pages_that_a_stream_left_in_the_cache_count_as_a_stream() {
         let mut ra = Readahead { after: Some(8), ..Readahead::default() };
         let window = ra.ask(1000, 1, false, |page| (990..1000).contains(&page)).expect("a window");
         assert_eq!(window, Window { pages: 1000..1011, mark: Some(1010) });

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_room_is_filled_before_a_slab_is_made() {
+    fn slabs_with_room_are_filled_before_another_is_made() {
         let (mut m, mut s) = (memory(), Slabs::new(2, 1));
         let all: Vec<Object> = (0..40).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
         assert_eq!(s.pages(Cache::Dentry), 2);

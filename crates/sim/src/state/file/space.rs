@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_lies_behind_what_is_there() {
+    fn appended_blocks_follow_the_last_run() {
         let mut space = Space::new(10..1000);
         let mut extents = Extents::default();
         assert_eq!(space.take(10, 8), Some((10, 8)));
