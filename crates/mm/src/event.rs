@@ -387,6 +387,20 @@ impl Event {
     }
 }
 
+impl Event {
+    /// Whether it belongs to [`Listen::COMPACTION_DETAIL`].
+    pub const fn is_compaction_detail(&self) -> bool {
+        matches!(
+            self,
+            Event::Suitable { .. }
+                | Event::Finished { .. }
+                | Event::IsolateMigratepages { .. }
+                | Event::IsolateFreepages { .. }
+                | Event::Migratepages { .. }
+        )
+    }
+}
+
 impl MigrateMode {
     /// The word of begin and end events: SYNC_LIGHT counts as sync.
     const fn name(self) -> &'static str {
