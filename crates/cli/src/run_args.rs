@@ -37,7 +37,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub mmtests: Option<PathBuf>,
     /// Write the tracepoints of compaction and reclaim, as ftrace prints them, for Perfetto and
-    /// scripts. Of several runs, each writes FILE with its name inserted
+    /// scripts; FILE.dat is for trace-cmd. Of several runs, each writes FILE with its name inserted
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Seed of the random numbers; each further repetition uses the next seed

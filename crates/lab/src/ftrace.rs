@@ -6,6 +6,11 @@
 //! time: a slice for a compaction run, for direct reclaim, and for the time a daemon is awake;
 //! counters for the positions of the two scanners. Lines have four flag letters, as kernels before
 //! 5.16 print them, because Perfetto matches no line with five.
+//!
+//! A file named `*.dat` is written in trace-cmd's format instead, without marks.
+
+mod dat;
+mod format;
 
 use crate::error::{Failed, LabError};
 use kontig_mm::event::MigrateMode;
@@ -17,6 +22,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use dat::TraceDat;
+use format::Format;
 
 /// Text is written in pieces of this size, bytes.
 const PIECE: usize = 1 << 20;
@@ -48,8 +56,10 @@ struct Zone {
 struct Work {
     /// The order of the request that compacts.
     order: Option<Order>,
-    /// The number of slices that have begun and not ended.
+    /// The number of its compaction and reclaim slices that have begun and not ended.
     open: u32,
+    /// A daemon's slice of being awake has begun and not ended.
+    awake: bool,
 }
 
 /// A trace that is being written.
@@ -57,7 +67,10 @@ struct Work {
 pub(crate) struct Ftrace {
     path: PathBuf,
     file: Arc<File>,
+    format: Format,
     text: String,
+    /// In place of text, in a file for trace-cmd.
+    dat: Option<TraceDat>,
     zones: Vec<Zone>,
     tasks: BTreeMap<u32, Work>,
     /// The first error of a write. Nothing is written after it.
@@ -77,13 +90,16 @@ impl Ftrace {
         };
         let mut zones: Vec<Zone> = memory.zones().iter().map(zone).collect();
         zones.sort_by_key(|zone| zone.end);
+        let dat = path.extension().is_some_and(|extension| extension == "dat");
         let head = "# tracer: nop\n#\n\
                     #           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION\n\
                     #              | |         |   ||||      |         |\n";
         Ok(Ftrace {
             path: path.into(),
             file: Arc::new(file),
-            text: head.into(),
+            format: Format::of(memory.profile()),
+            text: if dat { String::new() } else { head.into() },
+            dat: dat.then(|| TraceDat::new(memory.nr_cpus())),
             zones,
             tasks: BTreeMap::new(),
             failed: None,
@@ -92,7 +108,16 @@ impl Ftrace {
 
     /// Writes events with their marks.
     pub(crate) fn note(&mut self, events: &[Traced]) {
+        if let Some(dat) = &mut self.dat {
+            for traced in events {
+                if let Some(text) = self.format.text(&traced.event) {
+                    dat.add(traced, &text);
+                }
+            }
+            return;
+        }
         for traced in events {
+            // A slice includes the events that begin and end it.
             let ends = matches!(
                 traced.event,
                 Event::CompactionEnd { .. }
@@ -100,21 +125,22 @@ impl Ftrace {
                     | Event::KswapdSleep { .. }
                     | Event::KcompactdSleep { .. }
             );
-            // A slice includes the event that ends it.
-            if !ends {
-                self.line(traced, format_args!("{}", traced.event));
-            }
-            self.marks(traced);
             if ends {
-                self.end(traced);
-                if matches!(traced.event, Event::KswapdSleep { .. } | Event::KcompactdSleep { .. }) {
-                    self.tasks.entry(traced.by.pid).or_default().order = None;
-                }
-                self.line(traced, format_args!("{}", traced.event));
+                self.marks(traced);
+                self.event(traced);
+            } else {
+                self.event(traced);
+                self.marks(traced);
             }
             if self.text.len() >= PIECE {
                 self.flush();
             }
+        }
+    }
+
+    fn event(&mut self, traced: &Traced) {
+        if let Some(text) = self.format.text(&traced.event) {
+            self.line(traced, format_args!("{}: {text}", traced.event.name()));
         }
     }
 
@@ -124,17 +150,38 @@ impl Ftrace {
     }
 
     fn begin(&mut self, traced: &Traced, name: fmt::Arguments<'_>) {
-        self.tasks.entry(traced.by.pid).or_default().open += 1;
+        self.work(traced).open += 1;
         self.line(traced, format_args!("tracing_mark_write: B|{}|{name}", traced.by.tgid));
     }
 
     /// Ends the task's last slice, unless that began before the trace.
     fn end(&mut self, traced: &Traced) {
-        let work = self.tasks.entry(traced.by.pid).or_default();
+        let work = self.work(traced);
         if work.open > 0 {
             work.open -= 1;
             self.line(traced, format_args!("tracing_mark_write: E|{}", traced.by.tgid));
         }
+    }
+
+    /// A daemon wakes up. kswapd also does so for each further order, without sleeping between.
+    fn wake(&mut self, traced: &Traced, order: Option<Order>) {
+        self.sleep(traced);
+        let tgid = traced.by.tgid;
+        *self.work(traced) = Work { order, awake: true, open: 0 };
+        match order {
+            Some(order) => self.line(traced, format_args!("tracing_mark_write: B|{tgid}|awake, order {}", order.get())),
+            None => self.line(traced, format_args!("tracing_mark_write: B|{tgid}|awake")),
+        }
+    }
+
+    fn sleep(&mut self, traced: &Traced) {
+        if std::mem::take(self.work(traced)).awake {
+            self.line(traced, format_args!("tracing_mark_write: E|{}", traced.by.tgid));
+        }
+    }
+
+    fn work(&mut self, traced: &Traced) -> &mut Work {
+        self.tasks.entry(traced.by.pid).or_default()
     }
 
     fn counter(&mut self, traced: &Traced, name: &str, pfn: Pfn, zone: &str) {
@@ -143,7 +190,6 @@ impl Ftrace {
     }
 
     fn marks(&mut self, traced: &Traced) {
-        let order = |this: &mut Ftrace, order| this.tasks.entry(traced.by.pid).or_default().order = order;
         match traced.event {
             Event::CompactionBegin { zone_start, migrate_pfn, free_pfn, mode, .. } => {
                 let zone = self.zone(zone_start);
@@ -151,7 +197,7 @@ impl Ftrace {
                     MigrateMode::Async => "async",
                     MigrateMode::SyncLight | MigrateMode::Sync => "sync",
                 };
-                match self.tasks.get(&traced.by.pid).and_then(|work| work.order) {
+                match self.work(traced).order {
                     Some(order) => {
                         self.begin(traced, format_args!("compact {zone}, {effort}, order {}", order.get()));
                     }
@@ -164,6 +210,7 @@ impl Ftrace {
                 let zone = self.zone(zone_start);
                 self.counter(traced, "migrate_pfn", migrate_pfn, &zone);
                 self.counter(traced, "free_pfn", free_pfn, &zone);
+                self.end(traced);
             }
             Event::IsolateMigratepages { start_pfn, end_pfn, .. } => {
                 let zone = self.zone(start_pfn);
@@ -173,21 +220,14 @@ impl Ftrace {
                 let zone = self.zone(start_pfn);
                 self.counter(traced, "free_pfn", start_pfn, &zone);
             }
-            Event::TryToCompactPages { order: wanted, .. } => order(self, Some(wanted)),
-            Event::DirectReclaimBegin { order } => {
+            Event::TryToCompactPages { order, .. } => self.work(traced).order = Some(order),
+            Event::DirectReclaimBegin { order, .. } => {
                 self.begin(traced, format_args!("direct reclaim, order {}", order.get()));
             }
-            Event::KswapdWake { order: wanted, .. } => {
-                order(self, Some(wanted));
-                self.begin(traced, format_args!("awake, order {}", wanted.get()));
-            }
-            Event::KcompactdWake { order: wanted, .. } => {
-                order(self, wanted);
-                match wanted {
-                    Some(wanted) => self.begin(traced, format_args!("awake, order {}", wanted.get())),
-                    None => self.begin(traced, format_args!("awake, proactively")),
-                }
-            }
+            Event::DirectReclaimEnd { .. } => self.end(traced),
+            Event::KswapdWake { order, .. } => self.wake(traced, Some(order)),
+            Event::KcompactdWake { order, .. } => self.wake(traced, order),
+            Event::KswapdSleep { .. } | Event::KcompactdSleep { .. } => self.sleep(traced),
             _ => {}
         }
     }
@@ -221,6 +261,11 @@ impl Ftrace {
     /// As [`Ftrace::check`].
     pub(crate) fn finish(&mut self) -> Result<(), LabError> {
         self.flush();
+        if let Some(dat) = &self.dat
+            && let Err(e) = (&*self.file).write_all(&dat.bytes())
+        {
+            self.failed = Some(e.to_string());
+        }
         self.check()
     }
 }
