@@ -140,3 +140,42 @@ fn trace_cmd_reports_the_same_events_as_the_text_or_skipped() {
     let ends = all.lines().filter(|line| line.contains("mm_compaction_end") && line.ends_with("status=success"));
     assert_eq!(filtered.lines().skip(1).collect::<Vec<_>>(), ends.collect::<Vec<_>>());
 }
+
+#[test]
+fn a_trace_is_summed_up_by_task_zone_and_mode() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["run", "hugealloc", "--machine", "tiny-64m", "--profile", "6.1", "--trace", "t.txt", "--out", "result"];
+    kontig(d.path(), &args).assert().success();
+    let output = kontig(d.path(), &["trace", "t.txt", "--json", "--svg", "s.svg"]).assert().success();
+    let doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let run = std::fs::read(d.path().join("result/runs/hugealloc/6.1/0.json")).unwrap();
+    let run: Value = serde_json::from_slice(&run).unwrap();
+    assert_eq!(doc["all"]["runs"], run["event_counts"]["mm_compaction_end"]["happened"]);
+    let sum = |count: &str| -> u64 {
+        doc["kinds"].as_array().unwrap().iter().map(|kind| kind["counts"][count].as_u64().unwrap()).sum()
+    };
+    for count in ["runs", "us", "did_nothing", "succeeded"] {
+        assert_eq!(doc["all"][count].as_u64(), Some(sum(count)), "{count}");
+    }
+    assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().contains("<path class=\"m\" d=\"M"));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_in_one_line() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("empty"), "# tracer: nop\n").unwrap();
+    std::fs::write(d.path().join("long"), vec![b'x'; 1 << 20]).unwrap();
+    let cases = [
+        ("/etc/passwd", "/etc/passwd:1: no line of a trace"),
+        ("missing", "missing: cannot be read: No such file"),
+        ("empty", "empty: cannot be read: it has no run of compaction"),
+        ("long", "long: cannot be read: a line of more than 64 KiB"),
+    ];
+    for (file, reason) in cases {
+        let refused = kontig(d.path(), &["trace", file]).assert().failure().code(2);
+        let error = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(error.contains(reason) && error.lines().count() == 1, "{error}");
+    }
+    let refused = kontig(d.path(), &["trace", "empty", "--from", "x"]).assert().failure().code(2);
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("--from"));
+}

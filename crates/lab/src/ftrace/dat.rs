@@ -1,4 +1,5 @@
-//! A trace in trace-cmd's own format, `trace.dat` version 6, for `trace-cmd report` and KernelShark.
+//! A trace in trace-cmd's own format, `trace.dat` version 6, for `trace-cmd report` and
+//! KernelShark.
 //!
 //! trace-cmd reads no text. Its file has the format of each event, then the pages of each CPU's
 //! ring buffer. The format of an event follows from its text: each number and each word behind a
