@@ -89,11 +89,14 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
         crate::markdown::check(&resolved)?;
     }
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
-    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
+    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
     let session = Session::new(resolved, o.seed, &views)?;
     // Fail on unwritable outputs now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
+        check_writable(file)?;
+    }
+    for file in session.traces() {
         check_writable(file)?;
     }
     for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {

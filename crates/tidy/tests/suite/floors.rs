@@ -33,7 +33,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         "lab",
         &[
             &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
-            &["files", "host_snapshot", "names"],
+            &["files", "ftrace", "host_snapshot", "names"],
             &["document", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
             &["figures", "sampler", "target"],
@@ -55,10 +55,14 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["bench", "interrupt", "list", "profile", "run_args"],
             &["oracle", "reproduce"],
             &["live"],
+            &["trace"],
             &["args"],
         ],
     ),
 ];
+
+/// Methods that the standard library's types have, too: a call of one says nothing.
+const COMMON: [&str; 1] = ["parse"];
 
 /// Modules that use each other, and files that do, by their places.
 const TIED: [(&str, &[&str]); 9] = [
@@ -458,7 +462,7 @@ fn upward(modules: &BTreeMap<String, Module>, floors: &[&[&str]]) -> Vec<String>
     let (mut lowest, mut given) = (BTreeMap::new(), BTreeMap::new());
     for (at, module) in inner() {
         for (of, name) in module.files.iter().flat_map(|(_, text)| methods(text)) {
-            let is_given = types.get(&of).is_some_and(|of| *of < at);
+            let is_given = types.get(&of).is_some_and(|of| *of < at) && !COMMON.contains(&&*name);
             let least = lowest.entry(name.clone()).or_insert(at);
             *least = at.min(*least);
             if is_given {
