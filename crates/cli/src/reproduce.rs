@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
-use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::files::{check_directory, check_distinct, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
@@ -88,6 +88,13 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
     }
+    let files = [("--html", &o.html), ("--markdown", &o.markdown), ("--svg", &o.svg), ("--out", &o.out)];
+    // Results of MMTests' layout and of /proc go into folders of their own below these.
+    for dir in [("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
+        let all: Vec<_> = files[..3].iter().copied().chain([dir]).map(|(o, path)| (o, path.as_deref())).collect();
+        check_distinct(&all)?;
+    }
+    check_distinct(&files.map(|(option, path)| (option, path.as_deref())))?;
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
     let session = Session::new(resolved, o.seed, &views)?;
@@ -197,7 +204,7 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
                 if o.statistics {
                     text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
                 }
-                text += &kontig_report::pace::render(&x.pace);
+                text += &kontig_report::pace::render(&x.pace, &pace_machine(session, &x.result));
                 text += "\n";
             }
             let together = kontig_report::table::together(&cases.iter().map(|x| &x.result).collect::<Vec<_>>());
@@ -232,10 +239,17 @@ fn source<'a>(session: &'a Session, result: &ExperimentResult) -> Option<&'a Res
     session.resolved().iter().find(|r| (&r.experiment.id, &r.case) == (&result.id, &result.case))
 }
 
-/// The result with a remark for each variant whose kernel's distributions run another reclaim. Not
-/// stored with the result, as no run produced it.
+/// The machine of its pace sweep; empty without one.
+fn pace_machine(session: &Session, result: &ExperimentResult) -> String {
+    let pace = source(session, result).and_then(|r| r.experiment.pace.as_ref());
+    pace.map(|pace| pace.machine.clone()).unwrap_or_default()
+}
+
+/// The result with a remark for each variant whose kernel's distributions run another reclaim, if
+/// the machine reclaims at all. Not stored with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
-    let profiles = source(session, result).map_or(&[][..], |source| &source.profiles);
+    let source = source(session, result).filter(|source| source.machine.has_disks());
+    let profiles = source.map_or(&[][..], |source| &source.profiles);
     let said = profiles.iter().enumerate().filter_map(|(i, profile)| {
         Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile)? })
     });
@@ -253,10 +267,7 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
                 result,
                 runs: &x.runs,
                 pace: &x.pace,
-                pace_machine: source
-                    .and_then(|r| r.experiment.pace.as_ref())
-                    .map(|p| p.machine.clone())
-                    .unwrap_or_default(),
+                pace_machine: pace_machine(session, result),
                 summary: source.map(|r| r.experiment.summary.clone()).unwrap_or_default(),
                 notes: source.map(|r| format!("{} {}", r.experiment.assumptions, r.machine.notes)).unwrap_or_default(),
             }
