@@ -18,6 +18,7 @@ mod profile;
 mod progress;
 mod reproduce;
 mod run_args;
+mod trace;
 mod wrap;
 
 use args::{Cli, Command};
@@ -60,6 +61,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Run(a) => reproduce::run(&a),
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
+        Command::Trace(a) => trace::trace(&a),
         Command::Bench(a) => bench::bench(&a),
         Command::Status(a) => return live::status::status(&a),
         Command::Check(a) => return live::check::check(&a),

@@ -88,19 +88,21 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
     }
-    let files = [("--html", &o.html), ("--markdown", &o.markdown), ("--svg", &o.svg), ("--out", &o.out)];
-    // Results of MMTests' layout and of /proc go into folders of their own below these.
-    for dir in [("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
-        let all: Vec<_> = files[..3].iter().copied().chain([dir]).map(|(o, path)| (o, path.as_deref())).collect();
-        check_distinct(&all)?;
+    let files = [("--html", &o.html), ("--markdown", &o.markdown), ("--svg", &o.svg), ("--trace", &o.trace)];
+    // These three have files of different names, and may share a directory.
+    for directory in [("--out", &o.out), ("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
+        let outputs = files.into_iter().chain([directory]).map(|(option, path)| (option, path.as_deref()));
+        check_distinct(&outputs.collect::<Vec<_>>())?;
     }
-    check_distinct(&files.map(|(option, path)| (option, path.as_deref())))?;
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
-    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), maps };
+    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
     let session = Session::new(resolved, o.seed, &views)?;
     // Fail on unwritable outputs now, not after a minute of work.
     let store = o.out.as_deref().map(Store::create).transpose()?;
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
+        check_writable(file)?;
+    }
+    for file in session.traces() {
         check_writable(file)?;
     }
     for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {

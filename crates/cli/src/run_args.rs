@@ -36,6 +36,10 @@ pub struct OutputArgs {
     /// files are kept
     #[arg(long, value_name = "DIR")]
     pub mmtests: Option<PathBuf>,
+    /// Write the tracepoints of compaction and reclaim, as ftrace prints them, for Perfetto and
+    /// scripts; FILE.dat is for trace-cmd. Of several runs, each writes FILE with its name inserted
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Seed of the random numbers; each further repetition uses the next seed
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     pub seed: u64,

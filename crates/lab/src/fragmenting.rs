@@ -15,8 +15,8 @@ pub(crate) struct Fragmenting {
 
 impl Fragmenting {
     /// Counts the fallbacks among these events.
-    pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
-        for (_, event) in events {
+    pub(crate) fn note<'a>(&mut self, events: impl IntoIterator<Item = &'a Event>) {
+        for event in events {
             match event {
                 Event::PageAllocExtfrag { fallback_order, alloc_migratetype, .. }
                     if *fallback_order < PAGEBLOCK_ORDER =>
@@ -60,16 +60,13 @@ mod tests {
 
     #[test]
     fn only_what_leaves_a_pageblock_mixed_counts_by_the_type_that_asked() {
-        let event = |order, t| {
-            let extfrag = Event::PageAllocExtfrag {
-                pfn: Pfn::new(0),
-                alloc_order: Order::ZERO,
-                fallback_order: Order::new(order),
-                alloc_migratetype: t,
-                fallback_migratetype: MigrateType::Movable,
-                change_ownership: false,
-            };
-            (0, extfrag)
+        let event = |order, t| Event::PageAllocExtfrag {
+            pfn: Pfn::new(0),
+            alloc_order: Order::ZERO,
+            fallback_order: Order::new(order),
+            alloc_migratetype: t,
+            fallback_migratetype: MigrateType::Movable,
+            change_ownership: false,
         };
         let mut counted = Fragmenting::default();
         let (unmovable, reclaimable) = (MigrateType::Unmovable, MigrateType::Reclaimable);

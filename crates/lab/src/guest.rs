@@ -88,7 +88,7 @@ pub fn play(
     loop {
         let now = m.now();
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
-        extfrag.note(&m.take_events(m.now()));
+        extfrag.note(m.take_events(m.now()).iter().map(|traced| &traced.event));
         if let Some((phase, took_ns)) = phase_of(&mut m, player) {
             all.push(Counted { phase, counters: counters(&m, booted, extfrag), took_ns });
         }

@@ -24,6 +24,7 @@ mod figures;
 pub mod files;
 pub mod formula;
 mod fragmenting;
+mod ftrace;
 mod gate;
 pub mod guest;
 pub mod host_snapshot;

@@ -42,6 +42,8 @@ pub struct RunPlan {
     pub procfs: Option<PathBuf>,
     /// Directory for its iterations in MMTests' layout.
     pub mmtests: Option<MmtestsRun>,
+    /// File for the measurement's tracepoints.
+    pub trace: Option<PathBuf>,
     /// Whether it takes pictures of the pageblocks.
     pub pictures: bool,
 }
@@ -53,6 +55,8 @@ pub struct Views {
     pub procfs: Option<PathBuf>,
     /// Directory for results in MMTests' layout.
     pub mmtests: Option<PathBuf>,
+    /// File for the tracepoints. Of several runs, each writes one with its name inserted.
+    pub trace: Option<PathBuf>,
     /// Whether maps will be shown or stored. The map shown is of a variant's first repetition, so
     /// no other run takes one.
     pub maps: bool,
@@ -81,9 +85,11 @@ impl RunPlan {
             seed,
             procfs,
             mmtests,
+            trace,
             pictures,
         } = self;
-        let leaves_files = procfs.is_some() || mmtests.is_some() || other.procfs.is_some() || other.mmtests.is_some();
+        let mut leaves_files = procfs.is_some() || mmtests.is_some() || trace.is_some();
+        leaves_files |= other.procfs.is_some() || other.mmtests.is_some() || other.trace.is_some();
         !leaves_files
             && *rounds == other.rounds
             && variant.sysctls == other.variant.sysctls

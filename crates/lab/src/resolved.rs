@@ -253,6 +253,7 @@ impl Resolved {
             seed,
             procfs: None,
             mmtests: None,
+            trace: None,
             pictures: false,
         }
     }
@@ -285,6 +286,7 @@ impl Resolved {
                     seed: seed.wrapping_add(u64::from(repetition)),
                     procfs,
                     mmtests: mmtests.clone().map(|dir| MmtestsRun { dir, first }),
+                    trace: views.trace.clone(),
                     pictures: views.maps && repetition == 0,
                     ..self.plan(i, seed)
                 }]);

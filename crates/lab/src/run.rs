@@ -8,6 +8,7 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::files::write_with_directory;
+use crate::ftrace::Ftrace;
 use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
@@ -160,6 +161,7 @@ impl Running<'_> {
             rounds.push(measured);
         }
         self.write_procfs("end")?;
+        self.sampler.trace().map_or(Ok(()), Ftrace::finish)?;
         Ok(self.result(&before, prepared, rounds))
     }
 
@@ -181,6 +183,10 @@ impl Running<'_> {
                 }
                 if self.plan.mmtests.is_some() {
                     self.sampler.monitors();
+                }
+                if let Some(path) = &self.plan.trace {
+                    listen = listen.with(Listen::EXTFRAG).with(Listen::COMPACTION_DETAIL);
+                    self.sampler.trace_to(Ftrace::create(path, self.machine.memory())?);
                 }
                 self.machine.memory_mut().trace().listen(listen);
                 self.sampler.measured_from(&self.machine);
@@ -207,6 +213,7 @@ impl Running<'_> {
                 let program = task.start(&Start { free_pages, seed, ..Start::default() });
                 let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
                 let id = self.machine.spawn(Box::new(program), placement);
+                self.machine.name_task(id, task.name.as_deref().unwrap_or(&self.plan.experiment));
                 self.machine
                     .set_mempolicy(id, task.memory)
                     .map_err(|e| LabError::Asked(AskedWrongly::Value(e.to_string())))?;
@@ -252,6 +259,7 @@ impl Running<'_> {
                 .permille
                 .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
             self.sampler.look(&mut self.machine, &phase.name, progress);
+            self.sampler.trace().map_or(Ok(()), |trace| trace.check())?;
             if stop == Stop::ProgramDone {
                 left.pop();
             }

@@ -7,6 +7,7 @@
 
 use crate::event_log::EventLog;
 use crate::fragmenting::Fragmenting;
+use crate::ftrace::Ftrace;
 use crate::mmtests::Monitors;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
@@ -47,6 +48,8 @@ pub(crate) struct Sampler {
     next_picture: f64,
     events: EventLog,
     fragmenting: Fragmenting,
+    /// In a run that writes a trace.
+    trace: Option<Ftrace>,
     /// MMTests' monitors, in a run that writes its layout.
     monitors: Option<Monitors>,
     /// The measurement has begun: `score` and `proactive` cover it.
@@ -77,6 +80,7 @@ impl Sampler {
             next_picture: 0.0,
             events: EventLog::new(),
             fragmenting: Fragmenting::default(),
+            trace: None,
             monitors: None,
             measuring: false,
             score: (f64::MAX, f64::MIN),
@@ -137,16 +141,31 @@ impl Sampler {
         self.monitors.get_or_insert_default()
     }
 
+    /// Writes all events from now on to a trace.
+    pub(crate) fn trace_to(&mut self, trace: Ftrace) {
+        self.trace = Some(trace);
+    }
+
+    /// The trace, in a run that writes one.
+    pub(crate) fn trace(&mut self) -> Option<&mut Ftrace> {
+        self.trace.as_mut()
+    }
+
     /// Takes the events up to that time.
     fn events(&mut self, m: &mut Machine, until: u64) {
         let mut events = m.take_events(until);
-        self.fragmenting.note(&events);
+        if let Some(trace) = &mut self.trace {
+            trace.note(&events);
+            // A trace has more than a result.
+            events.retain(|traced| !traced.event.is_compaction_detail());
+        }
+        self.fragmenting.note(events.iter().map(|traced| &traced.event));
         if let Some(monitors) = &mut self.monitors {
             monitors.note(&events);
         }
         // They are counted already, and would crowd out all others.
-        events.retain(|(_, event)| !matches!(event, Event::PageAllocExtfrag { .. }));
-        self.events.add(events);
+        events.retain(|traced| !matches!(traced.event, Event::PageAllocExtfrag { .. }));
+        self.events.add(events.into_iter().map(|traced| (traced.at_ns, traced.event)));
     }
 
     pub(crate) fn fragmenting(&self) -> Fragmenting {

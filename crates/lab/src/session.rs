@@ -8,9 +8,10 @@ use crate::compare::{Subject, compare};
 use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
+use crate::files::file_name;
 use crate::gate::{Available, Gate, lock};
 use crate::mmtests;
-use crate::plan::{RunPlan, Views};
+use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
@@ -98,8 +99,14 @@ impl Session {
                 }
             }
         }
+        name_traces(&mut jobs);
         let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
         Ok(Session { resolved, jobs, planned, stop })
+    }
+
+    /// The files that its runs write their traces to.
+    pub fn traces(&self) -> impl Iterator<Item = &Path> {
+        self.jobs.iter().filter_map(|job| job.plan.trace.as_deref())
     }
 
     /// Keeps the runs that `wanted` selects. An experiment that is incomplete has no table.
@@ -279,4 +286,19 @@ impl Session {
 fn same_result(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
     let (a, b) = (&resolved[a].experiment, &resolved[b].experiment);
     a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.has_result_of(plan_b)
+}
+
+/// Gives each of several runs a trace of its own: `t.txt` becomes `t-EXPERIMENT-VARIANT-0.txt`.
+fn name_traces(jobs: &mut [Job]) {
+    if jobs.iter().filter(|job| job.plan.trace.is_some()).count() < 2 {
+        return;
+    }
+    for RunPlan { experiment, case, variant, repetition, trace, .. } in jobs.iter_mut().map(|job| &mut job.plan) {
+        let Some(file) = trace else { continue };
+        let of = |part: Option<&std::ffi::OsStr>| part.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        let (stem, extension) = (of(file.file_stem()), of(file.extension()));
+        let dot = if extension.is_empty() { "" } else { "." };
+        let run = file_name(&format!("{}-{}-{repetition}", key(experiment, case), variant.name));
+        *file = file.with_file_name(format!("{stem}-{run}{dot}{extension}"));
+    }
 }

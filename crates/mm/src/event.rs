@@ -4,6 +4,7 @@
 //! no clock; instead, an event carries the counts of the work done before it, which a host turns
 //! into time.
 
+use crate::gfp::Gfp;
 use crate::types::{Backing, LruList, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -286,6 +287,7 @@ pub enum Event {
     },
     DirectReclaimBegin {
         order: Order,
+        gfp: Gfp,
     },
     DirectReclaimEnd {
         nr_reclaimed: u64,
@@ -384,6 +386,20 @@ impl Event {
             Event::ShrinkSlabStart { .. } => "mm_shrink_slab_start",
             Event::ShrinkSlabEnd { .. } => "mm_shrink_slab_end",
         }
+    }
+}
+
+impl Event {
+    /// Whether it belongs to [`Listen::COMPACTION_DETAIL`].
+    pub const fn is_compaction_detail(&self) -> bool {
+        matches!(
+            self,
+            Event::Suitable { .. }
+                | Event::Finished { .. }
+                | Event::IsolateMigratepages { .. }
+                | Event::IsolateFreepages { .. }
+                | Event::Migratepages { .. }
+        )
     }
 }
 
@@ -492,7 +508,7 @@ impl fmt::Display for Event {
             Event::KswapdWake { nid, order } | Event::WakeupKswapd { nid, order } => {
                 write!(f, "nid={} order={}", nid.index(), order.get())
             }
-            Event::DirectReclaimBegin { order } => write!(f, "order={}", order.get()),
+            Event::DirectReclaimBegin { order, gfp } => write!(f, "order={} gfp_flags={gfp}", order.get()),
             Event::DirectReclaimEnd { nr_reclaimed } => write!(f, "nr_reclaimed={nr_reclaimed}"),
             Event::LruIsolate { highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, lru } => {
                 write!(

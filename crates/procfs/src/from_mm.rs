@@ -8,6 +8,7 @@
 //! kernel-behaviour §7.1–7.5.
 
 mod format;
+pub use format::version;
 mod items;
 mod pagetypeinfo;
 mod vmstat;

@@ -31,6 +31,7 @@ pub mod error;
 pub mod extfrag;
 #[cfg(feature = "mm")]
 pub mod from_mm;
+mod ftrace;
 mod lines;
 pub mod meminfo;
 pub mod node_meminfo;
@@ -48,6 +49,7 @@ pub use buddyinfo::BuddyInfo;
 pub use counters::Counters;
 pub use error::BadText;
 pub use extfrag::{ExtfragIndex, UnusableIndex};
+pub use ftrace::TraceLine;
 pub use meminfo::MemInfo;
 pub use node_meminfo::NodeMemInfo;
 pub use pagetypeinfo::PageTypeInfo;

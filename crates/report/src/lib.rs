@@ -14,6 +14,7 @@ pub mod markdown;
 mod number;
 pub mod pace;
 pub mod palette;
+pub mod scanners;
 mod standing;
 pub mod statistics;
 pub mod svg;

@@ -11,13 +11,13 @@ use crate::base::memory_bus::MemoryBus;
 use crate::base::numa::FarCosts;
 use crate::base::queue::Queues;
 use crate::base::timer::Timers;
+use crate::base::traced::{Caller, Traced};
 use crate::owner::Pages;
 use crate::state::daemons::Daemons;
 use crate::state::khugepaged::Khugepaged;
 use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
-use kontig_mm::event::Event;
-use kontig_mm::{AllocSlow, Memory, Work};
+use kontig_mm::{AllocSlow, CpuId, Memory, Work};
 
 /// State shared by all tasks: memory, user pages, costs, wait queues, timers and barriers.
 #[derive(Clone)]
@@ -45,7 +45,9 @@ pub(crate) struct Kernel {
     pub(crate) lock_wait_ns: u64,
     /// Events with their times. A task may run past another's next turn, so they are not in order
     /// yet.
-    events: Vec<(u64, Event)>,
+    events: Vec<Traced>,
+    /// How many of them have their task and CPU.
+    signed: usize,
 }
 
 /// The most pageblocks a scanner may visit in one step. It bounds the time until the host can look
@@ -74,6 +76,7 @@ impl Kernel {
             work: Work::default(),
             lock_wait_ns: 0,
             events: Vec::new(),
+            signed: 0,
         }
     }
 
@@ -111,15 +114,33 @@ impl Kernel {
         let (costs, events) = (&self.costs, &mut self.events);
         events.extend(self.mem.trace().take_with_work().map(|(event, done)| {
             let shot = (shootdowns * done.migrated).checked_div(whole.migrated).unwrap_or(0);
-            (begin + costs.work_ns(&done) + ns(shot * costs.tlb_shootdown), event)
+            let at_ns = begin + costs.work_ns(&done) + ns(shot * costs.tlb_shootdown);
+            Traced { at_ns, cpu: CpuId::new(0), by: Caller::idle(), event }
         }));
     }
 
+    /// Whether a turn has left events without their task.
+    #[inline(always)]
+    pub(crate) fn has_unsigned_events(&self) -> bool {
+        self.events.len() > self.signed
+    }
+
+    /// Notes that the task `by` ran on `cpu` when the events since the last call happened.
+    #[cold]
+    pub(crate) fn sign_events(&mut self, cpu: CpuId, by: Caller) {
+        for traced in &mut self.events[self.signed..] {
+            (traced.cpu, traced.by) = (cpu, by);
+        }
+        self.signed = self.events.len();
+    }
+
     /// Takes the events before `until`, by time; ties stay in the order recorded.
-    pub(crate) fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
-        self.events.sort_by_key(|(at, _)| *at);
-        let later = self.events.partition_point(|(at, _)| *at < until);
-        self.events.drain(..later).collect()
+    pub(crate) fn take_events(&mut self, until: u64) -> Vec<Traced> {
+        self.events.sort_by_key(|traced| traced.at_ns);
+        let later = self.events.partition_point(|traced| traced.at_ns < until);
+        let taken = self.events.drain(..later).collect();
+        self.signed = self.events.len();
+        taken
     }
 
     /// The number of pageblocks a scanner may visit before the horizon.

@@ -73,6 +73,7 @@ pub use base::cost::{CostModel, Costs};
 pub use base::error::SimError;
 pub use base::id::{PageLocation, TaskId, UserPage};
 pub use base::numa::NumaEntry;
+pub use base::traced::{Caller, Comm, Traced};
 pub use device::{DiskEntry, Kind as DiskKind};
 pub use machine::found::{FoundIn, FoundPage};
 pub use machine::machine_file;

@@ -622,7 +622,13 @@ fn a_place_that_cannot_be_written_is_found_out_before_anything_runs() {
 fn two_outputs_in_one_place_are_refused() {
     let d = tmp();
     let dir = d.path();
-    for (one, other) in [("--html", "--svg"), ("--html", "--out"), ("--html", "--procfs"), ("--svg", "--mmtests")] {
+    for (one, other) in [
+        ("--html", "--svg"),
+        ("--html", "--out"),
+        ("--html", "--procfs"),
+        ("--svg", "--mmtests"),
+        ("--html", "--trace"),
+    ] {
         let says = format!("kontig: {one} and {other} both name ./x: give each a place of its own\n");
         refused(dir, &tiny(&[one, "x", other, "./x"]), ASKED_WRONGLY, &[&says]);
     }

@@ -14,5 +14,6 @@ mod needs;
 mod operators;
 mod profile;
 mod scenario;
+mod trace;
 mod trial;
 mod verify;

@@ -116,6 +116,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         seed: 1 + u64::from(repetition),
         mmtests: None,
         procfs: None,
+        trace: None,
         pictures: true,
     }
 }

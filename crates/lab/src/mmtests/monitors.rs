@@ -1,13 +1,11 @@
 //! Monitors: files that MMTests reads every ten seconds while a benchmark runs, and its trace.
-//!
-//! The trace covers the whole simulated machine and does not say in which task an event happened,
-//! so scripts that pair the events of a process find nothing.
 
 use super::epoch;
+use crate::ftrace::Prefix;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use kontig_mm::Event;
-use kontig_sim::Machine;
+use kontig_sim::{Machine, Traced};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -39,15 +37,14 @@ impl Monitors {
         self.buddyinfo.add(format_args!("time: {time}\n{}", kontig_procfs::BuddyInfo::of(m.memory())));
     }
 
-    pub(crate) fn note(&mut self, events: &[(u64, Event)]) {
-        for (at, event) in events {
-            let (s, us) = (epoch(*at), at / 1000 % 1_000_000);
-            let mut text = event.to_string();
-            if let Event::PageAllocExtfrag { pfn, .. } = event {
+    pub(crate) fn note(&mut self, events: &[Traced]) {
+        for traced in events {
+            let mut text = traced.event.to_string();
+            if let Event::PageAllocExtfrag { pfn, .. } = traced.event {
                 // Printed in the format of old kernels: MMTests reads no other.
                 text = text.replacen(&format!("pfn={pfn}"), &format!("page=0 pfn={}", pfn.get()), 1);
             }
-            self.trace.add(format_args!(" kontig-0 [000] .... {s}.{us:06}: {text}\n"));
+            self.trace.add(format_args!("{}{text}\n", Prefix { traced, epoch: super::BOOT }));
         }
     }
 

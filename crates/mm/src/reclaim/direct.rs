@@ -91,8 +91,8 @@ impl DirectReclaim {
                         self.state = DirectReclaimStage::Begin { throttled: true };
                         return Step::Wait(Wait::Throttled { node, at_most_ns });
                     }
-                    let order = self.sc.order;
-                    m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order });
+                    let (order, gfp) = (self.sc.order, self.sc.gfp);
+                    m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order, gfp });
                     self.begin_priorities(m);
                 }
                 DirectReclaimStage::Zones => self.next_zone(m),

@@ -73,7 +73,7 @@ pub fn counter_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The version a profile is named after: `6.1` for `6.1-defrag`.
-fn version(name: &str) -> Option<(u32, u32)> {
+pub fn version(name: &str) -> Option<(u32, u32)> {
     let (major, rest) = name.split_once('.')?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     Some((major.parse().ok()?, rest[..end].parse().ok()?))

@@ -13,5 +13,6 @@ pub(crate) mod rw_lock;
 pub(crate) mod sequence;
 pub(crate) mod slots;
 pub(crate) mod timer;
+pub(crate) mod traced;
 pub(crate) mod translate;
 pub(crate) mod wait;

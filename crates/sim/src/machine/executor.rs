@@ -9,6 +9,7 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::TaskId;
 use crate::base::timer::Event;
+use crate::base::traced::Caller;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
@@ -112,6 +113,9 @@ impl Machine {
             Step::Wait(Wait::Io(_)) => (TaskState::Queued, Then::WaitForIo),
             Step::Done(()) => (TaskState::Done, Then::Wait),
         };
+        if self.kernel.has_unsigned_events() {
+            self.kernel.sign_events(cpu, task.caller);
+        }
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
         self.deliver_births(id);
@@ -138,6 +142,12 @@ impl Machine {
             let (process, thread) = (birth.process, birth.thread);
             let body = Body::Process(Box::new(Process::born(birth, self.now, root)));
             let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
+            let Caller { comm, tgid, .. } = self.tasks[parent.index()].caller;
+            let caller = &mut self.tasks[id.index()].caller;
+            caller.comm = comm;
+            if thread != 0 {
+                caller.tgid = tgid;
+            }
             self.kernel.family.threads(process).set_task(thread, id);
         }
     }

@@ -10,6 +10,7 @@ use crate::base::cost::{CostModel, ns};
 use crate::base::error::SimError;
 use crate::base::id::{PageLocation, TaskId, UserPage};
 use crate::base::numa::FarCosts;
+use crate::base::traced::{Caller, Comm, Traced};
 use crate::base::translate;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
@@ -28,7 +29,6 @@ use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
-use kontig_mm::event::Event;
 use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 
@@ -52,6 +52,8 @@ pub struct Machine {
     pub(crate) schedule: Schedule,
     pub(crate) now: u64,
     pub(crate) turns: u64,
+    /// Tasks made so far; the last one's pid.
+    tasks_made: u32,
     /// The time of the next folding of per-CPU counters.
     pub(crate) next_fold: u64,
 }
@@ -67,6 +69,7 @@ impl Machine {
             schedule,
             now: 0,
             turns: 0,
+            tasks_made: 0,
             next_fold: STAT_INTERVAL_NS,
         };
         for (node, cpus) in nodes {
@@ -218,7 +221,13 @@ impl Machine {
     /// Adds a waiting task.
     pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: TaskState) -> TaskId {
         let id = TaskId(self.schedule.add(affinity, nice, cpu));
-        let task = Task { body, state };
+        self.tasks_made += 1;
+        let pid = self.tasks_made;
+        let comm = match body.kernel_thread() {
+            Some(thread) => Comm::new(&thread.to_string()),
+            None => Comm::new("program"),
+        };
+        let task = Task { body, state, caller: Caller { comm, pid, tgid: pid } };
         match self.tasks.get_mut(id.index()) {
             Some(gone) => *gone = task,
             None => self.tasks.push(task),
@@ -248,6 +257,12 @@ impl Machine {
         self.kernel.family.add(number);
         self.kernel.family.threads(number).set_task(0, id);
         id
+    }
+
+    /// Names a spawned program that has not run yet, as traces show it. Those it forks inherit the
+    /// name.
+    pub fn name_task(&mut self, id: TaskId, name: &str) {
+        self.tasks[id.index()].caller.comm = Comm::new(name);
     }
 
     /// The program of a task started with [`Machine::spawn`].
@@ -296,7 +311,7 @@ impl Machine {
     /// Takes the events of the groups listened to (`memory_mut().trace().listen()`) that happened
     /// before `until`, in order of their virtual times. If `until` is no later than the last
     /// [`Machine::run`] was asked to go, no event returned later is earlier than these.
-    pub fn take_events(&mut self, until: u64) -> Vec<(u64, Event)> {
+    pub fn take_events(&mut self, until: u64) -> Vec<Traced> {
         self.kernel.take_events(until)
     }
     /// Resident pages of a process, shared ones included; `None` if it is gone.

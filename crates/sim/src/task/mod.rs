@@ -5,6 +5,7 @@ pub(crate) mod process;
 
 use crate::base::context::Context;
 use crate::base::error::SimError;
+use crate::base::traced::Caller;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::task::process::Process;
@@ -22,6 +23,8 @@ use std::convert::Infallible;
 pub(crate) struct Task {
     pub(crate) body: Body,
     pub(crate) state: TaskState,
+    /// Its identity in traces.
+    pub(crate) caller: Caller,
 }
 
 /// The state of a task between turns.

@@ -1,9 +1,9 @@
 //! Batches: operations handed over together give the same result as one by one.
 
 use crate::support::*;
-use kontig_mm::{Event, Listen, Vmstat, Work};
+use kontig_mm::{Listen, Vmstat, Work};
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Program, Region, Value};
-use kontig_sim::{CpuTime, Machine, Stop, TaskId};
+use kontig_sim::{CpuTime, Machine, Stop, TaskId, Traced};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -146,7 +146,7 @@ struct Seen {
     times: Vec<CpuTime>,
     vmstat: Vmstat,
     work: Work,
-    events: Vec<(u64, Event)>,
+    events: Vec<Traced>,
     now: u64,
 }
 

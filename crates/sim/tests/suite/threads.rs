@@ -4,7 +4,7 @@ use crate::support::*;
 use kontig_mm::Daemon;
 use kontig_mm::{Event, Listen, Profile, VmEvent};
 use kontig_program::{Gfp, Op, Placement};
-use kontig_sim::Machine;
+use kontig_sim::{Machine, Traced};
 
 /// Without boosts, after which kswapd asks kcompactd for pageblocks.
 const NO_BOOST: (&str, &str) = ("vm.watermark_boost_factor", "0");
@@ -169,7 +169,7 @@ fn kswapd_is_woken_by_an_order_9_request_that_finds_no_block() {
     m.memory_mut().trace().listen(Listen::VMSCAN);
     run(&mut m, 0, allocator(Gfp::KERNEL, HUGE, 1, 0));
     pass(&mut m, MS);
-    let events: Vec<Event> = m.take_events(u64::MAX).into_iter().map(|(_, e)| e).collect();
+    let events: Vec<Event> = m.take_events(u64::MAX).into_iter().map(|traced| traced.event).collect();
     assert!(events.iter().any(|e| matches!(e, Event::WakeupKswapd { order, .. } if *order == HUGE)), "{events:?}");
     assert!(events.iter().any(|e| matches!(e, Event::KswapdWake { order, .. } if *order == HUGE)), "{events:?}");
     assert!(m.daemon_ns(Daemon::Kswapd) > 0);
@@ -186,7 +186,7 @@ fn kswapd_gives_up_as_hopeless_after_16_vain_runs() {
         for _ in 0..60 {
             run(&mut m, 0, allocator(Gfp::KERNEL, HUGE, 1, 0));
             pass(&mut m, 300 * MS);
-            let wakeup = |(_, e): &&(u64, Event)| matches!(e, Event::WakeupKswapd { .. });
+            let wakeup = |traced: &&Traced| matches!(traced.event, Event::WakeupKswapd { .. });
             let now = m.take_events(u64::MAX).iter().filter(wakeup).count();
             let hopeless = m.memory().nodes()[0].kswapd.failures >= 16;
             assert!(now == 0 || woken < 16, "nobody wakes a hopeless kswapd");
@@ -214,8 +214,8 @@ fn a_kcompactd_that_kswapd_asks_starts_at_once_and_not_after_kswapds_nap() {
     let (mut asked, mut woken) = (None, None);
     while woken.is_none() && m.now() < start + SECOND {
         pass(&mut m, 1000);
-        for (at, e) in m.take_events(m.now()) {
-            match e {
+        for Traced { at_ns: at, event, .. } in m.take_events(m.now()) {
+            match event {
                 Event::WakeupKcompactd { .. } => asked = asked.or(Some(at)),
                 Event::KcompactdWake { .. } => woken = woken.or(Some(at)),
                 _ => {}

@@ -5,7 +5,7 @@ use kontig_mm::Daemon;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 use kontig_mm::{Event, Listen, Memory, MigrateType, Order, Profile, VmEvent, Vmstat, Work};
 use kontig_program::{Gfp, Op, Outcome, Placement, Value};
-use kontig_sim::{CostModel, Costs, CpuTime, Machine, Stop, TaskId};
+use kontig_sim::{CostModel, Costs, CpuTime, Machine, Stop, TaskId, Traced};
 
 /// A process that maps and touches this many pages.
 fn toucher(pages: u32) -> Box<Script> {
@@ -245,7 +245,7 @@ fn moving_pages_interrupts_other_cpus_only() {
 /// Everything observable of a run.
 #[derive(PartialEq, Debug)]
 struct Seen {
-    events: Vec<(u64, Event)>,
+    events: Vec<Traced>,
     vmstat: Vmstat,
     work: Work,
     outcomes: Vec<Vec<Outcome>>,
@@ -386,10 +386,10 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
     // One observation at the end: those in between decide no time.
     assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
     let events = m.take_events(u64::MAX);
-    assert!(events.is_sorted_by_key(|(at, _)| *at));
+    assert!(events.is_sorted_by_key(|traced| traced.at_ns));
     let migrated = xeon().costs.migrated.ns;
     let (mut begun, mut moved, mut runs, mut before) = (None, 0, 0, 0);
-    for (at, e) in &events {
+    for Traced { at_ns: at, event: e, .. } in &events {
         let since_last = at - std::mem::replace(&mut before, *at);
         match e {
             // The kernel threads are still asleep: only the program compacts.
@@ -414,7 +414,7 @@ fn an_event_has_the_time_at_which_it_happens_and_an_end_comes_after_its_work() {
         }
     }
     assert!(runs >= 5, "{runs} runs that migrated");
-    let stamps: std::collections::BTreeSet<u64> = events.iter().map(|(at, _)| *at).collect();
+    let stamps: std::collections::BTreeSet<u64> = events.iter().map(|traced| traced.at_ns).collect();
     assert!(stamps.len() * 4 > events.len(), "{} stamps for {} events", stamps.len(), events.len());
 }
 
@@ -427,7 +427,7 @@ fn pages_faulted_in_one_after_the_other_are_allocated_at_times_of_their_own() {
         assert_eq!(m.run(u64::MAX, Some(id)), Ok(Stop::ProgramDone));
         let user_page = |e: &Event| matches!(e, Event::PageAlloc { migratetype: MigrateType::Movable, .. });
         let events = m.take_events(u64::MAX);
-        let times: Vec<u64> = events.iter().filter(|(_, e)| user_page(e)).map(|(at, _)| *at).collect();
+        let times: Vec<u64> = events.iter().filter(|t| user_page(&t.event)).map(|t| t.at_ns).collect();
         assert_eq!(times.len(), 3000);
         let fault = (xeon().costs.fault.ns + xeon().costs.touch.ns) as u64;
         let least = times.windows(2).map(|w| w[1] - w[0]).min().unwrap();
@@ -451,7 +451,7 @@ fn events_taken_at_every_look_are_in_order_from_look_to_look() {
     }
     all.extend(m.take_events(u64::MAX));
     assert!(all.len() > 100, "{} events", all.len());
-    assert!(all.is_sorted_by_key(|(at, _)| *at));
+    assert!(all.is_sorted_by_key(|traced| traced.at_ns));
 }
 
 #[test]

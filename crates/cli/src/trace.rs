@@ -1,0 +1,173 @@
+//! `kontig trace`: what compaction did in a trace, of a run or of a real host.
+
+use crate::live::grid::Grid;
+use crate::out::print;
+use crate::wrap::{columns, width, wrap};
+use clap::Args;
+use kontig_lab::files::{check_writable, write_file};
+use kontig_lab::{AskedWrongly, LabError};
+use kontig_report::scanners::{self, Reader, Run};
+use kontig_text::{grouped, percent};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+/// Examples, below the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig run hugealloc --machine guest-2g --trace t.txt && kontig trace t.txt --svg scanners.svg\n  \
+    kontig trace /sys/kernel/tracing/trace            of this host, with compaction's events on\n\n\
+    A run that did nothing began with its scanners met, or the zone not worth compacting.";
+
+/// Bytes of a line, at most.
+const LONGEST: u64 = 64 << 10;
+
+/// Options of `kontig trace`.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// Text that ftrace or --trace has written
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write a picture of both scanners over time
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Leave out runs that ended before this second of the trace
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    from: Option<u64>,
+    /// Leave out runs that began after this second of the trace
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    to: Option<u64>,
+    /// Print one JSON document (schema kontig.trace/1) instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Seconds of a trace, in microseconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..=1e12).contains(&s) => Ok((s * 1e6).round() as u64),
+        _ => Err("seconds as the trace prints them, from 0 on".into()),
+    }
+}
+
+/// The runs of one kind of task over one zone in one mode.
+#[derive(Default, serde::Serialize)]
+struct Kind {
+    runs: u64,
+    us: u64,
+    longest_us: u64,
+    did_nothing: u64,
+    succeeded: u64,
+}
+
+impl Kind {
+    fn add(&mut self, run: &Run) {
+        let us = run.end_us - run.begin_us;
+        self.runs += 1;
+        self.us += us;
+        self.longest_us = self.longest_us.max(us);
+        self.did_nothing += u64::from(run.did_nothing());
+        self.succeeded += u64::from(run.succeeded());
+    }
+}
+
+pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
+    let file = a.file.display().to_string();
+    let unreadable = |reason: String| LabError::from(AskedWrongly::Unreadable { path: file.clone(), reason });
+    if let Some(svg) = &a.svg {
+        check_writable(svg)?;
+    }
+    let mut input = BufReader::new(File::open(&a.file).map_err(|e| unreadable(e.to_string()))?);
+    let mut reader = Reader::new(&file);
+    let mut line = Vec::new();
+    while input.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(|e| unreadable(e.to_string()))? > 0 {
+        if line.len() as u64 == LONGEST {
+            return Err(unreadable("a line of more than 64 KiB is no line of a trace".into()));
+        }
+        reader
+            .read(String::from_utf8_lossy(&line).trim_end())
+            .map_err(|e| LabError::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
+        line.clear();
+    }
+    let (unended, mut runs) = (reader.unended(), reader.ended);
+    runs.retain(|run| a.from.is_none_or(|from| run.end_us >= from) && a.to.is_none_or(|to| run.begin_us <= to));
+    if runs.is_empty() && (a.from.is_some() || a.to.is_some()) {
+        return Err(AskedWrongly::Value(format!("{file} has no run of compaction between --from and --to")).into());
+    }
+    if runs.is_empty() {
+        return Err(unreadable(
+            "it has no run of compaction: turn the events on with 'echo 1 > \
+             /sys/kernel/tracing/events/compaction/enable'"
+                .into(),
+        ));
+    }
+    if let Some(svg) = &a.svg {
+        write_file(svg, scanners::picture(&runs).as_bytes())?;
+    }
+    let mut all = Kind::default();
+    let mut kinds: BTreeMap<(&str, (u64, u64), &str), Kind> = BTreeMap::new();
+    for run in &runs {
+        all.add(run);
+        let mode = run.mode.as_deref().unwrap_or("–");
+        kinds.entry((&run.comm, run.zone, mode)).or_default().add(run);
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.us), *name));
+    if a.json {
+        let rows = kinds.iter().map(|((task, zone, mode), kind)| {
+            serde_json::json!({ "task": task, "zone_start": zone.0, "zone_end": zone.1, "mode": mode, "counts": kind })
+        });
+        let document = serde_json::json!({
+            "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(), "unended": unended
+        });
+        return print(&format!("{document:#}\n"));
+    }
+    print(&summary(&runs, &all, &kinds, unended))
+}
+
+type Rows<'a> = [((&'a str, (u64, u64), &'a str), Kind)];
+
+fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, unended: usize) -> String {
+    let begin = runs.iter().map(|run| run.begin_us).min().unwrap_or(0);
+    let end = runs.iter().map(|run| run.end_us).max().unwrap_or(0);
+    let share = |part: u64, of: u64| percent(part as f64 / of.max(1) as f64);
+    let mut by_task: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((task, ..), kind) in kinds {
+        *by_task.entry(task).or_default() += kind.us;
+    }
+    let (most, us) = by_task.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
+    let conclusion = format!(
+        "Compaction took {} ms in {} runs within {:.3} s; {} of it was {most}'s. {} of the runs left a block, {} did \
+         nothing.",
+        milliseconds(all.us),
+        grouped(all.runs),
+        (end - begin) as f64 / 1e6,
+        share(us, all.us),
+        share(all.succeeded, all.runs),
+        share(all.did_nothing, all.runs)
+    );
+    let mut text = wrap("", &conclusion, 0, width()) + "\n";
+    let head = ["task", "zone, frames", "mode", "runs", "ms", "longest, ms", "left a block", "did nothing"];
+    let mut grid = Grid::new(head, &[0, 1, 2]);
+    for ((task, zone, mode), kind) in kinds {
+        grid.row(vec![
+            (*task).into(),
+            format!("{:#x}–{:#x}", zone.0, zone.1),
+            (*mode).into(),
+            grouped(kind.runs),
+            milliseconds(kind.us),
+            milliseconds(kind.longest_us),
+            grouped(kind.succeeded),
+            grouped(kind.did_nothing),
+        ]);
+    }
+    text += &grid.text(0, columns());
+    if unended > 0 {
+        text += &format!("{unended} run{} had not ended and are left out\n", if unended == 1 { "" } else { "s" });
+    }
+    text
+}
+
+fn milliseconds(us: u64) -> String {
+    format!("{:.3}", us as f64 / 1e3)
+}

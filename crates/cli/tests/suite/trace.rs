@@ -1,0 +1,181 @@
+//! `--trace`: what scripts, trace-cmd and Perfetto read of it.
+
+use crate::common::{experiment, kontig};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// A line: task, CPU, four flags, seconds with microseconds, event and text. MMTests splits lines
+/// so, and Perfetto, which also insists on at most four flags.
+fn fields(line: &str) -> (u32, f64, &str, &str) {
+    let (task, rest) = line.split_once('[').expect("a CPU");
+    let (comm, pid) = task.trim().rsplit_once('-').expect("comm-pid");
+    assert!(comm.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{line}");
+    let (cpu, rest) = rest.split_once("] ").expect("a CPU ends");
+    assert!(cpu.len() == 3 && cpu.parse::<u32>().is_ok(), "{line}");
+    let rest = rest.strip_prefix(".... ").expect("four flag letters");
+    let (time, rest) = rest.trim_start().split_once(": ").expect("a time");
+    assert_eq!(time.split_once('.').map(|(_, us)| us.len()), Some(6), "{line}");
+    let (event, text) = rest.split_once(": ").expect("an event");
+    (pid.parse().expect("a number"), time.parse().expect("seconds"), event, text)
+}
+
+fn runs(dir: &Path, args: &[&str]) -> Value {
+    let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();
+    let mut doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    (doc["wall_s"], doc["peak_rss_bytes"]) = (Value::Null, Value::Null);
+    doc
+}
+
+#[test]
+fn a_trace_has_every_event_the_result_counts_and_changes_no_result() {
+    let d = tempfile::tempdir().unwrap();
+    experiment(d.path(), &[]);
+    let traced = runs(d.path(), &["--trace", "t.txt", "--out", "result"]);
+    assert_eq!(traced, runs(d.path(), &[]));
+    for variant in ["vanilla", "patched__60"] {
+        for repetition in 0..2 {
+            let text = std::fs::read_to_string(d.path().join(format!("t-small-{variant}-{repetition}.txt"))).unwrap();
+            let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+            let mut open: BTreeMap<u32, i32> = BTreeMap::new();
+            let mut last = 0.0;
+            for line in text.lines().filter(|line| !line.starts_with('#')) {
+                let (pid, time, event, text) = fields(line);
+                assert!(time >= last, "{line}");
+                last = time;
+                *counts.entry(event).or_default() += 1;
+                if event == "tracing_mark_write" {
+                    let slices = open.entry(pid).or_default();
+                    match &text[..2] {
+                        "B|" => *slices += 1,
+                        "E|" => *slices -= 1,
+                        mark => assert_eq!(mark, "C|"),
+                    }
+                    assert!(
+                        (0..=2).contains(slices),
+                        "a task compacts within reclaim, or a daemon while awake: {line}"
+                    );
+                }
+            }
+            let run = format!("result/runs/small/{variant}/{repetition}.json");
+            let run: Value = serde_json::from_slice(&std::fs::read(d.path().join(run)).unwrap()).unwrap();
+            for (event, count) in run["event_counts"].as_object().unwrap() {
+                assert_eq!(counts.get(event.as_str()), count["happened"].as_u64().as_ref(), "{event}");
+            }
+            let ends = counts["mm_compaction_end"];
+            assert!(ends > 10 && counts["mm_compaction_begin"] == ends);
+            assert!(counts["mm_compaction_isolate_migratepages"] > 0);
+        }
+    }
+}
+
+#[test]
+fn each_compaction_run_is_a_slice_named_after_its_zone_effort_and_order() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["run", "hugealloc", "--machine", "tiny-64m", "--profile", "6.1", "--trace", "t.txt"];
+    kontig(d.path(), &args).assert().success();
+    let text = std::fs::read_to_string(d.path().join("t.txt")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut slices = 0;
+    for pair in lines.windows(2).filter(|pair| pair[0].contains(": mm_compaction_begin: ")) {
+        let (_, _, event, mark) = fields(pair[1]);
+        assert_eq!(event, "tracing_mark_write");
+        let (_, name) = mark.rsplit_once('|').unwrap();
+        let effort = if pair[0].ends_with("mode=async") { "async" } else { "sync" };
+        assert!(name.starts_with("compact node 0 ") && name.contains(&format!(", {effort}")), "{name}");
+        assert!(!name.contains("order") || name.ends_with(", order 9"), "{name}");
+        slices += 1;
+    }
+    assert!(slices > 10);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_refused_before_anything_runs() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["run", "hugealloc", "--machine", "tiny-64m", "--trace", "no/t.txt"];
+    let refused = kontig(d.path(), &args).assert().failure().code(1);
+    let error = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("no/t.txt") && error.contains("make it first"), "{error}");
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_names_the_file() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["run", "hugealloc", "--machine", "tiny-64m", "--trace", "/dev/full"];
+    let failed = kontig(d.path(), &args).assert().failure().code(1);
+    let error = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(error.contains("/dev/full: cannot be written: No space left on device"), "{error}");
+}
+
+#[test]
+fn trace_cmd_reports_the_same_events_as_the_text_or_skipped() {
+    let d = tempfile::tempdir().unwrap();
+    for file in ["t.txt", "t.dat"] {
+        let args = ["run", "hugealloc", "--machine", "tiny-64m", "--profile", "6.1", "--trace", file];
+        kontig(d.path(), &args).assert().success();
+    }
+    let report = |args: &[&str]| {
+        let output =
+            Command::new("trace-cmd").arg("report").args(args).args(["-i", "t.dat"]).current_dir(d.path()).output();
+        output.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let Some(all) = report(&[]) else {
+        // Past the capture of a test's output, so that `.ci/run` counts it.
+        return writeln!(std::io::stderr(), "skipped: trace-cmd is not installed").expect("an error stream");
+    };
+    // trace-cmd prints no flags, and words are not padded.
+    let plain = |line: &str| line.replace(" .... ", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = std::fs::read_to_string(d.path().join("t.txt")).unwrap();
+    let of_text = text.lines().filter(|line| !line.starts_with('#') && !line.contains("tracing_mark_write"));
+    let events = |line: &str| plain(line).split_once(": ").map(|(_, event)| event.to_owned());
+    let of_text: Vec<_> = of_text.filter_map(events).collect();
+    let of_report: Vec<_> = all.lines().skip(1).filter_map(events).collect();
+    assert!(of_text.len() > 200, "{} events", of_text.len());
+    let first = of_text.iter().zip(&of_report).find(|(a, b)| a != b);
+    assert_eq!((first, of_text.len()), (None, of_report.len()));
+    let filtered = report(&["-F", "mm_compaction_end: status == \"success\""]).unwrap_or_default();
+    let ends = all.lines().filter(|line| line.contains("mm_compaction_end") && line.ends_with("status=success"));
+    assert_eq!(filtered.lines().skip(1).collect::<Vec<_>>(), ends.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_trace_is_summed_up_by_task_zone_and_mode() {
+    let d = tempfile::tempdir().unwrap();
+    let args = ["run", "hugealloc", "--machine", "tiny-64m", "--profile", "6.1", "--trace", "t.txt", "--out", "result"];
+    kontig(d.path(), &args).assert().success();
+    let output = kontig(d.path(), &["trace", "t.txt", "--json", "--svg", "s.svg"]).assert().success();
+    let doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let run = std::fs::read(d.path().join("result/runs/hugealloc/6.1/0.json")).unwrap();
+    let run: Value = serde_json::from_slice(&run).unwrap();
+    assert_eq!(doc["all"]["runs"], run["event_counts"]["mm_compaction_end"]["happened"]);
+    let sum = |count: &str| -> u64 {
+        doc["kinds"].as_array().unwrap().iter().map(|kind| kind["counts"][count].as_u64().unwrap()).sum()
+    };
+    for count in ["runs", "us", "did_nothing", "succeeded"] {
+        assert_eq!(doc["all"][count].as_u64(), Some(sum(count)), "{count}");
+    }
+    assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().contains("<path class=\"m\" d=\"M"));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_in_one_line() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("empty"), "# tracer: nop\n").unwrap();
+    std::fs::write(d.path().join("long"), vec![b'x'; 1 << 20]).unwrap();
+    let cases = [
+        ("/etc/passwd", "/etc/passwd:1: no line of a trace"),
+        ("missing", "missing: cannot be read: No such file"),
+        ("empty", "empty: cannot be read: it has no run of compaction"),
+        ("long", "long: cannot be read: a line of more than 64 KiB"),
+    ];
+    for (file, reason) in cases {
+        let refused = kontig(d.path(), &["trace", file]).assert().failure().code(2);
+        let error = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(error.contains(reason) && error.lines().count() == 1, "{error}");
+    }
+    let refused = kontig(d.path(), &["trace", "empty", "--from", "x"]).assert().failure().code(2);
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("--from"));
+}

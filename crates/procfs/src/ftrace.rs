@@ -1,0 +1,102 @@
+//! `/sys/kernel/tracing/trace`: a line per event, after a head of comments.
+//!
+//! A line is `COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`. The flags may be missing,
+//! and a process number in parentheses may stand before the CPU (`record-tgid`).
+
+use crate::error::BadText;
+
+/// An event of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceLine<'a> {
+    pub comm: &'a str,
+    pub pid: u32,
+    /// Microseconds since the trace's clock began.
+    pub at_us: u64,
+    pub event: &'a str,
+    /// The fields as the kernel prints them.
+    pub text: &'a str,
+}
+
+impl<'a> TraceLine<'a> {
+    /// Parses a line. `None` for an empty line, a comment, or a note about lost events.
+    ///
+    /// # Errors
+    /// If it is none of these.
+    pub fn parse(file: &str, number: usize, line: &'a str) -> Result<Option<TraceLine<'a>>, BadText> {
+        if line.trim().is_empty() || line.starts_with('#') || line.starts_with("CPU:") {
+            return Ok(None);
+        }
+        let found = TraceLine::fields(line);
+        let reason = || format!("no line of a trace, 'COMM-PID [CPU] FLAGS TIME: EVENT: TEXT': {}", start(line));
+        found.map(Some).ok_or_else(|| BadText { file: file.into(), line: number, reason: reason() })
+    }
+
+    fn fields(line: &'a str) -> Option<TraceLine<'a>> {
+        // A comm may hold nearly everything, brackets included; the CPU is digits alone.
+        let cpu = line.match_indices(" [").find_map(|(at, _)| {
+            let (inside, rest) = line[at + 2..].split_once("] ")?;
+            let is_cpu = !inside.is_empty() && inside.bytes().all(|b| b.is_ascii_digit());
+            is_cpu.then_some((&line[..at], rest))
+        });
+        let (task, rest) = cpu?;
+        let task = task.trim().split(" (").next()?.trim_end();
+        let (comm, pid) = task.rsplit_once('-')?;
+        let (time, rest) = rest.split_once(": ")?;
+        let (s, us) = time.split_whitespace().last()?.split_once('.')?;
+        let (event, text) = rest.split_once(':')?;
+        let at_us = s.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(format!("{us:0<6.6}").parse().ok()?)?;
+        Some(TraceLine { comm, pid: pid.trim().parse().ok()?, at_us, event, text: text.trim_start() })
+    }
+
+    /// A field of the text, `NAME=VALUE`.
+    pub fn field(&self, name: &str) -> Option<&'a str> {
+        let value = |word: &'a str| word.strip_prefix(name)?.strip_prefix('=');
+        self.text.split([' ', ',']).find_map(value)
+    }
+
+    /// A field that is a number, decimal or hexadecimal.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        let value = self.field(name)?;
+        match value.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => value.parse().ok(),
+        }
+    }
+}
+
+/// The start of a line, for a message.
+fn start(line: &str) -> String {
+    line.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> TraceLine<'_> {
+        TraceLine::parse("trace", 1, line).expect("a line of a trace").expect("an event")
+    }
+
+    #[test]
+    fn lines_of_several_kernels_are_read() {
+        let old =
+            "             cc1-4711  [002] ....    12.345678: mm_compaction_begin: zone_start=4096 zone_end=720896";
+        let TraceLine { comm, pid, at_us, event, .. } = parsed(old);
+        assert_eq!((comm, pid, at_us, event), ("cc1", 4711, 12_345_678, "mm_compaction_begin"));
+        assert_eq!(parsed(old).number("zone_end"), Some(720_896));
+        let new = "    kworker/0:1 [x]-12      (     12) [000] d..1.     1.5: mm_compaction_end: zone_start=0x1000, \
+                   mode=sync";
+        assert_eq!((parsed(new).comm, parsed(new).pid, parsed(new).at_us), ("kworker/0:1 [x]", 12, 1_500_000));
+        assert_eq!((parsed(new).number("zone_start"), parsed(new).field("mode")), (Some(0x1000), Some("sync")));
+        assert_eq!(parsed(new).field("zone"), None);
+    }
+
+    #[test]
+    fn comments_and_notes_are_no_events_and_anything_else_is_refused_with_its_line() {
+        for line in ["# tracer: nop", "", "CPU:3 [LOST 27 EVENTS]"] {
+            assert_eq!(TraceLine::parse("trace", 1, line), Ok(None));
+        }
+        let refused = TraceLine::parse("trace", 7, "root:x:0:0").expect_err("no trace");
+        assert_eq!((refused.file.as_str(), refused.line), ("trace", 7));
+    }
+}

@@ -1,0 +1,307 @@
+//! Compaction in a trace: the runs, and a picture of both scanners over time.
+//!
+//! A trace may come from Kontig or from a real host, in the format of any kernel since 3.14. A run
+//! lasts from `mm_compaction_begin` to the next `mm_compaction_end` of the same task.
+
+use kontig_procfs::{BadText, TraceLine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// A run of compaction over one zone.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// The name of the task that compacts.
+    pub comm: String,
+    /// First and last frame number of the zone.
+    pub zone: (u64, u64),
+    pub begin_us: u64,
+    pub end_us: u64,
+    /// `sync` or `async`; kernels before 4.0 do not say.
+    pub mode: Option<String>,
+    /// The kernel's word or number for the end.
+    pub status: String,
+    /// Positions of the migration scanner and the free scanner as time passes, from the run's
+    /// begin, µs.
+    pub positions: Vec<(u64, [u64; 2])>,
+    /// Pages scanned, if the trace has the scanners' events.
+    pub scanned: u64,
+}
+
+impl Run {
+    /// Whether it ended without scanning a page or moving a scanner.
+    pub fn did_nothing(&self) -> bool {
+        self.scanned == 0 && self.positions.windows(2).all(|pair| pair[0].1 == pair[1].1)
+    }
+
+    /// Whether it left a block of the order wanted.
+    pub fn succeeded(&self) -> bool {
+        matches!(self.status.as_str(), "success" | "partial")
+    }
+}
+
+/// The runs of a trace that is read line by line.
+#[derive(Default)]
+pub struct Reader {
+    file: String,
+    line: usize,
+    open: BTreeMap<u32, Run>,
+    /// Those that have ended, by their ends.
+    pub ended: Vec<Run>,
+}
+
+impl Reader {
+    /// Reads a trace of this name, for messages.
+    pub fn new(file: &str) -> Reader {
+        Reader { file: file.into(), ..Reader::default() }
+    }
+
+    /// The number of runs that have not ended.
+    pub fn unended(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Reads the next line.
+    ///
+    /// # Errors
+    /// If it belongs to no trace.
+    pub fn read(&mut self, line: &str) -> Result<(), BadText> {
+        self.line += 1;
+        let Some(line) = TraceLine::parse(&self.file, self.line, line)? else { return Ok(()) };
+        match line.event {
+            "mm_compaction_begin" => {
+                let run = begun(&line).ok_or_else(|| BadText {
+                    file: self.file.clone(),
+                    line: self.line,
+                    reason: "mm_compaction_begin lacks a position".into(),
+                })?;
+                self.open.insert(line.pid, run);
+            }
+            "mm_compaction_isolate_migratepages" | "mm_compaction_isolate_freepages" => {
+                if let Some(run) = self.open.get_mut(&line.pid) {
+                    run.scan(&line);
+                }
+            }
+            "mm_compaction_end" => {
+                if let Some(mut run) = self.open.remove(&line.pid) {
+                    run.end(&line);
+                    self.ended.push(run);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The run that a line begins.
+fn begun(line: &TraceLine<'_>) -> Option<Run> {
+    let either = |names: [&str; 2]| names.iter().find_map(|name| line.number(name));
+    let position = [either(["migrate_pfn", "migrate_start"])?, either(["free_pfn", "free_start"])?];
+    Some(Run {
+        comm: line.comm.into(),
+        zone: (line.number("zone_start")?, line.number("zone_end")?),
+        begin_us: line.at_us,
+        end_us: line.at_us,
+        mode: line.field("mode").map(Into::into),
+        status: String::new(),
+        positions: vec![(0, position)],
+        scanned: 0,
+    })
+}
+
+impl Run {
+    fn last(&self) -> [u64; 2] {
+        self.positions.last().map_or([0, 0], |(_, last)| *last)
+    }
+
+    fn scan(&mut self, line: &TraceLine<'_>) {
+        self.scanned += line.number("nr_scanned").unwrap_or(0);
+        let Some((from, to)) = range(line.text) else { return };
+        let [migrate, free] = self.last();
+        let position = if line.event.ends_with("_migratepages") { [to, free] } else { [migrate, from] };
+        self.positions.push((line.at_us.saturating_sub(self.begin_us), position));
+    }
+
+    fn end(&mut self, line: &TraceLine<'_>) {
+        self.end_us = line.at_us.max(self.begin_us);
+        self.status = line.field("status").unwrap_or_default().into();
+        let [migrate, free] = self.last();
+        let position = [line.number("migrate_pfn").unwrap_or(migrate), line.number("free_pfn").unwrap_or(free)];
+        self.positions.push((self.end_us - self.begin_us, position));
+    }
+}
+
+/// The frames of `range=(FROM ~ TO)`.
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (from, rest) = text.strip_prefix("range=(")?.split_once(" ~ ")?;
+    let (to, _) = rest.split_once(')')?;
+    let hex = |n: &str| u64::from_str_radix(n.strip_prefix("0x")?, 16).ok();
+    Some((hex(from)?, hex(to)?))
+}
+
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 74.0;
+const TOP: f64 = 58.0;
+const PANEL: f64 = 190.0;
+const GAP: f64 = 48.0;
+/// Panels: more zones than a reader can compare are left out.
+const MOST_ZONES: usize = 4;
+
+/// A picture of both scanners over time, a panel for each of the zones that were compacted longest.
+/// Lines are the scanners' ways within a run; ticks below mark runs that did nothing.
+pub fn picture(runs: &[Run]) -> String {
+    let mut zones: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for run in runs {
+        *zones.entry(run.zone).or_default() += 1 + run.end_us - run.begin_us;
+    }
+    let mut longest: Vec<((u64, u64), u64)> = zones.into_iter().collect();
+    longest.sort_by_key(|(zone, us)| (std::cmp::Reverse(*us), *zone));
+    longest.truncate(MOST_ZONES);
+    let mut zones: Vec<(u64, u64)> = longest.into_iter().map(|(zone, _)| zone).collect();
+    zones.sort_unstable();
+    let begin = runs.iter().map(|run| run.begin_us).min().unwrap_or(0);
+    let length = (runs.iter().map(|run| run.end_us).max().unwrap_or(0) - begin).max(1) as f64;
+    let height = TOP + zones.len() as f64 * (PANEL + GAP) + 6.0;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+         height=\"{height}\" role=\"img\" aria-label=\"Compaction's scanners over time\"><style>\
+         text{{font:12px system-ui,sans-serif;fill:#1c2126}}.t{{font-size:15px;font-weight:600}}\
+         .c{{fill:#5b6269}}\
+         .bg{{fill:#fbfaf7}}.f{{fill:none;stroke:#d5d8da}}path{{fill:none;stroke-width:1;stroke-opacity:.6}}\
+         .m{{stroke:#1f77b4}}\
+         .r{{stroke:#c9820d}}.n{{stroke:#b3261e;stroke-opacity:1}}.km{{fill:#1f77b4}}\
+         .kr{{fill:#c9820d}}.kn{{fill:#b3261e}}\
+         @media(prefers-color-scheme:dark){{.bg{{fill:#15181c}}text{{fill:#e7e5df}}.c{{fill:#a3a8ad}}\
+         .f{{stroke:#3a4046}}\
+         .m{{stroke:#4aa3df}}.r{{stroke:#dfa72f}}.n{{stroke:#ff8a80}}.km{{fill:#4aa3df}}.kr{{fill:#dfa72f}}\
+         .kn{{fill:#ff8a80}}}}</style><rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
+         <text class=\"t\" x=\"20\" y=\"26\">Compaction's scanners over time</text>"
+    );
+    for (x, class, what) in
+        [(20.0, "km", "migration scanner"), (160.0, "kr", "free scanner"), (270.0, "kn", "run that did nothing")]
+    {
+        let _ = write!(
+            out,
+            "<rect class=\"{class}\" x=\"{x}\" y=\"36\" width=\"14\" height=\"8\"/>\
+             <text class=\"c\" x=\"{}\" y=\"44\">{what}</text>",
+            x + 20.0
+        );
+    }
+    let width = WIDTH - LEFT - 20.0;
+    for (i, zone) in zones.iter().enumerate() {
+        let top = TOP + i as f64 * (PANEL + GAP);
+        panel(&mut out, top, *zone, runs, &|at_us| LEFT + (at_us - begin) as f64 / length * width);
+        let _ = write!(
+            out,
+            "<rect class=\"f\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
+             <text class=\"c\" x=\"{LEFT}\" y=\"{y}\">{:.3} s</text>\
+             <text class=\"c\" x=\"{}\" y=\"{y}\" text-anchor=\"end\">{:.3} s</text>",
+            begin as f64 / 1e6,
+            LEFT + width,
+            begin as f64 / 1e6 + length / 1e6,
+            y = top + PANEL + 24.0
+        );
+    }
+    out + "</svg>\n"
+}
+
+fn panel(out: &mut String, top: f64, zone: (u64, u64), runs: &[Run], x_of: &dyn Fn(u64) -> f64) {
+    let (start, end) = zone;
+    let y_of = |pfn: u64| top + PANEL - pfn.saturating_sub(start) as f64 / (end - start).max(1) as f64 * PANEL;
+    let mut paths = [String::new(), String::new()];
+    let mut nothing = String::new();
+    // What is drawn already: a picture has no more pixels, however many runs there are.
+    let mut drawn = BTreeSet::new();
+    for run in runs.iter().filter(|run| run.zone == zone) {
+        if run.did_nothing() {
+            let x = x_of(run.begin_us);
+            if drawn.insert((2, x as i64, 0, 0)) {
+                let _ = write!(nothing, "M{x:.1} {:.1}v8", top + PANEL + 2.0);
+            }
+            continue;
+        }
+        for (i, path) in paths.iter_mut().enumerate() {
+            for pair in run.positions.windows(2) {
+                let [(from_us, from), (to_us, to)] = [pair[0], pair[1]];
+                let (x1, y1) = (x_of(run.begin_us + from_us), y_of(from[i]));
+                let (x2, y2) = (x_of(run.begin_us + to_us), y_of(to[i]));
+                if drawn.insert((i, (2.0 * x1) as i64, y1 as i64, y2 as i64)) {
+                    let _ = write!(path, "M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}");
+                }
+            }
+        }
+    }
+    let gib = |pfn: u64| format!("{:.1} GiB", pfn as f64 * 4096.0 / f64::from(1 << 30));
+    let _ = write!(
+        out,
+        "<path class=\"m\" d=\"{}\"/><path class=\"r\" d=\"{}\"/><path class=\"n\" d=\"{nothing}\"/>\
+         <text class=\"c\" x=\"{x}\" y=\"{}\" text-anchor=\"end\">{}</text>\
+         <text class=\"c\" x=\"{x}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+        paths[0],
+        paths[1],
+        top + 10.0,
+        gib(end),
+        top + PANEL,
+        gib(start),
+        x = LEFT - 6.0
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(file: &str, text: &str) -> Result<(Vec<Run>, usize), BadText> {
+        let mut reader = Reader::new(file);
+        text.lines().try_for_each(|line| reader.read(line))?;
+        let unended = reader.unended();
+        Ok((reader.ended, unended))
+    }
+
+    const TRACE: &str = "# tracer: nop
+     cc1-7 [000] .... 1.000000: mm_compaction_begin: zone_start=0x1000 migrate_pfn=0x1000 free_pfn=0x3000 \
+zone_end=0x4000, mode=sync
+     cc1-7 [000] .... 1.000010: mm_compaction_isolate_migratepages: range=(0x1000 ~ 0x1200) nr_scanned=512 nr_taken=32
+     kcompactd0-3 [001] .... 1.000011: mm_compaction_begin: zone_start=0x1000 migrate_pfn=0x2000 free_pfn=0x2000 \
+zone_end=0x4000, mode=async
+     kcompactd0-3 [001] .... 1.000012: mm_compaction_end: zone_start=0x1000 migrate_pfn=0x2000 free_pfn=0x2000 \
+zone_end=0x4000, mode=async status=partial_skipped
+     cc1-7 [000] .... 1.000030: mm_compaction_end: zone_start=0x1000 migrate_pfn=0x1200 free_pfn=0x2e00 \
+zone_end=0x4000, mode=sync status=success
+     cc1-7 [000] .... 2.000000: mm_compaction_begin: zone_start=0x1000 migrate_pfn=0x1000 free_pfn=0x3000 \
+zone_end=0x4000, mode=sync
+";
+
+    #[test]
+    fn runs_are_paired_by_task() {
+        let (runs, open) = runs("trace", TRACE).expect("a trace");
+        assert_eq!((runs.len(), open), (2, 1));
+        assert_eq!((runs[0].comm.as_str(), runs[0].did_nothing(), runs[0].succeeded()), ("kcompactd0", true, false));
+        assert_eq!((runs[1].begin_us, runs[1].end_us, runs[1].scanned), (1_000_000, 1_000_030, 512));
+        assert_eq!(runs[1].positions, [(0, [0x1000, 0x3000]), (10, [0x1200, 0x3000]), (30, [0x1200, 0x2e00])]);
+        assert!(runs[1].succeeded() && !runs[1].did_nothing());
+    }
+
+    #[test]
+    fn the_format_of_3_14_has_positions_at_the_begin_alone() {
+        let old = "a-1 [000] .... 1.000000: mm_compaction_begin: zone_start=4096 migrate_start=4096 free_start=8192 \
+                   zone_end=16384\na-1 [000] .... 1.000002: mm_compaction_end: status=2\n";
+        let (runs, _) = runs("trace", old).expect("a trace");
+        assert_eq!((runs[0].zone, runs[0].status.as_str(), runs[0].did_nothing()), ((4096, 16384), "2", true));
+    }
+
+    #[test]
+    fn a_begin_without_positions_is_refused_with_its_line() {
+        let refused = runs("trace", "\na-1 [000] 1.0: mm_compaction_begin: zone_start=1").expect_err("no positions");
+        assert_eq!(refused.to_string(), "trace: line 2: mm_compaction_begin lacks a position");
+    }
+
+    #[test]
+    fn a_picture_has_a_panel_for_each_zone_and_a_tick_for_a_run_that_did_nothing() {
+        let (runs, _) = runs("trace", TRACE).expect("a trace");
+        let svg = picture(&runs);
+        assert_eq!(svg.matches("class=\"f\"").count(), 1);
+        assert!(svg.contains("class=\"n\" d=\"M"));
+        assert!(picture(&[]).ends_with("</svg>\n"), "without runs it is empty");
+    }
+}
