@@ -95,10 +95,13 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the file of an experiment, workload or machine, to copy and change
+    /// Print the file of an experiment, workload, machine or profile, to copy and change
     Show {
         /// Its name in 'kontig list'
         name: String,
+        /// Print the published figures that the experiment of this name is compared with
+        #[arg(long)]
+        target: bool,
     },
     /// Show the rules of a kernel generation, or how two differ
     #[command(subcommand)]

@@ -25,7 +25,7 @@ pub const HELP: &str = "Examples:\n  \
 #[derive(Args)]
 pub struct BenchArgs {
     /// Measure only these rows, by number; 8 includes 8a to 8d
-    #[arg(value_name = "ROW")]
+    #[arg(value_name = "ROW", allow_negative_numbers = true)]
     rows: Vec<String>,
     /// Use machines sixteen times as large, and medians of seven: takes
     /// five minutes and 8 GiB of memory

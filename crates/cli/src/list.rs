@@ -4,15 +4,39 @@ use crate::wrap::{width, wrap};
 use kontig_lab::{LabError, catalog, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
 
-/// Prints the file of an experiment, a workload or a machine.
-pub fn show(name: &str) -> Result<(), LabError> {
-    crate::print(&catalog::text(name)?)
+/// Prints the file of an experiment, a workload, a machine or a profile, or of an experiment's
+/// target.
+pub fn show(name: &str, target: bool) -> Result<(), LabError> {
+    crate::print(&if target { catalog::target_text(name) } else { catalog::text(name) }?)
+}
+
+/// Time and memory of large experiments, as they were measured with a release build on two idle
+/// cores, two runs side by side; memory alone where the cores were not idle.
+const TAKES: [(&str, &str); 12] = [
+    ("hugepage-latency", "35 s and 3.7 GiB"),
+    ("java-heap", "4.3 GiB"),
+    ("stutter", "2 minutes and 0.5 GiB"),
+    ("hugealloc-kbuild", "a minute and 1 GiB"),
+    ("hugealloc-kbuild-async", "a minute and 1 GiB"),
+    ("hugealloc-kbuild-wmarks", "a minute and 1 GiB"),
+    ("hugealloc-kbuild-handoff", "a minute and 1 GiB"),
+    ("hugealloc-kbuild-vanillafix", "a minute and 1 GiB"),
+    ("thpscale", "1.5 GiB"),
+    ("usemem", "0.9 GiB"),
+    ("thpfioscale", "2.5 GiB"),
+    ("backoff", "1.3 GiB"),
+];
+
+/// A summary, with what a run takes where that is known.
+fn with_time(id: &str, summary: &str) -> String {
+    let takes = TAKES.iter().find(|(name, _)| *name == id);
+    takes.map_or(summary.into(), |(_, takes)| format!("{summary} ({takes}, on 2 cores)"))
 }
 
 pub fn list(json: bool) -> Result<(), LabError> {
     let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
     let sections: Vec<(&str, Vec<(String, String)>)> = vec![
-        ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &e.summary)).collect()),
+        ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &with_time(&e.id, &e.summary))).collect()),
         (
             "workloads",
             catalog::workloads()?

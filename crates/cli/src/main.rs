@@ -76,7 +76,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
         Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
-        Command::Show { name } => list::show(&name),
+        Command::Show { name, target } => list::show(&name, target),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);

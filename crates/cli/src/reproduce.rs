@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
-use kontig_lab::files::{check_directory, check_writable, write_file};
+use kontig_lab::files::{check_directory, check_distinct, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
@@ -87,6 +87,12 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     let begin = Instant::now();
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
+    }
+    let files = [("--html", &o.html), ("--markdown", &o.markdown), ("--svg", &o.svg), ("--trace", &o.trace)];
+    // These three have files of different names, and may share a directory.
+    for directory in [("--out", &o.out), ("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
+        let outputs = files.into_iter().chain([directory]).map(|(option, path)| (option, path.as_deref()));
+        check_distinct(&outputs.collect::<Vec<_>>())?;
     }
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
@@ -200,7 +206,7 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
                 if o.statistics {
                     text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
                 }
-                text += &kontig_report::pace::render(&x.pace);
+                text += &kontig_report::pace::render(&x.pace, &pace_machine(session, &x.result));
                 text += "\n";
             }
             let together = kontig_report::table::together(&cases.iter().map(|x| &x.result).collect::<Vec<_>>());
@@ -235,10 +241,17 @@ fn source<'a>(session: &'a Session, result: &ExperimentResult) -> Option<&'a Res
     session.resolved().iter().find(|r| (&r.experiment.id, &r.case) == (&result.id, &result.case))
 }
 
-/// The result with a remark for each variant whose kernel's distributions run another reclaim. Not
-/// stored with the result, as no run produced it.
+/// The machine of its pace sweep; empty without one.
+fn pace_machine(session: &Session, result: &ExperimentResult) -> String {
+    let pace = source(session, result).and_then(|r| r.experiment.pace.as_ref());
+    pace.map(|pace| pace.machine.clone()).unwrap_or_default()
+}
+
+/// The result with a remark for each variant whose kernel's distributions run another reclaim, if
+/// the machine reclaims at all. Not stored with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
-    let profiles = source(session, result).map_or(&[][..], |source| &source.profiles);
+    let source = source(session, result).filter(|source| source.machine.has_disks());
+    let profiles = source.map_or(&[][..], |source| &source.profiles);
     let said = profiles.iter().enumerate().filter_map(|(i, profile)| {
         Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile)? })
     });
@@ -256,10 +269,7 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
                 result,
                 runs: &x.runs,
                 pace: &x.pace,
-                pace_machine: source
-                    .and_then(|r| r.experiment.pace.as_ref())
-                    .map(|p| p.machine.clone())
-                    .unwrap_or_default(),
+                pace_machine: pace_machine(session, result),
                 summary: source.map(|r| r.experiment.summary.clone()).unwrap_or_default(),
                 notes: source.map(|r| format!("{} {}", r.experiment.assumptions, r.machine.notes)).unwrap_or_default(),
             }

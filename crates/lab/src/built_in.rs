@@ -118,7 +118,7 @@ impl Form {
     }
 }
 
-/// The name of a file that comes along, which is also the name inside it if it has one.
+/// The name of a built-in file, which is also the name inside it if it has one.
 pub fn stem(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
 }

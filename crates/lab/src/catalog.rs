@@ -23,23 +23,20 @@ fn builtin(form: Form) -> impl Iterator<Item = Source> {
     form.names().filter_map(move |name| Source::built_in(form, name))
 }
 
-/// Refuses a file that goes by the name of another one that comes along: its results would be taken
-/// for that one's.
+/// Refuses a file that has the name of a built-in one: its results would be taken for that one's.
 fn own_name(name: &str, source: &Source) -> Result<(), LabError> {
     let what = source.form.name();
     match Source::built_in(source.form, name) {
         Some(other) if other.text != source.text => {
             let remedy = match source.form {
                 Form::Workload => {
-                    return Err(source.malformed(
-                        0,
-                        format!("another {what} that comes along is called '{name}': give this file its own name"),
-                    ));
+                    let reason = format!("'{name}' is a built-in {what}: change the name of the file");
+                    return Err(source.malformed(0, reason));
                 }
                 Form::Machine => "name",
                 Form::Experiment | Form::Target => "id",
             };
-            let reason = format!("another {what} that comes along is called '{name}': give this one its own {remedy}");
+            let reason = format!("'{name}' is a built-in {what}: change the {remedy}");
             Err(source.wrong(Wrong::at(&[remedy], reason)))
         }
         _ => Ok(()),
@@ -71,7 +68,7 @@ pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
     Ok((m, source.text))
 }
 
-/// Every machine that comes along.
+/// Every machine that is built in.
 pub fn machines() -> Result<Vec<MachineFile>, LabError> {
     builtin(Form::Machine).map(|s| s.parse()).collect()
 }
@@ -119,7 +116,7 @@ pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> 
     Ok((w, id, source))
 }
 
-/// Every workload that comes along, with its name.
+/// Every built-in workload, with its name.
 pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, LabError> {
     Form::Workload.names().map(|name| Ok((name, workload(name)?.0))).collect()
 }
@@ -169,16 +166,27 @@ fn is_workload(path: &str) -> Result<bool, LabError> {
     Ok(any(&["phase", "prepare", "measure", "base"]) && !any(&["id", "workload", "variant", "case", "assumptions"]))
 }
 
-/// The text of a file that comes along, as it is written.
+/// The text of a built-in experiment, workload, machine or profile, as it is written.
 ///
 /// # Errors
-/// If nothing that comes along has this name.
+/// If none of them has this name.
 pub fn text(name: &str) -> Result<String, LabError> {
     let forms = [Form::Experiment, Form::Workload, Form::Machine];
-    match forms.into_iter().find_map(|form| Source::built_in(form, name)) {
-        Some(source) => Ok(source.text),
-        None => Err(unknown("experiment, workload or machine", name, forms.into_iter().flat_map(Form::names))),
-    }
+    let source = forms.into_iter().find_map(|form| Source::built_in(form, name));
+    let profile = || kontig_profiles::text(name).map(str::to_owned);
+    source.map(|source| source.text).or_else(profile).ok_or_else(|| {
+        let known = forms.into_iter().flat_map(Form::names).chain(kontig_profiles::names());
+        unknown("experiment, workload, machine or profile", name, known)
+    })
+}
+
+/// The text of a built-in target, as it is written. Targets have the names of experiments.
+///
+/// # Errors
+/// If none has this name.
+pub fn target_text(name: &str) -> Result<String, LabError> {
+    let source = Source::built_in(Form::Target, name);
+    source.map(|source| source.text).ok_or_else(|| unknown("target", name, Form::Target.names()))
 }
 
 /// Checks that everything an experiment names exists and fits.
@@ -215,7 +223,7 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Every experiment that comes along.
+/// Every experiment that is built in.
 pub fn experiments() -> Result<Vec<Experiment>, LabError> {
     builtin(Form::Experiment).map(|s| s.parse()).collect()
 }
@@ -232,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_comes_along_can_be_read_and_fits_together() {
+    fn everything_built_in_can_be_read_and_fits_together() {
         for m in machines().unwrap() {
             machine(&m.name).unwrap();
         }
@@ -283,7 +291,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("m.toml");
         let machine = |costs: &str| {
-            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it comes along").text;
+            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it is built in").text;
             std::fs::write(&path, tiny.replace("tiny-64m", "mine").replace("costs = \"xeon-1t\"", costs)).unwrap();
             super::machine(path.to_str().unwrap())
         };
@@ -306,7 +314,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("m.toml");
         let machine = |more: &str| {
-            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it comes along").text;
+            let tiny = Source::built_in(Form::Machine, "tiny-64m").expect("it is built in").text;
             let text = format!("{}\n{more}", tiny.replace("name = \"tiny-64m\"", "name = \"mine\""));
             std::fs::write(&path, &text).unwrap();
             let line = 1 + text[..text.find("HERE").expect("the test says where")].matches('\n').count();

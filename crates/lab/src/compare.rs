@@ -127,7 +127,6 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
-    remarks.extend(subject.elsewhere.iter().flat_map(|of| of.remarks(variants, &by_variant, runs)));
     remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, runs)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
     let ageing = target.map(|t| ageing(t, subject.case, &names, &by_variant, runs)).unwrap_or_default();
@@ -140,6 +139,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         rounds: runs.iter().map(|run| run.rounds.len().max(1)).max().unwrap_or(1) as u32,
         score: Score::of(&rows, &ageing),
         ageing,
+        elsewhere: subject.elsewhere.map_or_else(Vec::new, |of| of.remarks(variants, &by_variant, runs)),
         remarks,
         variants: names,
         rows,

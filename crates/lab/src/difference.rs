@@ -88,8 +88,9 @@ fn first_difference_of_tables(before: &ExperimentResult, now: &ExperimentResult)
     if before.score != now.score {
         return format!("score: {:?} before, {:?} now", before.score, now.score);
     }
-    if before.remarks != now.remarks {
-        let texts = |e: &ExperimentResult| e.remarks.iter().map(|r| r.text.clone()).collect::<Vec<_>>();
+    if (&before.elsewhere, &before.remarks) != (&now.elsewhere, &now.remarks) {
+        let texts =
+            |e: &ExperimentResult| e.elsewhere.iter().chain(&e.remarks).map(|r| r.text.clone()).collect::<Vec<_>>();
         return format!("remarks: {:?} before, {:?} now", texts(before), texts(now));
     }
     "its heading: machine, target, variants or repetitions".into()

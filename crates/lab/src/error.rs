@@ -1,7 +1,7 @@
 //! Errors, each with one clear line and an exit code.
 
-use kontig_text::gib;
-use kontig_text::one_line;
+use kontig_live::cgroup::Limit;
+use kontig_text::{gib, one_line, size};
 use std::fmt;
 
 /// A wrong request: nothing was run. Exit code 2.
@@ -29,8 +29,8 @@ pub enum AskedWrongly {
 /// A failure while running. Exit code 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failed {
-    /// The host lacks memory.
-    HostMemory { what: String, needed: u64, available: u64 },
+    /// The host lacks memory, or the control group with this limit does.
+    HostMemory { what: String, needed: u64, available: u64, limit: Option<Box<Limit>> },
     /// The simulated run cannot go on.
     Run { run: String, reason: String },
     /// A result cannot be written.
@@ -94,6 +94,9 @@ impl fmt::Display for LabError {
 impl LabError {
     fn text(&self) -> String {
         match self {
+            LabError::Asked(AskedWrongly::Unknown { what, name, known, .. }) if name.is_empty() => {
+                format!("the name of the {what} is empty; known: {known}")
+            }
             LabError::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
                 format!("unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")
             }
@@ -104,11 +107,22 @@ impl LabError {
             LabError::Asked(AskedWrongly::Contradictory { path, reason }) => format!("{path}: {reason}"),
             LabError::Asked(AskedWrongly::Unreadable { path, reason }) => format!("{path}: cannot be read: {reason}"),
             LabError::Asked(AskedWrongly::Value(reason)) => reason.clone(),
-            LabError::Failed(Failed::HostMemory { what, needed, available }) => format!(
-                "{what} needs {:.1} GiB of memory, {:.1} GiB are available: choose a smaller machine with --machine",
-                gib(*needed),
-                gib(*available)
-            ),
+            LabError::Failed(Failed::HostMemory { what, needed, available, limit }) => {
+                let place = limit.as_ref().map_or(String::new(), |limit| {
+                    format!(
+                        " in control group {} ({} is {})",
+                        limit.group,
+                        limit.file.display(),
+                        size(limit.limit_bytes)
+                    )
+                });
+                format!(
+                    "{what} needs {:.1} GiB of memory, {:.1} GiB are available{place}: choose a smaller machine with \
+                     --machine",
+                    gib(*needed),
+                    gib(*available)
+                )
+            }
             LabError::Failed(Failed::Run { run, reason }) => format!("{run}: {reason}"),
             LabError::Failed(Failed::Write { path, reason }) => format!("{path}: cannot be written: {reason}"),
             LabError::Failed(Failed::Result { path, reason }) => format!("{path}: {reason}"),

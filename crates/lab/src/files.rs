@@ -1,6 +1,6 @@
 //! Files: names as parts of paths, and writes that are whole or not at all.
 
-use crate::error::{Failed, LabError};
+use crate::error::{AskedWrongly, Failed, LabError};
 use std::path::{Path, PathBuf};
 
 /// A name made safe as part of a path.
@@ -93,6 +93,29 @@ fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
+/// Refuses two outputs in one place, of which the later would replace the earlier. A device takes
+/// any number of them.
+///
+/// # Errors
+/// The two options, and the path.
+pub fn check_distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), LabError> {
+    let named: Vec<(&str, &Path)> = outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
+    let named: Vec<_> = named.into_iter().filter(|(_, path)| !is_device(path)).collect();
+    for (i, (option, path)) in named.iter().enumerate() {
+        if let Some((other, _)) = named[..i].iter().find(|(_, other)| place(other) == place(path)) {
+            let reason = format!("{other} and {option} both name {}: give each a place of its own", path.display());
+            return Err(AskedWrongly::Value(reason).into());
+        }
+    }
+    Ok(())
+}
+
+/// The place that a path leads to, whether or not something is there.
+fn place(path: &Path) -> PathBuf {
+    let below = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(below).unwrap_or_else(|| path.into())
+}
+
 /// Creates a directory for results and tests it, before anything runs. Its parent must exist, as
 /// a file's must.
 ///
@@ -100,6 +123,9 @@ fn is_device(path: &Path) -> bool {
 /// If it cannot be created or written to.
 pub fn check_directory(dir: &Path) -> Result<(), LabError> {
     has_directory(dir)?;
+    if dir.exists() && !dir.is_dir() {
+        return Err(unwritten(dir, "this is no directory".into()));
+    }
     let probe = dir.join(".kontig");
     write_with_directory(&probe, b"")?;
     let _ = std::fs::remove_file(probe);

@@ -9,6 +9,7 @@ use crate::quantity::Quantity;
 use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::{Ending, MEASURE, Reading, Remark, RunResult};
+use kontig_text::grouped;
 
 /// All remarks on the runs of these variants, in the order they are shown. `notes` are about the
 /// request, `published` are the rows of the target.
@@ -167,8 +168,11 @@ fn dropped_events(runs: &Repetitions<'_>) -> Option<String> {
     let (happened, dropped) = counts.fold((0, 0), |(h, d), c| (h + c.happened, d + c.dropped));
     (dropped > 0).then(|| {
         format!(
-            "{dropped} of {happened} events are counted by kind, but not kept: each run keeps its first {FIRST} and \
-             last {LAST}"
+            "{} of {} events are counted by kind, but not kept: each run keeps its first {} and last {}",
+            grouped(dropped),
+            grouped(happened),
+            grouped(FIRST),
+            grouped(LAST)
         )
     })
 }
@@ -235,10 +239,9 @@ mod tests {
             notes,
             [Remark {
                 variant: Some(0),
-                text:
-                    "9902 of 51008 events are counted by kind, but not kept: each run keeps its first 10000 and last \
-                       10000"
-                        .into()
+                text: "9,902 of 51,008 events are counted by kind, but not kept: each run keeps its first 10,000 and \
+                     last 10,000"
+                    .into()
             }]
         );
     }

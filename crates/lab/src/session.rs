@@ -9,13 +9,14 @@ use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Experiment;
 use crate::files::file_name;
-use crate::gate::{Gate, available_memory, lock};
+use crate::gate::{Available, Gate, lock};
 use crate::mmtests;
 use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
 use crate::sweep;
+use kontig_live::Roots;
 use kontig_results::{ExperimentResult, PacePoint, RunResult};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,7 +66,7 @@ impl Session {
         let stop = Arc::new(AtomicBool::new(false));
         let mut jobs: Vec<Job> = Vec::new();
         let mut by_seed: BTreeMap<(u64, u32), Vec<usize>> = BTreeMap::new();
-        let available = available_memory();
+        let Available { bytes: available, limit } = Available::read(&Roots::default());
         for (experiment, r) in resolved.iter().enumerate() {
             for alike in r.plans(seed, views) {
                 let first = jobs.len();
@@ -78,7 +79,8 @@ impl Session {
                     let needed = plan.machine.host_bytes().map_err(wrong)?;
                     if needed > available {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
-                        return Err(Failed::HostMemory { what, needed, available }.into());
+                        let limit = limit.map(Box::new);
+                        return Err(Failed::HostMemory { what, needed, available, limit }.into());
                     }
                     // Only runs of one seed and repetition can have the same result: this keeps
                     // comparisons few with ten thousand repetitions.
@@ -175,7 +177,7 @@ impl Session {
         threads: usize,
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
-        let gate = Gate::new(MEMORY_FOR_RUNS.min(available_memory()));
+        let gate = Gate::new(MEMORY_FOR_RUNS.min(Available::read(&Roots::default()).bytes));
         let sharing = self.sharing();
         // Largest first, so that small ones fill the gaps.
         let mut families = self.families();

@@ -27,9 +27,19 @@ impl Source {
             // A value is complained of where the table begins that it is in.
             None => {
                 let named = message.split_once(" = ").map(|(name, _)| self.named_after(from, name));
+                let message = in_words(&message, self.key_of(from)).unwrap_or(message);
                 self.malformed(named.unwrap_or(from), message)
             }
         }
+    }
+
+    /// The key whose value begins here, if they stand in one line.
+    fn key_of(&self, at: usize) -> Option<&str> {
+        let line = &self.text[..at];
+        let before = line[line.rfind('\n').map_or(0, |n| n + 1)..].trim_end().strip_suffix('=')?.trim_end();
+        let of_a_key = |c: char| c.is_alphanumeric() || "_-.\"".contains(c);
+        let key = &before[before.rfind(|c| !of_a_key(c)).map_or(0, |n| n + 1)..];
+        Some(key.trim_matches('"')).filter(|key| !key.is_empty())
     }
 
     /// Something wrong in it, with the line.
@@ -63,6 +73,36 @@ impl Source {
         };
         self.text[from..].match_indices(word).map(|(at, _)| from + at).find(stands).unwrap_or(from)
     }
+}
+
+/// A reader's complaint about a value, in the words of the file instead of Rust's types.
+fn in_words(message: &str, key: Option<&str>) -> Option<String> {
+    let complaint = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))?;
+    let (found, expected) = complaint.rsplit_once(", expected ")?;
+    let found = match found.split_once(' ') {
+        Some(("integer" | "boolean", value)) => value.trim_matches('`').into(),
+        Some(("floating", value)) => value.trim_start_matches("point ").trim_matches('`').into(),
+        Some(("string", value)) => value.into(),
+        _ if found == "sequence" => "[…]".to_string(),
+        _ if found == "map" => "{…}".to_string(),
+        _ => return None,
+    };
+    let expected = match expected {
+        "usize" | "u64" => "a whole number from 0 on".into(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "i64" | "i32" => "a whole number".into(),
+        "f64" | "f32" => "a number".into(),
+        "a string" => "a text in quotes".into(),
+        "a boolean" => "true or false".into(),
+        "a sequence" => "a list in brackets".into(),
+        "a map" => "a table".into(),
+        other if other.starts_with("struct ") => "a table".into(),
+        other => other.to_string(),
+    };
+    let said = key.map_or(found.clone(), |key| format!("{key} = {found}"));
+    Some(format!("{said}: expected {expected}"))
 }
 
 fn offset(document: DeTable<'_>, way: &[String]) -> usize {
@@ -130,6 +170,15 @@ mod tests {
         assert_eq!(key, "x.toml:8: unknown key 'sise': did you mean 'size'?");
         let kind = said(&format!("{run}size = '1 GiB'\nkind = 'haep'"));
         assert_eq!(kind, "x.toml:8: unknown value 'haep': did you mean 'heap'?");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_said_with_its_key_and_without_rusts_types() {
+        let said = |text: &str| source(text).parse::<Workload>().unwrap_err().to_string();
+        let task = "[[phase]]\nname = 'measure'\nmeasured = 1\n";
+        assert_eq!(said(task), "x.toml:3: measured = 1: expected true or false");
+        assert_eq!(said("[[phase]]\nname = 3\n"), "x.toml:2: name = 3: expected a text in quotes");
+        assert_eq!(said("phase = 'x'\n"), "x.toml:1: phase = \"x\": expected a list in brackets");
     }
 
     #[test]

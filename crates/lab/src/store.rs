@@ -74,6 +74,8 @@ const RUNS: &str = "runs";
 /// A directory that a result is written to.
 pub struct Store {
     dir: PathBuf,
+    /// Whether it was not there before.
+    made: bool,
 }
 
 impl Store {
@@ -93,6 +95,7 @@ impl Store {
         if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
             return Err(taken(there));
         }
+        let made = !dir.exists();
         check_directory(dir)?;
         // Of two sessions given the same directory at once, only one can create this.
         let runs = dir.join(RUNS);
@@ -100,7 +103,7 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => taken(RUNS),
             _ => Failed::Write { path: runs.display().to_string(), reason: e.to_string() }.into(),
         })?;
-        Ok(Store { dir: dir.into() })
+        Ok(Store { dir: dir.into(), made })
     }
 
     /// The path of a run's file below the directory.
@@ -132,7 +135,11 @@ impl Store {
 impl Drop for Store {
     /// A session that stored nothing leaves the directory as it found it.
     fn drop(&mut self) {
+        // Neither is removed unless it is empty.
         let _ = std::fs::remove_dir(self.dir.join(RUNS));
+        if self.made {
+            let _ = std::fs::remove_dir(&self.dir);
+        }
     }
 }
 
@@ -312,8 +319,10 @@ mod tests {
         let second = Store::create(&dir).err().expect("taken").to_string();
         assert!(second.contains("which is never overwritten"), "{second}");
         drop(first);
-        Store::create(&dir).expect("free again");
-        std::fs::remove_dir(&dir).expect("empty");
+        assert!(!dir.exists(), "it was made for the session");
+        std::fs::create_dir(&dir).expect("made");
+        drop(Store::create(&dir).expect("free again"));
+        std::fs::remove_dir(&dir).expect("it was there before, and is empty");
     }
 
     #[test]

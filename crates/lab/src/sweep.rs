@@ -56,7 +56,7 @@ mod tests {
 
     /// The number of runs that share each preparation of an experiment.
     fn families(change: impl Fn(&mut crate::experiment::Experiment)) -> Vec<usize> {
-        let (mut e, _) = catalog::experiment("hugepage-latency").expect("it comes along");
+        let (mut e, _) = catalog::experiment("hugepage-latency").expect("it is built in");
         change(&mut e);
         let resolved = Resolved::new(e, None).expect("it fits");
         resolved.plans(1, &Views::default()).iter().map(Vec::len).collect()

@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn targets_and_counters_agree_on_what_is_better() {
         let mut compared = 0;
-        for experiment in crate::catalog::experiments().expect("they come along") {
+        for experiment in crate::catalog::experiments().expect("they are built in") {
             let Some(target) = experiment.target else { continue };
-            for row in crate::catalog::target(&target).expect("it comes along").0.row {
+            for row in crate::catalog::target(&target).expect("it is built in").0.row {
                 let counter = declared().find(|counter| Some(counter.name) == row.formula.as_deref());
                 if let Some((counter, row_better)) = counter.zip(row.better) {
                     assert_eq!(better(&counter), row_better, "{target}: {}", row.name);

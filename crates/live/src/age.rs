@@ -83,6 +83,14 @@ const LEFT: u64 = 1 << 30;
 const STRETCH: usize = 64 << 20;
 
 impl Aged {
+    /// Why this much would not be taken, if the host or a control group has less.
+    ///
+    /// # Errors
+    /// If `/proc/meminfo` cannot be read.
+    pub fn refused(roots: &Roots, bytes: u64) -> Result<Option<TooMuch>, ReadError> {
+        Ok(Spare::read(roots, LEFT)?.allows(bytes).err())
+    }
+
     /// Takes `bytes` and gives part of them back. `stop` ends it early.
     ///
     /// # Errors If there is less memory, the kernel refuses, or it was stopped; all is given back

@@ -469,8 +469,8 @@ impl Confidence {
     fn of_way(mut self, way: Way) -> Confidence {
         if way.sync {
             self.level = Level::Low;
-            self.because
-                .push("whoever goes on writing files ends passes early: there may be several, which move more".into());
+            let files = "programs that keep writing files end passes of compaction early: more passes move more pages";
+            self.because.push(files.into());
         }
         self
     }

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_recommended_setting_is_known_as_one() {
-        let rules = rule::parse(rule::RULES).expect("the rules that come along");
+        let rules = rule::parse(rule::RULES).expect("the built-in rules");
         let setting = |id: &str| {
             let rule = rules.iter().find(|rule| rule.id == id).expect(id);
             rule.finding(&rule.example).setting().map(|of| (of.name, of.value))

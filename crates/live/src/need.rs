@@ -37,7 +37,13 @@ impl Need {
     ///
     /// # Errors In one line, the mistake and the right form.
     pub fn parse_ladder(text: &str, page_size: u64) -> Result<Ladder, String> {
-        text.split('|').map(|rung| Need::parse(rung.trim(), page_size)).collect()
+        let parse = |(i, rung): (usize, &str)| match rung.trim() {
+            "" if text.contains('|') => {
+                Err(format!("need '{text}': rung {} of this ladder is empty: say it, or leave out its '|'", i + 1))
+            }
+            rung => Need::parse(rung, page_size),
+        };
+        text.split('|').enumerate().map(parse).collect()
     }
 
     fn parse(text: &str, page_size: u64) -> Result<Need, String> {
@@ -56,7 +62,7 @@ impl Need {
             None => (rest, None),
         };
         let (count, size) = match rest.split_once(['x', '×']) {
-            Some((count, size)) => (count.parse().map_err(|_| bad("the count is no number"))?, size),
+            Some((count, size)) => (count.parse().map_err(|_| bad("the count is no whole number from 1 on"))?, size),
             None => (1, rest),
         };
         if count == 0 {
@@ -99,8 +105,10 @@ pub fn order(size: &str, page_size: u64) -> Result<u32, String> {
         let fits = page_size.checked_shl(order).is_some_and(|bytes| bytes <= MAX_BYTES && bytes >> order == page_size);
         return if fits { Ok(order) } else { Err(format!("'{size}' is more than 1 TiB a block")) };
     }
-    let size = size.strip_suffix("iB").or(size.strip_suffix('B')).unwrap_or(size);
-    let unit = UNITS[..4].iter().find_map(|(letter, bytes)| Some((size.strip_suffix(letter)?, *bytes)));
+    // `2m` is what others print for it.
+    let letters = size.to_ascii_uppercase();
+    let short = letters.strip_suffix("IB").or(letters.strip_suffix('B')).unwrap_or(&letters);
+    let unit = UNITS[..4].iter().find_map(|(letter, bytes)| Some((short.strip_suffix(letter)?, *bytes)));
     let (digits, unit) = unit.ok_or_else(|| format!("'{size}' has no unit: K, M or G"))?;
     let number: u64 = digits.parse().map_err(|_| format!("'{size}' is no size"))?;
     let bytes = number.checked_mul(unit).filter(|bytes| (1..=MAX_BYTES).contains(bytes));
@@ -126,6 +134,7 @@ mod tests {
         assert_eq!(one("2000x2M"), need(2000, 9, None, false));
         assert_eq!(one("32M"), need(1, 13, None, false));
         assert_eq!(one("2x1GiB@1"), need(2, 18, Some(1), false));
+        assert_eq!([one("1x2m"), one("1x2mib")], [need(1, 9, None, false); 2]);
         assert_eq!(one("8xorder10:unmovable"), need(8, 10, None, true));
         assert_eq!(Need::parse_ladder("3x2M", 65536).map(|l| l[0].order), Ok(5));
         let ladder = Need::parse_ladder("2x1G | 1024x2M@node0", 4096).expect("a ladder");
@@ -138,10 +147,12 @@ mod tests {
         let say = "say COUNTxSIZE as 2000x2M, 1x1G@0 or 8xorder10:unmovable";
         assert_eq!(said("0x2M"), format!("need '0x2M': nobody needs 0 blocks; {say}"));
         assert_eq!(said("3M"), format!("need '3M': 3M is no power of two times the page of 4 KiB; {say}"));
-        assert_eq!(said("axb"), format!("need 'axb': the count is no number; {say}"));
+        assert_eq!(said("axb"), format!("need 'axb': the count is no whole number from 1 on; {say}"));
         assert_eq!(said("2"), format!("need '2': '2' has no unit: K, M or G; {say}"));
         assert_eq!(said("1xorder60"), format!("need '1xorder60': 'order60' is more than 1 TiB a block; {say}"));
         assert_eq!(said(""), format!("need '': '' has no unit: K, M or G; {say}"));
+        assert_eq!(said("10x2M|"), "need '10x2M|': rung 2 of this ladder is empty: say it, or leave out its '|'");
+        assert_eq!(said("-1x2M"), format!("need '-1x2M': the count is no whole number from 1 on; {say}"));
         assert_eq!(said("1x2M@x"), format!("need '1x2M@x': what follows '@' is the number of a node; {say}"));
     }
 }

@@ -111,6 +111,13 @@ impl Recording {
         Ok(Recording { name, about, profile, folder })
     }
 
+    /// Checks that every file is whole, those that no replay needs included.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check_files(&self) -> Result<(), BadRecording> {
+        self.folder.check()
+    }
     /// Whether there is a file of this name.
     pub fn has(&self, file: &str) -> bool {
         self.folder.has(file)

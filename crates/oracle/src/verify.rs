@@ -57,7 +57,7 @@ pub fn other_patch_level(dir: &Path, profile: Option<&Profile>) -> Result<Option
 /// # Errors
 /// If there is none, it is malformed, or its kernel has no profile.
 pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
-    verify_with(dir, Care::default())
+    whole(&Recording::open(dir)?)
 }
 
 /// Verifies it by another kernel's profile, to see how far that kernel's rules carry.
@@ -65,7 +65,13 @@ pub fn verify(dir: &Path) -> Result<Verdict, BadRecording> {
 /// # Errors
 /// If there is no recording, or it is malformed.
 pub fn verify_by(dir: &Path, profile: &Profile) -> Result<Verdict, BadRecording> {
-    verified(&Recording::open_with(dir, Some(profile))?, Care::default())
+    whole(&Recording::open_with(dir, Some(profile))?)
+}
+
+/// Verifies a recording none of whose files is damaged.
+fn whole(rec: &Recording) -> Result<Verdict, BadRecording> {
+    rec.check_files()?;
+    verified(rec, Care::default())
 }
 
 /// Verifies with the given care.

@@ -14,6 +14,8 @@ mod pagetypeinfo;
 mod vmstat;
 mod zoneinfo;
 
+pub use format::counter_names;
+
 use crate::buddyinfo::FreeBlocks;
 use crate::extfrag::ZoneIndex;
 use crate::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, VmStat, ZoneAt, ZoneInfo};

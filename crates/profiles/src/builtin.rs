@@ -37,6 +37,11 @@ pub(crate) fn file_of(name: &str) -> Option<(&'static str, &'static str)> {
     FILES.iter().find(|(path, _)| name_of(path) == name).copied()
 }
 
+/// The text of a built-in profile's file, as it is written.
+pub fn text(name: &str) -> Option<&'static str> {
+    file_of(name).map(|(_, text)| text)
+}
+
 /// Whether a text is that of a built-in file, whatever its file is called.
 pub(crate) fn is_built_in(text: &str) -> bool {
     FILES.iter().any(|(_, built_in)| *built_in == text)
@@ -52,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_comes_along_under_the_name_inside_it() {
+    fn every_file_is_built_in_under_the_name_inside_it() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles");
         let files = std::fs::read_dir(folder).expect("the folder of profiles");
         let mut there: Vec<String> = files

@@ -9,7 +9,7 @@ use kontig_mm::Profile;
 /// The profile of this name, if there is one.
 pub fn find(name: &str) -> Option<Profile> {
     let source = Source::built_in(file_of(name)?);
-    Some(resolve(&source).unwrap_or_else(|e| panic!("a file that comes along: {e}")))
+    Some(resolve(&source).unwrap_or_else(|e| panic!("a built-in file: {e}")))
 }
 
 /// The profile of this name, for tests and examples.

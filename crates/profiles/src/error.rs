@@ -39,8 +39,7 @@ impl ProfileError {
             return ProfileError::NoKernel { name: name.into(), neighbours };
         }
         let known: Vec<&str> = names().collect();
-        // Every name begins with the empty one.
-        let nearest = if name.is_empty() { None } else { nearest(name, &known) };
+        let nearest = nearest(name, &known);
         ProfileError::Unknown { name: name.into(), nearest, known: known.join(", ") }
     }
 }
@@ -48,6 +47,9 @@ impl ProfileError {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ProfileError::Unknown { name, known, .. } if name.is_empty() => {
+                write!(f, "the name of the profile is empty; known: {known}")
+            }
             ProfileError::Unknown { name, nearest: Some(n), .. } => {
                 write!(f, "unknown profile '{name}': did you mean '{n}'?")
             }
@@ -55,7 +57,7 @@ impl fmt::Display for ProfileError {
                 write!(f, "unknown profile '{name}'; known: {known}")
             }
             ProfileError::NoKernel { name, neighbours } => {
-                write!(f, "unknown profile '{name}': it is {neighbours}")
+                write!(f, "unknown profile '{name}': {neighbours}")
             }
             ProfileError::Unreadable { path, reason } => write!(f, "{path}: cannot be read: {reason}"),
             ProfileError::Malformed { path, line, reason } => write!(f, "{path}:{line}: {reason}"),

@@ -158,12 +158,12 @@ fn check_names(source: &Source, document: &DeTable<'_>) -> Result<(), ProfileErr
 fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml::Value, ProfileError> {
     match (key, value.get_ref()) {
         ("recorded", DeValue::Boolean(true)) if !source.built_in => {
-            let reason = "recorded = true is said of the kernels whose recordings come along: leave it out";
+            let reason = "recorded = true is for built-in profiles, whose recordings can be replayed: leave it out";
             Err(source.wrong(value.span().start, reason))
         }
         ("recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
         ("name", DeValue::String(name)) if !source.built_in && names().any(|known| known == name) => {
-            let reason = format!("'{name}' is a profile that comes along: give this one its own name");
+            let reason = format!("'{name}' is a built-in profile: change the name");
             Err(source.wrong(value.span().start, reason))
         }
         ("name" | "summary", DeValue::String(text)) if !text.trim().is_empty() => Ok(text.to_string().into()),
@@ -173,6 +173,7 @@ fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml
             Err(source.wrong(value.span().start, reason))
         }
         ("recorded", _) => Err(source.wrong(value.span().start, "recorded is true or false")),
+        (_, DeValue::String(_)) => Err(source.wrong(value.span().start, format!("{key} is empty: give it a text"))),
         _ => Err(source.wrong(value.span().start, format!("{key} is a text in quotes"))),
     }
 }
@@ -300,7 +301,7 @@ fn check_complete(source: &Source, rules: &toml::Table) -> Result<(), ProfileErr
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     if let Some(neighbours) = neighbours(name).filter(|_| what == "base") {
-        return format!("unknown {what} '{name}': it is {neighbours}");
+        return format!("unknown {what} '{name}': {neighbours}");
     }
     match nearest(name, known) {
         Some(nearest) => format!("unknown {what} '{name}': did you mean '{nearest}'?"),
@@ -342,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn a_users_file_is_neither_recorded_nor_takes_the_name_of_one_that_comes_along() {
+    fn a_users_file_is_neither_recorded_nor_takes_the_name_of_a_built_in_one() {
         assert_eq!(
             said_of(&with("recorded = true")),
-            "p.toml:4: recorded = true is said of the kernels whose recordings come along: leave it out"
+            "p.toml:4: recorded = true is for built-in profiles, whose recordings can be replayed: leave it out"
         );
         assert_eq!(
             said_of("name = \"7.2\"\nsummary = \"mine\"\nbase = \"6.1\"\n"),
-            "p.toml:1: '7.2' is a profile that comes along: give this one its own name"
+            "p.toml:1: '7.2' is a built-in profile: change the name"
         );
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/linux-6.1.toml");
         assert_eq!(read(file), Ok(crate::linux("6.1")));
@@ -359,7 +360,7 @@ mod tests {
     fn a_file_says_nothing_that_its_base_says_already() {
         let table = |name: &str| toml::Table::try_from(crate::linux(name)).expect("a profile is a table");
         for name in names() {
-            let own: toml::Table = toml::from_str(file_of(name).expect("it comes along").1).expect("TOML");
+            let own: toml::Table = toml::from_str(file_of(name).expect("it is built in").1).expect("TOML");
             let Some(base) = own.get("base") else { continue };
             let (before, now) = (table(base.as_str().expect("a name")), table(name));
             for (mechanism, rules) in own.iter().filter_map(|(m, rules)| Some((m, rules.as_table()?))) {

@@ -41,20 +41,22 @@ pub fn is_run_with_lru_gen(profile: &Profile) -> bool {
     version(&profile.kernel).is_some_and(|kernel| kernel >= FIRST_WITH_LRU_GEN)
 }
 
-/// The profiles of released kernels before and behind a version without one, in words. `None` if
-/// the name is no version, or has a profile.
+/// Says which profiles are nearest to a version without one of its own: those of this kernel with
+/// patches, or before its release, else those before and behind it. `None` if the name is no
+/// version, or has a profile.
 pub(crate) fn neighbours(name: &str) -> Option<String> {
     let asked = version(name)?;
-    let mut released: Vec<_> = names().filter_map(|name| Some((exact(name)?, name))).collect();
-    released.sort_unstable();
-    if released.iter().any(|(version, _)| *version == asked) {
+    if names().any(|name| exact(name) == Some(asked)) {
         return None;
     }
-    let (older, newer) = released.split_at(released.partition_point(|(version, _)| *version < asked));
+    // Oldest kernel first, as the files are.
+    let known: Vec<_> = names().filter_map(|name| Some((version(name)?, name))).collect();
+    let (older, newer) = known.split_at(known.partition_point(|(version, _)| *version < asked));
     Some(match (older.last(), newer.first()) {
-        (Some((_, older)), Some((_, newer))) => format!("between {older} and {newer}"),
-        (Some((_, newest)), None) => format!("newer than {newest}, the newest"),
-        (None, oldest) => format!("older than {}, the oldest", oldest?.1),
+        (_, Some((version, name))) if *version == asked => format!("only '{name}' is of this kernel"),
+        (Some((_, older)), Some((_, newer))) => format!("it is between {older} and {newer}"),
+        (Some((_, newest)), None) => format!("it is newer than {newest}, the newest"),
+        (None, oldest) => format!("it is older than {}, the oldest", oldest?.1),
     })
 }
 
@@ -97,16 +99,21 @@ mod tests {
 
     #[test]
     fn a_version_without_rules_of_its_own_has_neighbours() {
-        let newest = format!("newer than {}, the newest", names().last().expect("there are some"));
+        let newest = format!("it is newer than {}, the newest", names().last().expect("there are some"));
         let of = |name| neighbours(name);
         assert_eq!(
             (of("6.13").as_deref(), of("5.15").as_deref()),
-            (Some("between 6.12 and 6.14"), Some("between 5.10 and 6.1"))
+            (Some("it is between 6.12 and 6.14"), Some("it is between 5.10 and 6.1"))
         );
-        assert_eq!((of("99.0"), of("2.6").as_deref()), (Some(newest), Some("older than 4.6, the oldest")));
+        assert_eq!(
+            (of("99.0"), of("2.6").as_deref()),
+            (Some(newest), Some("it is older than 4.4-kcompactd, the oldest"))
+        );
+        assert_eq!(of("4.5").as_deref(), Some("it is between 4.4-kcompactd and 4.6"));
+        assert_eq!(of("4.4").as_deref(), Some("only '4.4-kcompactd' is of this kernel"));
         assert_eq!((of("6.1"), of("6.1.9"), of("mine"), of("")), (None, None, None, None));
         // Compared as numbers: 6.18 is newer than 6.2 and 6.15.
-        assert_eq!(of("6.18").as_deref(), Some("between 6.15 and 7.2"));
+        assert_eq!(of("6.18").as_deref(), Some("it is between 6.15 and 7.2"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod kernel;
 mod nearest;
 mod switch;
 
-pub use builtin::{is_path, names};
+pub use builtin::{is_path, names, text};
 pub use catalog::{all, find, linux, of_kernel, open};
 pub use error::ProfileError;
 pub use file::{check, read, read_text};

@@ -3,7 +3,7 @@
 /**
  * Draws into `host` and redraws when its width changes. `spec` has:
  *   x, y      { low, high, log?, ticks(count), label(value) }
- *   lines     [{ colour, faint?, points: [[x, y]…], dots?, name? }]; dots at the points, the name at the line's end
+ *   lines     [{ colour, dashes?, faint?, points: [[x, y]…], dots?, name? }]; dots at the points, the name at the line's end
  *   rings     [{ colour, at: [x, y] }], published figures
  *   bands     [{ name, start, end }], phases behind the lines
  *   marks     [{ x, colour }], thin uprights
@@ -82,7 +82,8 @@ function drawChart(spec, width) {
     const path = line.points.map(p => `${px(p[0]).toFixed(1)} ${py(p[1]).toFixed(1)}`).join("L");
     root.append(svg("path", {
       d: `M${path}`, fill: "none", stroke: line.colour, "stroke-width": line.faint ? 1 : 1.9,
-      "stroke-opacity": line.faint ? 0.35 : 1, "stroke-linejoin": "round", "stroke-linecap": "round",
+      "stroke-opacity": line.faint ? 0.35 : 1, "stroke-linejoin": "round", "stroke-linecap": line.dashes ? "butt" : "round",
+      ...(line.dashes ? { "stroke-dasharray": line.dashes } : {}),
     }));
     if (line.dots) root.append(...line.points.map(p => svg("circle", { cx: px(p[0]), cy: py(p[1]), r: 2.6, fill: line.colour })));
   }

@@ -18,8 +18,11 @@ function svg(tag, attributes = {}, text) {
 }
 
 /** A variant's colour, as the style sheet has it for the reader's scheme. */
-const variantColour = index => `var(--v${Math.min(index, 4)})`;
-const variantKey = index => el("i", { className: `key v${Math.min(index, 4)}` });
+const variantColour = index => `var(--v${index % 12})`;
+// Lines of one pattern differ in colour alone, so no more than four do.
+const variantPattern = index => Math.floor(index / 4) % 3;
+const variantDashes = index => ["", "8 4", "2 3"][variantPattern(index)];
+const variantKey = index => el("i", { className: `key v${index % 12} d${variantPattern(index)}` });
 
 const grouped = value => Math.round(value).toLocaleString("en-US");
 

@@ -40,7 +40,7 @@ function curveSpec(curve, variants, height, tail) {
   const axis = tail ? TAIL : EVEN;
   const high = axis.high(Math.max(...curve.buckets.map(total)));
   const across = points => points.map(([p, v]) => [Math.min(axis.of(p), high), v]);
-  const line = (buckets, i, faint) => ({ colour: variantColour(i), faint, points: across(percentileSteps(buckets)) });
+  const line = (buckets, i, faint) => ({ colour: variantColour(i), dashes: variantDashes(i), faint, points: across(percentileSteps(buckets)) });
   return {
     height,
     describe: `Percentile curves of ${curve.name}`,
@@ -211,7 +211,7 @@ function seriesSpec(series, experiment, spans, phase, variants) {
     describe: `${series.name} over time`,
     x: { ...x, ticks: count => timeTicks(x.low - origin, x.high - origin, count).map(t => t + origin), label: v => duration(Math.max(v - origin, 0)) },
     y: { low, high, ticks: count => linearTicks(low, high, count), label: axisNumber },
-    lines: lines.map(l => ({ colour: variantColour(l.variant), faint: l.repetition > 0, points: l.points })),
+    lines: lines.map(l => ({ colour: variantColour(l.variant), dashes: variantDashes(l.variant), faint: l.repetition > 0, points: l.points })),
     bands: variants.length === 1 ? experiment.phases[variants[0]] : [],
     marks: variants.length > 1
       ? variants.flatMap(i => experiment.phases[i].map(p => ({ x: p.start, colour: variantColour(i) }))) : [],

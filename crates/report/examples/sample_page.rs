@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(directory.join(name), memory_map_svg(runs, &picture)?)?;
     }
     print!("{}", kontig_report::table::render(&table, None, false));
-    print!("{}", kontig_report::pace::render(&pace));
+    print!("{}", kontig_report::pace::render(&pace, "xeon-64g"));
     print!("{}", kontig_report::table::render(&table, Some(80), true));
     print!("{}", kontig_report::table::render(&unpublished, Some(100), false));
     print!("{}", kontig_report::table::render(&common::repeated(), None, false));

@@ -27,6 +27,13 @@ pub struct Page<'a> {
     pub experiments: Vec<PageExperiment<'a>>,
 }
 
+/// Colours of variants in the style sheet, `--v0` and so on; core.js has the same number.
+pub(crate) const COLOURS: usize = 12;
+/// Variants with one pattern of line; those after them have the next of [`DASHES`].
+pub(crate) const PLAIN: usize = 4;
+/// Patterns of lines, as `stroke-dasharray` writes them; core.js has the same.
+pub(crate) const DASHES: [&str; 3] = ["", "8 4", "2 3"];
+
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPTS: [&str; 6] = [
@@ -103,7 +110,7 @@ fn paragraphs(text: &str) -> String {
 
 /// A variant's name behind its colour. Lines break only after a `+`, which joins switches.
 fn variant_head(index: usize, name: &str) -> String {
-    let key = format!("<i class=\"key v{}\"></i>", index.min(4));
+    let key = variant_key(index);
     let part = |(i, part)| format!("<span class=\"whole\">{}{}</span>", if i == 0 { &key } else { "" }, escape(part));
     name.split_inclusive('+').enumerate().map(part).collect()
 }
@@ -407,12 +414,17 @@ fn phases(out: &mut String, e: &ExperimentResult, layout: &Layout<'_>) {
 
 /// A variant's name behind its colour, on one line.
 fn variant_line(index: usize, name: &str) -> String {
-    format!("<i class=\"key v{}\"></i>{}", index.min(4), escape(name))
+    format!("{}{}", variant_key(index), escape(name))
+}
+
+/// The colour of a variant in front of its name, with gaps where its lines are dashed.
+fn variant_key(index: usize) -> String {
+    format!("<i class=\"key v{} d{}\"></i>", index % COLOURS, index / PLAIN % DASHES.len())
 }
 
 /// Remarks on the runs.
 fn remarks(out: &mut String, e: &ExperimentResult) {
-    let remarks = standing::remarks(e);
+    let remarks = [&e.elsewhere, &e.remarks].map(|all| standing::remarks(all)).concat();
     if remarks.is_empty() {
         return;
     }

@@ -198,6 +198,7 @@ mod tests {
             rows: vec![row("total", vec![measured(1.0, 1.0, 1.0); 4]), row(MEASURE, of_measure)],
             ageing: Vec::new(),
             score: Score::default(),
+            elsewhere: vec![],
             remarks: Vec::new(),
         }
     }

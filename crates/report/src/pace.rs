@@ -52,22 +52,24 @@ pub(crate) fn rate(point: &PacePoint) -> Option<f64> {
     point.per_second.filter(|rate| rate.is_finite() && *rate > 0.0)
 }
 
-/// The sweep's table after an empty line; empty if there are no points.
+/// The sweep's table on this machine after an empty line; empty if there are no points.
 ///
 /// A row is a pause. Each variant, lettered as in [`crate::table`], has huge pages per second and
 /// percentiles of the latency in µs.
-pub fn render(points: &[PacePoint]) -> String {
+pub fn render(points: &[PacePoint], machine: &str) -> String {
     let sweep = Sweep::of(points);
     if sweep.pauses.is_empty() {
         return String::new();
     }
-    let mut out = String::from("\nlatency against the pause between allocations, on a smaller machine (µs)\n");
+    let machine = plain(machine);
+    let mut out = format!("\nlatency against the pause between allocations, on {machine} (µs)\n");
     for (i, (name, _)) in sweep.variants.iter().enumerate() {
         out.push_str(&format!("  {} = {}\n", letter(i), plain(name)));
     }
     let (rows, any_unresolved) = rows(&sweep);
     out.push_str(&rows);
     out.push_str("\npages/s: huge pages obtained a second, pauses and stalls included; every point is one run\n");
+    out.push_str(&format!("levels are {machine}'s: compare them with each other, not with the rows above\n"));
     if any_unresolved {
         out.push_str(&format!("{UNRESOLVED} too few huge pages were obtained to tell this percentile\n"));
     }

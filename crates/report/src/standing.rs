@@ -5,7 +5,7 @@
 
 use crate::number;
 use kontig_results::{
-    Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Row, Score, Tally,
+    Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Remark, Row, Score, Tally,
 };
 
 /// The title of a table: the experiment and its case.
@@ -171,9 +171,9 @@ pub(crate) fn mark_explained(e: &ExperimentResult) -> Option<String> {
 }
 
 /// Distinct remarks with the variants they apply to; no variants if it is all of them.
-pub(crate) fn remarks(e: &ExperimentResult) -> Vec<(Vec<usize>, &str)> {
+pub(crate) fn remarks(all: &[Remark]) -> Vec<(Vec<usize>, &str)> {
     let mut out: Vec<(Vec<usize>, &str)> = Vec::new();
-    for remark in &e.remarks {
+    for remark in all {
         match out.iter_mut().find(|(_, text)| *text == remark.text) {
             Some((variants, _)) => variants.extend(remark.variant),
             None => out.push((remark.variant.into_iter().collect(), &remark.text)),

@@ -111,6 +111,7 @@ mod tests {
             rows: vec![row],
             ageing: vec![],
             score: Score::default(),
+            elsewhere: vec![],
             remarks: vec![],
         };
         let text = render(&e, None, false).expect("there are three values");

@@ -9,7 +9,7 @@ use crate::standing::{self, Count, Layout};
 use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
 use crate::verdict::{self, Standing};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
-use kontig_results::{Counts, ExperimentResult, Measured, Row, Score};
+use kontig_results::{Counts, ExperimentResult, Measured, Remark, Row, Score};
 use std::ops::Range;
 
 /// The table of `e`, with a line for each variant above, and the score and remarks below.
@@ -54,9 +54,10 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width)));
         out.push('\n');
     }
-    if !held {
+    if !held && e.elsewhere.is_empty() {
         out.push_str("nothing was published to hold these rows against\n");
     }
+    out.push_str(&remarks(&e.elsewhere, width));
     if let Some(mark) = standing::mark_explained(e) {
         out.push_str(&wrapped(&mark, width));
     }
@@ -73,12 +74,17 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
             out.push_str(&wrapped(&plain(&nothing), width));
         }
     }
-    for (variants, text) in standing::remarks(e) {
+    out + &remarks(&e.remarks, width)
+}
+
+/// Remarks, each with the letters of its variants.
+fn remarks(all: &[Remark], width: Option<usize>) -> String {
+    let line = |(variants, text): (Vec<usize>, &str)| {
         let letters: Vec<String> = variants.iter().map(|&v| letter(v)).collect();
         let of = if letters.is_empty() { String::new() } else { format!("{}: ", letters.join(", ")) };
-        out.push_str(&wrapped(&format!("{of}{}", plain(text)), width));
-    }
-    out
+        wrapped(&format!("{of}{}", plain(text)), width)
+    };
+    standing::remarks(all).into_iter().map(line).collect()
 }
 
 /// The score as one line: `direction 11/11 rows agree, 9 of them by more than chance; false alarms

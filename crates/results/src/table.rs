@@ -44,6 +44,9 @@ pub struct ExperimentResult {
     /// Figures round by round, if a series was published.
     pub ageing: Vec<Ageing>,
     pub score: Score,
+    /// The publication of the same workload under other kernels or settings, if there is no target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Remark>,
     /// Facts needed to read the rows correctly.
     pub remarks: Vec<Remark>,
 }

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 pub struct NeedArgs {
     /// Blocks that are needed: 2000x2M, 8x1G@0 (on node 0), 4xorder10:unmovable (for the kernel),
     /// or a ladder of which one rung is enough, 2x1G|1024x2M. Several needs must be met together
-    #[arg(long = "need", value_name = "NEED", required = true)]
+    #[arg(long = "need", value_name = "NEED", required = true, allow_hyphen_values = true)]
     pub needs: Vec<String>,
     /// The blocks are free pages of the pools of huge pages (hugetlbfs), those that are free
     /// already included. 'prepare --execute' fills the pools, and they stay so
@@ -328,7 +328,7 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
     }
     text.push_str(&format!(
         "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot \
-         be moved ({} of them 8 at most)\n",
+         be moved ({} of them no more than 8 such pages)\n",
         grouped(o.blocks),
         grouped(o.free),
         if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", grouped(o.on_cpus)) },
@@ -337,8 +337,12 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
         grouped(o.blocked_by_few)
     ));
     for kind in &o.kinds {
-        let (blocks, alone, pages) = (grouped(kind.blocks), grouped(kind.alone), grouped(kind.pages));
-        text.push_str(&format!("      {}: in {blocks} blocks, alone in {alone}; {pages} pages\n", kind.kind));
+        let (blocks, pages) = (grouped(kind.blocks), grouped(kind.pages));
+        let alone = match kind.alone {
+            0 => "never the only obstacle".into(),
+            alone => format!("the only obstacle in {} of them", grouped(alone)),
+        };
+        text.push_str(&format!("      {}: {pages} pages in {blocks} blocks, {alone}\n", kind.kind));
     }
     text
 }

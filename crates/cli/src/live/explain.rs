@@ -9,8 +9,8 @@ use crate::wrap::wrap;
 use clap::Args;
 use kontig_lab::simulation::{RunSession, Simulation, simulate};
 use kontig_lab::{AskedWrongly, Failed, LabError};
-use kontig_live::explain::facts::HostFacts;
-use kontig_live::explain::rule::{self, Severity};
+use kontig_live::explain::facts::{self, HostFacts};
+use kontig_live::explain::rule::{self, BadRules, Rule, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::{Host, Snapshot, Status};
@@ -59,13 +59,8 @@ pub const HELP: &str = "Examples:\n  \
 pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     let roots = a.host.roots()?;
     let rules = match &a.rules {
-        None => rule::parse(rule::RULES).map_err(|reason| Failed::Run { run: "explain".into(), reason })?,
-        Some(file) => {
-            let path = file.display().to_string();
-            let text = std::fs::read_to_string(file);
-            let text = text.map_err(|e| AskedWrongly::Unreadable { path: path.clone(), reason: e.to_string() })?;
-            rule::parse(&text).map_err(|reason| AskedWrongly::Contradictory { path, reason })?
-        }
+        None => rule::parse(rule::RULES).map_err(|e| Failed::Run { run: "explain".into(), reason: e.to_string() })?,
+        Some(file) => own_rules(&file.display().to_string(), &Host::read(&roots))?,
     };
     let before = a.interval.map(|interval| {
         let (host, at) = (Host::read(&roots), Instant::now());
@@ -103,6 +98,16 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
         crate::print(&tried(&simulation, width))?;
     }
     Ok(Ending::Done)
+}
+
+/// The rules of a user's file, all of whose facts must be known.
+fn own_rules(path: &str, host: &Host) -> Result<Vec<Rule>, LabError> {
+    let text = kontig_profiles::read_text(path)?;
+    let bad =
+        |e: BadRules| LabError::from(AskedWrongly::Malformed { path: path.into(), line: e.line, reason: e.reason });
+    let rules = rule::parse(&text).map_err(bad)?;
+    rule::check_facts(&rules, &text, &facts::names(host)).map_err(bad)?;
+    Ok(rules)
 }
 
 /// The JSON: what the host's rules say, and the simulation if it was asked for.

@@ -8,7 +8,7 @@ use super::{document, fitted};
 use crate::Ending;
 use crate::number::{MOST, whole};
 use clap::Args;
-use kontig_lab::files::{check_writable, write_file};
+use kontig_lab::files::{check_distinct, check_writable, write_file};
 use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_live::caller::Caller;
 use kontig_live::cgroup::Limits;
@@ -19,7 +19,7 @@ use kontig_live::prepare::execution::Execution;
 use kontig_live::prepare::got::{Got, HostGot, Watch};
 use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::hurry::{self, Hurry};
-use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover, NoJournal};
+use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
 use kontig_live::{Host, Roots};
 use kontig_text::{grouped, percent, size, time};
@@ -47,7 +47,7 @@ pub struct PrepareArgs {
     /// Write the receipt (JSON, schema kontig.prepare/2) to a file
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Print the receipt instead of a text
+    /// Print the receipt instead of a text; not with a COMMAND, whose output would be mixed with it
     #[arg(long)]
     json: bool,
     /// File that keeps the values of settings while they are changed
@@ -55,10 +55,10 @@ pub struct PrepareArgs {
     journal: Option<PathBuf>,
     /// Go on even if the needs are not met: run COMMAND, or end with exit code 0. The verdict is on
     /// standard error and in the receipt. A mistake in the options still fails
-    #[arg(long, requires = "execute")]
+    #[arg(long)]
     start_anyway: bool,
     /// Command to run once the needs are met
-    #[arg(last = true, value_name = "COMMAND", requires = "execute")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     #[command(flatten)]
     host: HostArgs,
@@ -79,6 +79,11 @@ pub const HELP: &str = "Examples:\n  \
 
 /// Runs `kontig prepare`, and the command behind it.
 pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
+    if let Some(reason) = contradiction(a) {
+        let Some(program) = a.command.first() else { return Err(AskedWrongly::Value(reason.into()).into()) };
+        crate::say(&format!("{program} was not started: {reason}"));
+        return Ok(Ending::Code(NOT_STARTED));
+    }
     let prepared = match prepare_host(a) {
         // The user has stopped it, or the options are wrong.
         Err(e @ (LabError::Failed(Failed::Interrupted { .. }) | LabError::Asked(_))) => Err(e),
@@ -117,6 +122,20 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     }
 }
 
+/// Two options that cannot be had together, or one that needs another.
+fn contradiction(a: &PrepareArgs) -> Option<&'static str> {
+    match (a.command.is_empty(), a.execute) {
+        (false, false) => Some("without --execute no block is made for it: add --execute, or leave the command out"),
+        (true, false) if a.start_anyway => {
+            Some("--start-anyway goes on after a preparation, and without --execute there is none: add --execute")
+        }
+        (false, true) if a.json => {
+            Some("--json would be mixed with its output: write the receipt to a file with --receipt FILE instead")
+        }
+        _ => None,
+    }
+}
+
 /// The end of the preparation of a host.
 struct Prepared {
     /// `None` where there is no plan.
@@ -147,6 +166,11 @@ impl Prepared {
 fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
     let roots = a.host.roots()?;
     a.receipt.as_deref().map_or(Ok(()), check_receipt)?;
+    check_distinct(&[("--receipt", a.receipt.as_deref()), ("--journal", a.journal.as_deref())])?;
+    // A plan needs no permission to write.
+    if let Some(Err(e)) = a.journal.as_deref().map(journal::check).filter(|check| !is_permission(check)) {
+        return Err(failed("prepare", e.to_string()));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let waits_until = Instant::now() + Duration::from_secs(a.time);
     loop {
@@ -164,6 +188,10 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
             Err(e) => return Err(failed("prepare", e.to_string())),
         }
     }
+}
+
+fn is_permission(check: &Result<(), NoJournal>) -> bool {
+    check.as_ref().is_err_and(NoJournal::is_permission)
 }
 
 /// Refuses a receipt that is no regular file: a pipe without a reader would block after the work.

@@ -6,7 +6,7 @@ use super::host::HostArgs;
 use super::prepare::{Means, carry_out, chosen};
 use super::snapshot::page_size;
 use super::touch::{mark, mark_explained};
-use super::{document, not_read};
+use super::{document, fitted, not_read};
 use crate::Ending;
 use crate::number::{MOST, whole};
 use crate::wrap::{width, wrap};
@@ -60,7 +60,7 @@ pub struct TrialArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
     time: u64,
     /// Print JSON (schema kontig.trial/2)
-    #[arg(long, requires = "execute")]
+    #[arg(long)]
     json: bool,
     /// Print the tables as Markdown
     #[arg(long, conflicts_with = "json")]
@@ -130,6 +130,10 @@ pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
         return Err(AskedWrongly::Value(reason.into()).into());
     }
     if !a.execute && a.of.is_none() {
+        if a.json {
+            let reason = "--json prints what was tried, and without --execute nothing is: add --execute";
+            return Err(AskedWrongly::Value(reason.into()).into());
+        }
         return planned(a);
     }
     let trial = match &a.of {
@@ -172,7 +176,11 @@ fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
         text +=
             "   once for each pattern, hold all blocks at hand, which leaves the host 2 GiB, and time first touches\n";
     }
-    crate::print(&text)?;
+    // A tree of files may lack what says it.
+    if let Some(too_much) = Aged::refused(&roots, a.gib).unwrap_or_default() {
+        text += &format!("with --execute it would be refused: {too_much}\n");
+    }
+    crate::print(&fitted(&text))?;
     Ok(Ending::Done)
 }
 
@@ -185,8 +193,9 @@ impl TrialArgs {
 
 fn earlier(file: &std::path::Path) -> Result<Trial, LabError> {
     let bad = |why: String| LabError::from(AskedWrongly::Value(format!("{}: {why}", file.display())));
-    let text = std::fs::read_to_string(file).map_err(|e| bad(e.to_string()))?;
-    let trial: Trial = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
+    let text = kontig_profiles::read_text(&file.display().to_string())?;
+    let trial: Trial = serde_json::from_str(&text)
+        .map_err(|e| bad(format!("this is not what 'kontig trial --execute --json' prints: {e}")))?;
     if trial.schema == SCHEMA {
         Ok(trial)
     } else {

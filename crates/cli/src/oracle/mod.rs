@@ -8,7 +8,8 @@ pub mod verify;
 
 use crate::Ending;
 use clap::Subcommand;
-use kontig_lab::LabError;
+use kontig_lab::{AskedWrongly, LabError};
+use std::path::Path;
 
 #[derive(Subcommand)]
 pub(crate) enum OracleCommand {
@@ -25,6 +26,14 @@ pub(crate) enum OracleCommand {
     Guest(guest::GuestArgs),
     /// Show what is missing for making recordings, and how to install it
     Doctor(doctor::DoctorArgs),
+}
+
+/// Refuses to go on where this path of the source tree is not there.
+fn at_the_top(path: &str) -> Result<(), LabError> {
+    if Path::new(path).exists() {
+        return Ok(());
+    }
+    Err(AskedWrongly::Value(format!("{path} is not here: run it at the top of Kontig's source tree")).into())
 }
 
 pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {

@@ -1,5 +1,6 @@
 //! `kontig oracle record`: boots a real kernel under emulation and records its allocator.
 
+use super::verify::RECORDINGS;
 use crate::Ending;
 use crate::number::{MOST, whole};
 use clap::Args;
@@ -108,6 +109,10 @@ pub struct RecordArgs {
 pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
+    if a.out.is_none() && !a.again {
+        std::fs::create_dir_all(RECORDINGS)
+            .map_err(|e| Failed::Write { path: RECORDINGS.into(), reason: e.to_string() })?;
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
@@ -152,7 +157,7 @@ fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
     let plan = |asked: &Asked| Plan::new(asked, a.kernel).map_err(told);
     let Some(seeds) = a.seeds else {
         let plan = plan(&asked)?;
-        let out = a.out.clone().unwrap_or_else(|| Path::new("recordings").join(plan.folder_name(a.kernel)));
+        let out = a.out.clone().unwrap_or_else(|| Path::new(RECORDINGS).join(plan.folder_name(a.kernel)));
         return Ok(vec![(plan, out)]);
     };
     let all = a.experiment == GUESTS;
@@ -164,7 +169,7 @@ fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
         let reason = format!("--seeds {seeds}: is for {PREFIX}* and '{GUESTS}', and at least 1");
         return Err(AskedWrongly::Value(reason).into());
     }
-    let folder = a.out.as_deref().unwrap_or(Path::new("recordings"));
+    let folder = a.out.as_deref().unwrap_or(Path::new(RECORDINGS));
     let each = (a.seed..a.seed.saturating_add(seeds)).flat_map(|seed| names.iter().map(move |name| (seed, name)));
     each.map(|(seed, name)| {
         let plan = plan(&Asked { experiment: name.clone(), seed, ..asked.clone() })?;

@@ -24,7 +24,8 @@ pub const HELP: &str = "Examples:\n  \
     A recording is a folder: a trace of allocations and frees with the kernel's results, a compaction with its \
     tracepoints, or memory under pressure with both, and the zone's state before and after. The engine starts from the \
     state before, carries out the same operations, and must return the same results and end in the same state: every \
-    pfn, every list in order; under pressure also the LRU lists, at the end and at each dump.\n\n\
+    pfn, every list in order; under pressure also the LRU lists, at the end and at each dump. Files that no replay \
+    needs (the texts of /proc beside the snapshots) are not compared, but a damaged one is refused.\n\n\
     A difference is reported with the operations before it, the engine's events, and its zone just before: enough to \
     find the rule.\n\n\
     A line says so if the recorded kernel's patch level is not the profile's, because a stable release can change a \
@@ -36,7 +37,7 @@ pub const HELP: &str = "Examples:\n  \
     kernel without a profile; 1 failed otherwise.";
 
 /// Where `kontig oracle record` puts its recordings.
-const RECORDINGS: &str = "recordings";
+pub(super) const RECORDINGS: &str = "recordings";
 /// Where `all` looks, from the current directory.
 const ALL: [&str; 2] = ["oracle/golden", RECORDINGS];
 

@@ -52,6 +52,8 @@ fn list_shows_all_that_has_a_name() {
     let listed = done(d.path(), &["list"]);
     let doc = json(d.path(), &["list", "--json"]);
     assert_eq!(doc["schema"], "kontig.list/1");
+    let takes = "(35 s and 3.7 GiB, on 2 cores)";
+    assert!(doc["experiments"][0]["summary"].as_str().unwrap().ends_with(takes), "{}", doc["experiments"][0]);
     let counters = doc["counters"].as_array().unwrap();
     let swapped = counters.iter().find(|counter| counter["name"] == "pswpin").unwrap();
     assert_eq!((&swapped["unit"], &swapped["better"]), (&"pages".into(), &"lower".into()));
@@ -116,6 +118,23 @@ fn every_listed_name_is_accepted() {
         let refused = output.status.code() == Some(2) && needs_another.iter().any(|remedy| said.contains(remedy));
         assert!(output.status.success() || refused, "{workload}: {said}");
     }
+}
+
+#[test]
+fn files_are_printed_to_be_copied() {
+    let d = tmp();
+    let file = |path: &str| std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    for (args, path) in [
+        (&["show", "6.1"][..], "profiles/linux-6.1.toml"),
+        (&["show", "thpscale"], "experiments/thpscale.toml"),
+        (&["show", "--target", "thpscale"], "experiments/targets/thpscale.toml"),
+        (&["show", "box-2g"], "machines/box-2g.toml"),
+    ] {
+        assert_eq!(done(d.path(), args), file(path));
+    }
+    let unknown = kontig(d.path(), &["show", "6.1x"]).assert().code(2);
+    let said = String::from_utf8(unknown.get_output().stderr.clone()).unwrap();
+    assert!(said.contains("did you mean '6.1'?"), "{said}");
 }
 
 #[test]
@@ -566,7 +585,11 @@ fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
 fn a_run_says_where_its_kernels_age_pages_by_generations_and_its_result_is_stored_without() {
     let d = tmp();
     let dir = d.path();
-    let e = experiment(dir, &[("profile = \"5.6\"", "profile = \"6.12\"")]);
+    let kernel = ("profile = \"5.6\"", "profile = \"6.12\"");
+    let without_reclaim = experiment(dir, &[kernel]);
+    assert!(!done(dir, &["reproduce", &without_reclaim]).contains("multi-generational"));
+    common::machine(dir, &[("source = \"chosen: 32 pageblocks\"\n", common::DISK)]);
+    let e = experiment(dir, &[kernel, ("\"tiny-64m\"", "\"./machine.toml\"")]);
     let said = done(dir, &["reproduce", &e, "--out", "kept", "--html", "page.html", "-j2"]);
     let remark = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age with the multi-generational LRU on";
     assert!(said.contains(&format!("\nA: {remark}")), "of the first variant alone: {said}");

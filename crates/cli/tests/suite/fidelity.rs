@@ -59,8 +59,14 @@ fn errors_are_one_line_with_their_place() {
     let (code, _, said) = fidelity(project("Swap").path(), &[]);
     assert_eq!((code, said.trim_end().lines().count()), (2, 1), "{said}");
     assert!(said.contains("oracle/mutants.toml: line 2: oracle/mechanisms.toml has no mechanism 'Swap'"), "{said}");
-    let elsewhere = tempfile::tempdir().unwrap();
-    let (code, _, said) = fidelity(elsewhere.path(), &[]);
-    assert_eq!(code, 2);
-    assert!(said.contains("oracle/mechanisms.toml: cannot be read: No such file or directory"), "{said}");
+}
+
+#[test]
+fn outside_the_source_tree_it_says_where_to_run_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for (command, lacks) in [("fidelity", "oracle/mechanisms.toml"), ("guest", "oracle/guest/recorded")] {
+        let output = kontig(dir.path(), &["oracle", command]).output().unwrap();
+        let says = format!("kontig: {lacks} is not here: run it at the top of Kontig's source tree\n");
+        assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(2), says));
+    }
 }

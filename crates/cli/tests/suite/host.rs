@@ -67,7 +67,7 @@ fn bad_arguments_are_refused_in_one_line() {
     refused(nowhere, 2, "--path.procfs: /no/such: there is no such directory");
     tree.write("rules.toml", "[[rule]]\nid = \"mine\"\n");
     let rules = tree.roots.procfs.with_file_name("rules.toml").display().to_string();
-    refused(on(&tree, &["explain", "--rules", &rules]), 2, "rules.toml: line 1: missing field");
+    refused(on(&tree, &["explain", "--rules", &rules]), 2, "rules.toml:1: missing field");
     refused(on(&tree, &["explain", "--rules", "/no/such"]), 2, "/no/such");
 }
 
@@ -266,4 +266,31 @@ fn help_names_every_exit_code() {
     let (_, codes) = help.split_once("Exit codes: ").expect("they are told");
     let told: BTreeSet<u8> = codes.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
     assert_eq!(told, (0..=9).collect());
+}
+
+#[test]
+fn a_mistake_in_a_file_of_rules_is_refused_with_its_line() {
+    let tree = Tree::of("6.1");
+    let rules = tree.roots.procfs.with_file_name("rules.toml").display().to_string();
+    let rule = |when: &str, reason: &str| {
+        format!(
+            "[[rule]]\nid = \"mine\"\ntitle = \"t\"\nkernels = \"4.6-\"\nwhen = [\"{when}\"]\nreason = \"{reason}\"\n\
+             do = \"d\"\nsource = \"s\"\nexample = {{}}\n"
+        )
+    };
+    for (when, reason, says) in [
+        (
+            "compact_stal > 1",
+            "r",
+            "rules.toml:5: rule mine: unknown fact 'compact_stal': did you mean 'compact_stall'?",
+        ),
+        ("compact_stall > 1", "{compact_fial}", "rules.toml:6: rule mine: unknown fact 'compact_fial'"),
+        ("compact_stall >= sixty", "r", "rules.toml:5: rule mine: 'compact_stall >= sixty' compares a number"),
+    ] {
+        tree.write("rules.toml", &rule(when, reason));
+        refused(on(&tree, &["explain", "--rules", &rules]), 2, says);
+    }
+    tree.write("rules.toml", &rule("compact_stall >= 0", "{compact_fail}"));
+    assert!(said(on(&tree, &["explain", "--rules", &rules])).contains("1 rules judged"));
+    refused(on(&tree, &["explain", "--rules", "/dev/zero"]), 2, "/dev/zero: cannot be read: it is longer than 4 MiB");
 }

@@ -89,8 +89,8 @@ fn kernel_memory_in_every_block_is_not_reachable_and_it_is_said_what_it_is() {
     assert!(said.contains("=> not reachable"), "{said}");
     assert!(
         said.contains(
-            "32 blocks hold pages that cannot be moved (32 of them 8 at most)\n      slab: \
-            in 32 blocks, alone in 32; 32 pages\n"
+            "32 blocks hold pages that cannot be moved (32 of them no more than 8 such pages)\n      slab: \
+            32 pages in 32 blocks, the only obstacle in 32 of them\n"
         ),
         "{said}"
     );
@@ -624,4 +624,34 @@ fn a_compaction_that_is_not_permitted_is_said_once_and_is_not_taken_for_one_that
     let said = String::from_utf8_lossy(&lacks.stderr);
     assert_eq!(lacks.status.code(), Some(5), "{said}");
     assert_eq!(said, "kontig: sys/devices/system/node/node0/compact: no permission to write it: run this as root\n");
+}
+
+#[test]
+fn a_need_that_begins_with_a_minus_or_has_an_empty_rung_is_refused_as_a_need() {
+    let tree = host(|_| FREE);
+    let said = |need: &str| error(&run(&tree, &["check", "--need", need]).code(2));
+    assert!(said("-1x2M").starts_with("kontig: need '-1x2M': the count is no whole number from 1 on; say "));
+    assert!(said("10x2M|").starts_with("kontig: need '10x2M|': rung 2 of this ladder is empty"));
+    run(&tree, &["check", "--need", "1x2m"]).code(0);
+}
+
+#[test]
+fn options_of_prepare_that_need_another_say_why() {
+    let tree = host(|_| FREE);
+    let said = |options: &[&str], command: &[&str], code: i32| {
+        let roots = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+        let args = [&["prepare", "--need", "2x2M"], options, &roots[..], command].concat();
+        let refused = kontig(tree.path(), &args).assert().code(code);
+        assert_eq!(text(&refused), "");
+        error(&refused)
+    };
+    let echo = ["--", "echo", "started"];
+    let plan = "kontig: echo was not started: without --execute no block is made for it: add --execute, or ";
+    assert!(said(&[], &echo, 125).starts_with(plan));
+    let mixed = "kontig: echo was not started: --json would be mixed with its output: write the receipt to a file ";
+    assert!(said(&["--execute", "--json", "--journal", "j"], &echo, 125).starts_with(mixed));
+    assert!(said(&["--start-anyway"], &[], 2).starts_with("kontig: --start-anyway goes on after a preparation, and "));
+    let same = "kontig: --receipt and --journal both name ./f: give each a place of its own\n";
+    assert_eq!(said(&["--receipt", "f", "--journal", "./f"], &[], 2), same);
+    assert!(said(&["--journal", "no/j"], &[], 1).contains("no/j: "));
 }

@@ -142,7 +142,7 @@ fn a_bad_profile_is_refused_with_the_nearest_name_or_the_line() {
         refused(d.path(), &["show", "6.2"]),
         "kontig: unknown profile '6.2': it is between 6.1 and 6.12 ('kontig list' shows all)\n"
     );
-    assert!(refused(d.path(), &["show", ""]).starts_with("kontig: unknown profile ''; known: "));
+    assert!(refused(d.path(), &["show", ""]).starts_with("kontig: the name of the profile is empty; known: "));
     let wrong = "name = \"x\"\nsummary = \"y\"\nbase = \"6.1\"\n[compaction]\nfinish_pageblock = true\n";
     let wrong = write(d.path(), "wrong.toml", wrong);
     assert_eq!(

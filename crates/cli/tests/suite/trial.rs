@@ -2,7 +2,7 @@
 //! the tables of an earlier trial.
 
 use crate::common::frames::{ANON, FREE, host};
-use crate::common::{files, kontig};
+use crate::common::{files, kontig, unwrapped};
 use serde_json::Value;
 use std::fs;
 
@@ -67,6 +67,8 @@ fn without_execute_it_only_says_what_would_be_done() {
     let plan: Vec<&str> = of_host(&[]).into_iter().filter(|arg| *arg != "--execute").collect();
     let said = kontig(tree.path(), &plan).assert().code(0);
     let text = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    let text = unwrapped(&text);
     assert!(
         text.starts_with("plan (nothing was done; --execute does it): 2 times, with the patterns runs\n"),
         "{text}"
@@ -76,7 +78,9 @@ fn without_execute_it_only_says_what_would_be_done() {
     let compact = fs::read_to_string(tree.path().join("sys/devices/system/node/node0/compact")).unwrap();
     assert_eq!((files(tree.path()), compact), (found, String::new()));
     let json = [&plan[..], &["--json"]].concat();
-    kontig(tree.path(), &json).assert().code(2);
+    let refused = kontig(tree.path(), &json).assert().code(2);
+    let says = "kontig: --json prints what was tried, and without --execute nothing is: add --execute\n";
+    assert_eq!(std::str::from_utf8(&refused.get_output().stderr).unwrap(), says);
 }
 
 #[test]
@@ -98,5 +102,33 @@ fn impossible_trials_are_refused_in_one_line() {
     let nothing = said(&[&TRIAL[..6], &["--tries", "0"], &ROOTS].concat(), 2);
     assert!(nothing.starts_with("kontig: --tries 0: nothing would be tried; ask for at least 1"), "{nothing}");
     fs::write(tree.path().join("t.json"), "{}").unwrap();
-    assert!(said(&["trial", "--of", "t.json"], 2).starts_with("kontig: t.json: missing field"));
+    assert!(
+        said(&["trial", "--of", "t.json"], 2)
+            .starts_with("kontig: t.json: this is not what 'kontig trial --execute --json' prints: ")
+    );
+    assert!(said(&["trial", "--of", "/dev/zero"], 2).contains("/dev/zero: cannot be read: it is longer than 4 MiB"));
+}
+
+#[test]
+fn a_plan_that_a_control_groups_limit_would_end_says_so() {
+    let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
+    let plan = || {
+        let said = kontig(tree.path(), &[&["trial", "--gib", "2"], &ROOTS[..]].concat()).assert().code(0);
+        unwrapped(std::str::from_utf8(&said.get_output().stdout).unwrap())
+    };
+    fs::write(tree.path().join("proc/meminfo"), "MemTotal: 8388608 kB\nMemAvailable: 8388608 kB\n").unwrap();
+    assert!(!plan().contains("refused"), "{}", plan());
+    fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+    fs::create_dir_all(tree.path().join("sys/fs/cgroup/a")).unwrap();
+    for (file, text) in [
+        ("proc/self/cgroup", "0::/a\n"),
+        ("proc/self/mountinfo", "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/a/memory.max", "536870912\n"),
+        ("sys/fs/cgroup/a/memory.current", "1048576\n"),
+    ] {
+        fs::write(tree.path().join(file), text).unwrap();
+    }
+    let says = "with --execute it would be refused: 2 GiB are asked for, 494 MiB may be taken under the limit of \
+                control group /a (sys/fs/cgroup/a/memory.max is 512 MiB)";
+    assert!(plan().contains(says), "{}", plan());
 }

@@ -158,3 +158,36 @@ fn a_folder_without_a_recording_is_one_line_and_exit_code_2() {
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
     one_line(&["6.1-cut"], "res.bin.xz: the xz file is cut short");
 }
+
+#[test]
+fn a_file_that_no_replay_needs_must_be_whole_all_the_same() {
+    let d = tmp();
+    let dir = copy(d.path(), "6.1-x");
+    let bytes = std::fs::read(dir.join("f1.vmstat.xz")).unwrap();
+    std::fs::write(dir.join("f1.buddyinfo.xz"), &bytes).unwrap();
+    assert_eq!(verify(d.path(), &["6.1-x"]).0, 0);
+    std::fs::write(dir.join("f1.buddyinfo.xz"), &bytes[..bytes.len() / 2]).unwrap();
+    let (code, out, err) = verify(d.path(), &["6.1-x"]);
+    let says = "kontig: 6.1-x/f1.buddyinfo.xz: the xz file is cut short\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (2, "", says));
+}
+
+#[test]
+fn a_recording_without_a_folder_of_its_own_makes_the_one_of_all() {
+    let d = tmp();
+    let root = d.path().join("root");
+    // The image says its version where a bzImage does; nothing can be built there.
+    let release = "6.1.0-1-cloud-amd64";
+    std::fs::create_dir_all(root.join("boot")).unwrap();
+    std::fs::create_dir_all(root.join("usr/src").join(format!("linux-headers-{release}"))).unwrap();
+    let mut image = vec![0; 0x400];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x100u16.to_le_bytes());
+    let banner = format!("{release} (d@d) #1 SMP Debian 6.1.1-1 (2026-01-01)\0");
+    image.splice(0x300..0x300 + banner.len(), banner.bytes());
+    std::fs::write(root.join("boot").join(format!("vmlinuz-{release}")), image).unwrap();
+    let output = kontig(d.path(), &["oracle", "record", "mixed", "--root", "root"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("make it first") && output.status.code() == Some(1), "{said}");
+    assert!(d.path().join("recordings").is_dir(), "{said}");
+}

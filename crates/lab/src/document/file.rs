@@ -10,7 +10,7 @@ pub struct Source {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) form: Form,
-    /// Whether it comes with Kontig.
+    /// Whether the program has it compiled in.
     pub(crate) built_in: bool,
 }
 
@@ -20,7 +20,7 @@ impl Source {
         Ok(Source { path: path.into(), text, form, built_in: false })
     }
 
-    /// The file that comes along under this name.
+    /// The built-in file of this name.
     pub(crate) fn built_in(form: Form, name: &str) -> Option<Source> {
         let (path, text) = form.files().iter().find(|(path, _)| stem(path) == name)?;
         Some(Source { path: (*path).into(), text: (*text).into(), form, built_in: true })

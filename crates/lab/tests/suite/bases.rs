@@ -219,7 +219,7 @@ fn a_workloads_bad_base_is_refused_with_its_line() {
     let wrong = mine.said("summary = 's'\nbase = 'heap'\nmachine = 'xeon-2t'");
     assert!(wrong.starts_with("mine.toml:3: unknown machine 'xeon-2t'"), "{wrong}");
     let taken = mine.said_of(&mine.write("heap.toml", "summary = 's'\nbase = 'compact'\n"));
-    assert_eq!(taken, "heap.toml:1: another workload that comes along is called 'heap': give this file its own name");
+    assert_eq!(taken, "heap.toml:1: 'heap' is a built-in workload: change the name of the file");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn a_target_keeps_the_columns_of_its_variants() {
 }
 
 #[test]
-fn every_file_of_the_folders_comes_along() {
+fn every_file_of_the_folders_is_built_in() {
     let files = |folder: &str| {
         let path = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
         let files = std::fs::read_dir(path).expect("a folder").map(|file| file.expect("an entry").file_name());

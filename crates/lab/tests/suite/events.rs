@@ -6,6 +6,7 @@ use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_results::RunResult;
+use kontig_text::grouped;
 use std::collections::BTreeMap;
 
 /// Takes huge pages on 64 MiB again and again, until one fails.
@@ -93,7 +94,11 @@ fn events_of_a_long_run_are_kept_from_both_ends_and_the_rest_is_said() {
     assert!(dropped > 0);
     assert_eq!(notes.len(), 1);
     assert!(
-        notes[0].starts_with(&format!("{dropped} of {happened} events are counted by kind, but not kept")),
+        notes[0].starts_with(&format!(
+            "{} of {} events are counted by kind, but not kept",
+            grouped(dropped),
+            grouped(happened)
+        )),
         "{notes:?}"
     );
     let end = run.phases.last().unwrap().end_ns;

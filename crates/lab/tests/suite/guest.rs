@@ -10,12 +10,12 @@ use kontig_program::act::{Act, CALL, Pages, phases};
 use std::collections::BTreeMap;
 
 fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
-    let (machine, _) = catalog::machine(machine_of(NAMED[pattern].memory_pages)).expect("it comes along");
+    let (machine, _) = catalog::machine(machine_of(NAMED[pattern].memory_pages)).expect("it is built in");
     // About what a kernel has for itself after boot.
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
-    let profile = profiles::named(profile).expect("it comes along");
+    let profile = profiles::named(profile).expect("it is built in");
     play(&machine, &booted, profile, &BTreeMap::new(), NAMED[pattern].acts(seed)).expect("it is played")
 }
 
@@ -45,7 +45,7 @@ fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
 
 #[test]
 fn counting_begins_with_what_the_kernel_had() {
-    let (machine, _) = catalog::machine("guest-512m").expect("it comes along");
+    let (machine, _) = catalog::machine("guest-512m").expect("it is built in");
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let (anon, slabs) = (1142, [2299, 1446]);
@@ -60,7 +60,7 @@ fn counting_begins_with_what_the_kernel_had() {
         slabs,
         ..Booted::default()
     };
-    let profile = profiles::named("6.1").expect("it comes along");
+    let profile = profiles::named("6.1").expect("it is built in");
     let acts = vec![Act::Phase("start")];
     let counted = play(&machine, &booted, profile, &BTreeMap::new(), acts).expect("it is played");
     let start = |name| counter(&counted[0], name);
@@ -72,11 +72,11 @@ fn counting_begins_with_what_the_kernel_had() {
 
 #[test]
 fn a_disk_without_files_rests_while_another_has_too_many_dirty_pages() {
-    let (machine, _) = catalog::machine("guest-512m").expect("it comes along");
+    let (machine, _) = catalog::machine("guest-512m").expect("it is built in");
     let zones = machine.spec().expect("a machine").zones.into_iter();
     let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, ..Booted::default() };
-    let profile = profiles::named("7.2").expect("it comes along");
+    let profile = profiles::named("7.2").expect("it is built in");
     // Reclaim meets dirty pages and wakes every disk's flusher, even the swap disk's.
     let (heap, file) = (90_000, 60_000);
     let acts = vec![

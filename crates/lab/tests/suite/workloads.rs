@@ -1,4 +1,4 @@
-//! The workloads that come along: each can be read, run on its machine, and starts from no base in
+//! The built-in workloads: each can be read, run on its machine, and starts from no base in
 //! vain.
 
 use kontig_lab::catalog;
@@ -15,7 +15,7 @@ fn machine_of(file: &WorkloadFile) -> Machine {
         "skylake-1s" | "server-64g" => "guest-512m",
         name => name,
     };
-    let file: MachineFile = catalog::machine(name).expect("it comes along").0;
+    let file: MachineFile = catalog::machine(name).expect("it is built in").0;
     let memory = Memory::new(&file.spec().expect("zones"), linux("6.12")).expect("a valid machine");
     let mut machine = Machine::new(memory, CostModel::new(&file.costs));
     if file.has_disks() {
@@ -52,7 +52,7 @@ fn smaller(kind: &mut Kind) {
 
 #[test]
 fn every_workload_known_by_name_can_be_run() {
-    for (name, file) in catalog::workloads().expect("they come along") {
+    for (name, file) in catalog::workloads().expect("they are built in") {
         let mut w = file.workload.clone();
         w.phases.iter_mut().flat_map(|phase| &mut phase.task).for_each(|task| smaller(&mut task.run));
         w.validate().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -81,7 +81,7 @@ fn every_workload_known_by_name_can_be_run() {
 
 #[test]
 fn workloads_are_random_where_their_holes_are() {
-    for (name, file) in catalog::workloads().expect("they come along") {
+    for (name, file) in catalog::workloads().expect("they are built in") {
         let fixed = ["watch-unmovable", "java"].contains(&name);
         assert_eq!(file.workload.scenario().is_random(), !fixed, "{name}");
     }

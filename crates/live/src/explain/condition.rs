@@ -1,6 +1,6 @@
 //! A condition of a rule: a fact, a comparison, and what it is compared with.
 
-use super::facts::{Fact, Facts};
+use super::facts::{self, Fact, Facts};
 
 /// A condition on one fact.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,6 +56,18 @@ impl Condition {
         };
         let (_, is) = *WRITTEN.iter().find(|(written, _)| *written == is)?;
         Some(Condition { fact: fact.into(), is, with })
+    }
+
+    /// Whether it compares a word as if it were a number, or a number as if it were a word. Most
+    /// facts are numbers.
+    pub(super) fn mixes_words_and_numbers(&self) -> bool {
+        let of_words = matches!(self.is, Comparison::Has | Comparison::Lacks);
+        let equality = matches!(self.is, Comparison::Equal | Comparison::NotEqual);
+        match (&self.with, facts::is_word(&self.fact)) {
+            (Operand::Word(_), true) => !(of_words || equality),
+            (Operand::Number(_) | Operand::Times(..), false) => of_words,
+            _ => true,
+        }
     }
 
     /// Names of the facts it uses.

@@ -28,8 +28,9 @@ use crate::host::Host;
 use crate::status::purpose::{Can, Kind};
 use crate::status::zone::Zone;
 use crate::status::{Status, events};
+use kontig_mm::sysctl::SYSCTLS;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a fact.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -37,6 +38,69 @@ use std::collections::BTreeMap;
 pub enum Fact {
     Number(f64),
     Word(String),
+}
+
+/// Facts that are words.
+const WORDS: [&str; 4] = ["limit_group", "thp.enabled", "thp.defrag", "thp.shmem_enabled"];
+
+/// Facts worked out from several files.
+const AMOUNTS: [&str; 21] = [
+    "nodes",
+    "score",
+    "at_hand",
+    "managed_bytes",
+    "free_bytes",
+    "free_cma_bytes",
+    "boost_bytes",
+    "reserve_bytes",
+    "movable_bytes",
+    "droppable_bytes",
+    "anonymous_bytes",
+    "locked_bytes",
+    "huge_bytes",
+    "mem_total_bytes",
+    "lru_gen",
+    "deferred_bytes",
+    "not_given_bytes",
+    "limit_bytes",
+    "limit_room_bytes",
+    "pageblocks",
+    "unmovable_pageblocks",
+];
+
+/// Settings and counts of khugepaged that kernels have.
+const KHUGEPAGED: [&str; 8] = [
+    "alloc_sleep_millisecs",
+    "defrag",
+    "full_scans",
+    "max_ptes_none",
+    "max_ptes_shared",
+    "max_ptes_swap",
+    "pages_collapsed",
+    "scan_sleep_millisecs",
+];
+
+/// Whether the fact of this name is a word.
+pub(super) fn is_word(name: &str) -> bool {
+    WORDS.contains(&name)
+}
+
+/// The names of all facts, but for rates: those that this host shows, and those that other kernels
+/// do.
+pub fn names(host: &Host) -> BTreeSet<String> {
+    let counters = host.vmstat.iter().flat_map(|vmstat| vmstat.0.names());
+    let counters = counters.chain(kontig_procfs::from_mm::counter_names().map(|name| -> &str { name }));
+    // A counter of all zones together has the name without a zone's.
+    let counters = counters.flat_map(|name| [Some(name), events::without_zone(name)]).flatten();
+    let sysctls = host.sysctls.iter().map(|(name, _)| name.as_str());
+    let sysctls = sysctls.chain(SYSCTLS.iter().filter_map(|sysctl| sysctl.name.strip_prefix("vm.")));
+    let khugepaged = host.thp.iter().flat_map(|thp| &thp.khugepaged.values).map(|(name, _)| name.as_str());
+    let facts = WORDS.into_iter().chain(AMOUNTS).map(str::to_string);
+    facts
+        .chain(counters.map(str::to_string))
+        .chain(sysctls.map(|name| format!("vm.{name}")))
+        .chain(khugepaged.chain(KHUGEPAGED).map(|name| format!("khugepaged.{name}")))
+        .collect()
 }
 
 /// Where facts are known from.

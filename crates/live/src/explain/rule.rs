@@ -5,12 +5,16 @@ use super::condition::Condition;
 use super::facts::{Fact, Facts};
 use super::kernels::Kernels;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use toml::Spanned;
 
 /// A rule about hosts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
     pub id: String,
+    /// Where its name stands in the file, in bytes.
+    from: usize,
     /// The kernels it is true of, and as they are written.
     kernels: (Kernels, String),
     /// All of them have to hold, and as they are written.
@@ -56,6 +60,22 @@ pub enum Decision {
     },
 }
 
+/// A mistake in a file of rules.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadRules {
+    /// The line it is in, counted from 1.
+    pub line: usize,
+    pub reason: String,
+}
+
+impl fmt::Display for BadRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+impl std::error::Error for BadRules {}
+
 #[derive(Deserialize)]
 struct File {
     rule: Vec<Written>,
@@ -63,7 +83,7 @@ struct File {
 
 #[derive(Deserialize)]
 struct Written {
-    id: String,
+    id: Spanned<String>,
     kernels: String,
     when: Vec<String>,
     example: BTreeMap<String, Fact>,
@@ -76,24 +96,57 @@ pub const RULES: &str = include_str!("rules.toml");
 
 /// Reads rules.
 ///
-/// # Errors The mistake in them, in one line.
-pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
-    let place =
-        |e: &toml::de::Error| e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let file: File =
-        toml::from_str(text).map_err(|e| format!("line {}: {}", place(&e), e.message().replace('\n', " ")))?;
-    file.rule.into_iter().map(rule).collect()
+/// # Errors
+/// The first mistake in them.
+pub fn parse(text: &str) -> Result<Vec<Rule>, BadRules> {
+    let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
+    let file: File = toml::from_str(text).map_err(|e| BadRules {
+        line: line(e.span().map_or(0, |span| span.start)),
+        reason: e.message().replace('\n', " "),
+    })?;
+    file.rule.into_iter().map(|written| rule(written, text)).collect()
 }
 
-fn rule(written: Written) -> Result<Rule, String> {
+fn rule(written: Written, file: &str) -> Result<Rule, BadRules> {
     let Written { id, kernels, when, example, texts } = written;
-    let range = Kernels::parse(&kernels).ok_or_else(|| format!("rule {id}: kernels '{kernels}' is no range"))?;
-    let condition = |text: String| match Condition::parse(&text) {
-        Some(condition) => Ok((condition, text)),
-        None => Err(format!("rule {id}: '{text}' is no condition")),
+    let (from, id) = (id.span().start, id.into_inner());
+    let bad = |quoted: &str, why: &str| {
+        let at = from + file[from..].find(quoted).unwrap_or(0);
+        BadRules { line: file[..at].matches('\n').count() + 1, reason: format!("rule {id}: '{quoted}' {why}") }
     };
-    let when = when.into_iter().map(condition).collect::<Result<_, String>>()?;
-    Ok(Rule { id, kernels: (range, kernels), when, texts, example })
+    let range = Kernels::parse(&kernels).ok_or_else(|| bad(&kernels, "is no range of kernels"))?;
+    let condition = |text: String| match Condition::parse(&text) {
+        Some(condition) if condition.mixes_words_and_numbers() => {
+            Err(bad(&text, "compares a number with a word, or the other way round"))
+        }
+        Some(condition) => Ok((condition, text)),
+        None => Err(bad(&text, "is no condition")),
+    };
+    let when = when.into_iter().map(condition).collect::<Result<_, BadRules>>()?;
+    Ok(Rule { id, from, kernels: (range, kernels), when, texts, example })
+}
+
+/// Refuses a fact that no kernel shows. What this host does not show may be right on another.
+///
+/// # Errors
+/// The first such name, with the nearest known one.
+pub fn check_facts(rules: &[Rule], file: &str, known: &BTreeSet<String>) -> Result<(), BadRules> {
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    for rule in rules {
+        let of_conditions = rule.when.iter().flat_map(|(condition, _)| condition.facts());
+        for name in of_conditions.chain(rule.named()) {
+            let plain = name.strip_suffix(".per_hour").unwrap_or(name);
+            if known.contains(plain) {
+                continue;
+            }
+            let at = rule.from + file[rule.from..].find(name).unwrap_or(0);
+            let nearest = kontig_profiles::nearest(plain, &names).map(|near| name.replacen(plain, &near, 1));
+            let meant = nearest.map_or(String::new(), |near| format!(": did you mean '{near}'?"));
+            let reason = format!("rule {}: unknown fact '{name}'{meant}", rule.id);
+            return Err(BadRules { line: file[..at].matches('\n').count() + 1, reason });
+        }
+    }
+    Ok(())
 }
 
 impl Rule {
@@ -245,8 +298,14 @@ mod tests {
     fn a_file_of_rules_that_is_wrong_is_refused_in_one_line() {
         let wrong = RULES.replacen("compact_stall.per_hour >= 60", "compact_stall.per_hour at least 60", 1);
         let e = parse(&wrong).expect_err("refused");
-        assert_eq!(e, "rule faults-compact-for-everybody: 'compact_stall.per_hour at least 60' is no condition");
-        let e = parse("\nrule = 1\n").expect_err("refused");
+        let said = "rule faults-compact-for-everybody: 'compact_stall.per_hour at least 60' is no condition";
+        let line = wrong[..wrong.find("at least 60").expect("it is there")].lines().count();
+        assert_eq!(e, BadRules { line, reason: said.into() });
+        for (right, wrong) in [("per_hour >= 60", "per_hour >= sixty"), ("thp.enabled = always", "thp.enabled > 1")] {
+            let e = parse(&RULES.replacen(right, wrong, 1)).expect_err("refused").to_string();
+            assert!(e.ends_with(&format!("{wrong}' compares a number with a word, or the other way round")), "{e}");
+        }
+        let e = parse("\nrule = 1\n").expect_err("refused").to_string();
         assert!(e.starts_with("line 2: ") && e.lines().count() == 1, "{e}");
     }
 }

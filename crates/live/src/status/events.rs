@@ -79,9 +79,17 @@ pub(crate) fn count(host: &Host, name: &str) -> Option<u64> {
     })
 }
 
+/// The ends of the names of counters of one zone.
+const ZONES: [&str; 6] = ["_dma", "_dma32", "_normal", "_high", "_movable", "_device"];
+
 /// Whether the rest after a counter's name is a zone's name.
 fn is_zone(rest: &str) -> bool {
-    ["_dma", "_dma32", "_normal", "_high", "_movable", "_device"].contains(&rest)
+    ZONES.contains(&rest)
+}
+
+/// The name of a zone's counter without the zone's; `None` if it is of no zone.
+pub(crate) fn without_zone(name: &str) -> Option<&str> {
+    ZONES.iter().find_map(|zone| name.strip_suffix(zone))
 }
 
 impl Events {

@@ -1,7 +1,7 @@
 //! The rules on recorded hosts: every fact they name is known where the kernel shows it.
 
 use crate::common::{KERNELS, Tree};
-use kontig_live::explain::facts::{Facts, HostFacts};
+use kontig_live::explain::facts::{self, Facts, HostFacts};
 use kontig_live::explain::rule::{self, Rule};
 use kontig_live::status::purpose::Kind;
 use kontig_live::{Explanation, Host, Status};
@@ -127,4 +127,24 @@ fn a_control_groups_limit_is_told_where_there_is_one() {
         reason.starts_with("Control group /web of this process may have 512 MiB and gets 412 MiB more."),
         "{reason}"
     );
+}
+
+#[test]
+fn a_fact_that_no_kernel_has_is_refused_with_its_line_and_the_nearest() {
+    // It lacks counters and sysctls that later kernels have.
+    let tree = Tree::of("5.10");
+    let known = facts::names(&Host::read(&tree.roots));
+    assert_eq!(rule::check_facts(&rules(), rule::RULES, &known), Ok(()));
+    for (right, wrong, nearest) in [
+        ("{compact_fail} of them", "{compact_fial} of them", "compact_fail"),
+        ("compact_stall.per_hour >= 60", "compact_stal.per_hour >= 60", "compact_stall.per_hour"),
+        ("* managed_bytes", "* manged_bytes", "managed_bytes"),
+    ] {
+        let text = rule::RULES.replacen(right, wrong, 1);
+        let rules = rule::parse(&text).unwrap_or_else(|e| panic!("{e}"));
+        let e = rule::check_facts(&rules, &text, &known).expect_err(wrong);
+        let at = text.find(wrong).expect("it is there");
+        assert_eq!(e.line, text[..at].matches('\n').count() + 1, "{e}");
+        assert!(e.reason.ends_with(&format!("': did you mean '{nearest}'?")), "{e}");
+    }
 }

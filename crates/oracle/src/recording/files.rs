@@ -103,6 +103,18 @@ impl Folder {
         }
     }
 
+    /// Unpacks every file, so that one that no replay needs is known to be whole.
+    ///
+    /// # Errors
+    /// The first by name that cannot be read, or is cut short or damaged.
+    pub(crate) fn check(&self) -> Result<(), BadRecording> {
+        let entries = std::fs::read_dir(&self.dir).map_err(|e| BadRecording::whole(&self.dir, plain(&e)))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".xz")?.to_string())).collect();
+        names.sort_unstable();
+        names.iter().chain(self.elsewhere.keys()).try_for_each(|name| self.bytes(name).map(drop))
+    }
+
     /// A file as text.
     ///
     /// # Errors

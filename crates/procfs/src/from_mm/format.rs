@@ -66,6 +66,12 @@ impl Format {
     }
 }
 
+/// The names of all counters in `/proc/vmstat` of any of these kernels; those of several come
+/// several times.
+pub fn counter_names() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().flat_map(Format::counter_names)
+}
+
 /// The version a profile is named after: `6.1` for `6.1-defrag`.
 pub fn version(name: &str) -> Option<(u32, u32)> {
     let (major, rest) = name.split_once('.')?;

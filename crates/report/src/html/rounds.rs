@@ -105,7 +105,7 @@ fn plot(out: &mut String, e: &ExperimentResult) {
             "<path d=\"{}\" fill=\"none\" stroke=\"var(--v{})\" stroke-width=\"2\" \
              stroke-dasharray=\"{dashes}\"><title>{name}, {what}</title></path>",
             plane.line_through(values),
-            (*variant).min(4)
+            *variant % super::COLOURS
         );
     }
     out.push_str("</svg>");

@@ -6,9 +6,9 @@ use kontig_results::PacePoint;
 
 #[test]
 fn pauses_are_rows_and_percentiles_columns() {
-    insta::assert_snapshot!(render(&common::pace()), @"
+    insta::assert_snapshot!(render(&common::pace(), "xeon-64g"), @"
 
-    latency against the pause between allocations, on a smaller machine (µs)
+    latency against the pause between allocations, on xeon-64g (µs)
       A = 5.6.0-rc3
       B = 5.6.0-rc3+proactiveness=20
     ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -24,12 +24,13 @@ fn pauses_are_rows_and_percentiles_columns() {
      1,000       524.5   906.5   2,106   2,256   2,376   4,801       996.8   3.25   4.25   6.905   6.927   7.363
     ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
     pages/s: huge pages obtained a second, pauses and stalls included; every point is one run
+    levels are xeon-64g's: compare them with each other, not with the rows above
     ");
 }
 
 #[test]
 fn without_points_there_is_no_table() {
-    assert_eq!(render(&[]), "");
+    assert_eq!(render(&[], "xeon-64g"), "");
     let never = PacePoint {
         variant: "a".into(),
         pause_us: f64::NAN,
@@ -37,7 +38,7 @@ fn without_points_there_is_no_table() {
         samples: 20_000,
         latency_us: vec![(50.0, 1.0)],
     };
-    assert_eq!(render(&[never]), "");
+    assert_eq!(render(&[never], "xeon-64g"), "");
 }
 
 #[test]
@@ -54,9 +55,9 @@ fn points_may_come_in_any_order_and_lack_figures() {
         point("a", 0.5, &[(99.9, 12_345.0)]),
         point("a", 0.0, &[(50.0, 0.0)]),
     ];
-    insta::assert_snapshot!(render(&points), @"
+    insta::assert_snapshot!(render(&points, "xeon\u{7}-64g"), @"
 
-    latency against the pause between allocations, on a smaller machine (µs)
+    latency against the pause between allocations, on xeon-64g (µs)
       A = b[2J
       B = a
     ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,6 +69,7 @@ fn points_may_come_in_any_order_and_lack_figures() {
      1,000         996     4     –     –     –       –           –     –     –     –     –        –
     ────────────────────────────────────────────────────────────────────────────────────────────────
     pages/s: huge pages obtained a second, pauses and stalls included; every point is one run
+    levels are xeon-64g's: compare them with each other, not with the rows above
     ");
 }
 
@@ -81,7 +83,7 @@ fn percentiles_of_few_huge_pages_are_marked_and_nothing_obtained_is_a_dash() {
         latency_us: vec![(50.0, 3.0), (99.0, 9.0)],
     };
     let none = PacePoint { variant: "none".into(), per_second: None, samples: 0, latency_us: vec![], ..few.clone() };
-    let text = render(&[few, none]);
+    let text = render(&[few, none], "xeon-64g");
     let row = text.lines().find(|l| l.trim_start().starts_with("0 ")).unwrap();
     assert_eq!(
         row.split_whitespace().collect::<Vec<_>>(),

@@ -217,3 +217,22 @@ fn rounds_and_rows_that_are_scored_apart_are_on_the_page() {
     assert!(html.contains("scored apart, artefact: 1 row") && html.contains("User: the process is not waited for"));
     assert!(html.contains("hugepage-latency, box-2g"));
 }
+
+#[test]
+fn twelve_variants_have_colours_of_their_own_and_no_more_than_four_share_a_pattern() {
+    let mut table = common::table();
+    table.variants = (0..13).map(|i| format!("variant {i}")).collect();
+    let html = html(&table, &[], "A page");
+    let key = |i: usize| {
+        let name = format!("</i>variant {i}</span>");
+        let before = &html[..html.find(&name).unwrap_or_else(|| panic!("variant {i}"))];
+        before[before.rfind("<i class=").expect("its key")..].to_string()
+    };
+    let keys: Vec<String> = (0..12).map(key).collect();
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(*key, format!("<i class=\"key v{i} d{}\">", i / 4));
+        assert_eq!(html.matches(&format!("--v{i}: #")).count(), 2, "one on a light page, one on a dark one");
+        assert_eq!(html.matches(&format!(".v{i} {{ --c: var(--v{i}); }}")).count(), 1);
+    }
+    assert_eq!(key(12), keys[0]);
+}

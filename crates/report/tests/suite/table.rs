@@ -2,7 +2,7 @@
 
 use crate::common;
 use kontig_report::table::{render, together};
-use kontig_results::{ExperimentResult, Row};
+use kontig_results::{ExperimentResult, Remark, Row};
 
 #[test]
 fn published_rows_show_both_and_a_verdict() {
@@ -69,6 +69,19 @@ fn without_published_rows_only_measured_columns_remain() {
     ──────────────────────────────────────────────────────────────────────
     nothing was published to hold these rows against
     "#);
+}
+
+#[test]
+fn what_was_published_of_the_workload_stands_in_place_of_nothing() {
+    let mut table = common::repeated();
+    let line = "nothing was published to hold these rows against";
+    assert!(render(&table, None, false).contains(line));
+    let published = Remark { variant: None, text: "'kontig reproduce five' compares this workload".into() };
+    table.elsewhere = vec![published, Remark { variant: Some(1), text: "the published step".into() }];
+    let text = render(&table, None, false);
+    assert!(!text.contains(line), "{text}");
+    let here = "\n'kontig reproduce five' compares this workload\nB: the published step\n† too few samples";
+    assert!(text.contains(here), "{text}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const LINE: usize = 120;
 const EMPTY: usize = 3;
 
 /// Words and turns of phrase to avoid, and the remedy.
-const BANNED: [(&str, &str); 7] = [
+const BANNED: [(&str, &str); 8] = [
     (r"(?i)\bso many\b", "give the number, or its name"),
     (r"(?i)\bforet(old|ell)\w*", "predicted"),
     (r"(?i)\bdeeds?\b", "action, step, change"),
@@ -21,6 +21,7 @@ const BANNED: [(&str, &str); 7] = [
     (r"(?i)\b(is|are|was|were) to be\b", "must, will, should"),
     (r"(?i)\bhas (\w+ ){1,8}be\b", "a verb: makes, sets, marks"),
     (r"(?i)\bcomes? to be\b", "becomes"),
+    (r"(?i)(\b|_)(comes?|coming)[ _]along(\b|_)", "built in"),
 ];
 
 /// A place that breaks a rule: line number, and what to do about it.
@@ -190,6 +191,7 @@ fn untidy_text_is_seen() {
         ("//! Frees pages of a zone.\n#[test]\nfn what_is_free_is_found() {}\n", 1),
         ("//! Frees pages of a zone.\nfn what_if() {}\n", 0),
         ("//! Frees so many pages.\n", 1),
+        ("//! Reads the files that come along.\n", 1),
         ("//! Frees pages of a zone.\nconst TEXT: &str = \"as foretold\";\n", 1),
         ("const TEXT: &str = \"x\";\n", 1),
         (&*long, 2),

@@ -51,6 +51,27 @@ switches = ["proactive-compaction"]
 sysctls = { "vm.compaction_proactiveness" = 60 }
 "#;
 
+/// A disk with swap, in place of the last line of the zone of [`machine`].
+pub const DISK: &str = r#"source = "chosen: 32 pageblocks"
+
+[[disk]]
+name = "sda"
+kind = "ssd"
+size = "1 GiB"
+queue_depth = 32
+read_mb_s = 400
+write_mb_s = 400
+read_us = 100
+write_us = 100
+read_iops = 90000
+write_iops = 90000
+source = "a test"
+
+[swap]
+disk = "sda"
+size = "64 MiB"
+"#;
+
 /// Published figures for [`EXPERIMENT`].
 pub const TARGET: &str = r#"id = "small-target"
 variants = ["a", "b"]

@@ -86,6 +86,7 @@ pub fn table() -> ExperimentResult {
         score: Score::of(&rows, &[]),
         rows,
         ageing: vec![],
+        elsewhere: vec![],
         remarks: vec![],
     }
 }
@@ -129,6 +130,7 @@ pub fn repeated() -> ExperimentResult {
         rows,
         ageing: vec![],
         score: Score::default(),
+        elsewhere: vec![],
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
             remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
