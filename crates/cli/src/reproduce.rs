@@ -10,6 +10,7 @@ use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
+use kontig_report::overview::Listed;
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use std::time::Instant;
 
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     let mut resolved: Vec<Resolved> = Vec::new();
-    for name in &a.names {
+    let names = if a.all { catalog::published()? } else { a.names.clone() };
+    for name in &names {
         let (experiment, source) = catalog::experiment(name)?;
         let cases = Resolved::all(&experiment, Some(&source))?;
         if resolved.iter().any(|o| o.experiment.id == experiment.id) {
@@ -29,7 +31,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
         }
         resolved.extend(cases);
     }
-    carry_out(resolved, &a.output)
+    carry_out(resolved, &a.output, a.all)
 }
 
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
@@ -54,7 +56,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
     let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
-    carry_out(cases.collect(), &a.output)
+    carry_out(cases.collect(), &a.output, false)
 }
 
 /// The profile nearest to a host's kernel.
@@ -82,8 +84,8 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
     }
 }
 
-/// Runs the experiments and writes the results.
-fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
+/// Runs the experiments and writes the results. An overview replaces the tables.
+fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool) -> Result<(), LabError> {
     let begin = Instant::now();
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
@@ -96,9 +98,14 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
     }
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
-    let session = Session::new(resolved, o.seed, &views)?;
+    let mut session = Session::new(resolved, o.seed, &views)?;
     // Fail on unwritable outputs now, not after a minute of work.
-    let store = o.out.as_deref().map(Store::create).transpose()?;
+    let open = if o.resume { Store::resume } else { Store::create };
+    let store = o.out.as_deref().map(|dir| open(dir, o.seed, session.resolved())).transpose()?;
+    if let Some(store) = store.as_ref().filter(|_| o.resume) {
+        let (had, all) = (session.resume(|plan| store.run(plan))?, session.jobs().len());
+        crate::say(&format!("{had} of {all} runs are finished already"));
+    }
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
     }
@@ -129,7 +136,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
         }
     }
     if !outcomes.is_empty() {
-        show(&session, &outcomes, o, &host)?;
+        show(&session, &outcomes, o, overview, &host)?;
     }
     match error {
         None => Ok(()),
@@ -143,9 +150,8 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs) -> Result<(), LabError> {
                     }
                     None => format!("{n} of {total} runs were finished and are not stored (no --out)"),
                 },
-                (n, Some(dir)) => {
-                    let dir = dir.display();
-                    format!("{n} of {total} runs were finished and are kept: 'kontig rerun {dir}' runs those again")
+                (n, Some(_)) => {
+                    format!("{n} of {total} runs were finished and are kept: the same command with --resume goes on")
                 }
             };
             Err(Failed::Interrupted { kept }.into())
@@ -182,7 +188,13 @@ pub fn run_session(
 }
 
 /// Prints the outcomes and writes the pages.
-fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFacts) -> Result<(), LabError> {
+fn show(
+    session: &Session,
+    outcomes: &[Outcome],
+    o: &OutputArgs,
+    overview: bool,
+    host: &HostFacts,
+) -> Result<(), LabError> {
     if o.json {
         let doc = Reproduction {
             schema: REPRODUCE_SCHEMA.into(),
@@ -199,7 +211,14 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, host: &HostFact
         // Files and pipes have no width.
         let width = crate::wrap::columns();
         let mut text = String::new();
-        for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id) {
+        if overview {
+            let series = |result| source(session, result).map_or("", |source| source.experiment.series());
+            let listed: Vec<Listed<'_>> =
+                outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect();
+            text += &kontig_report::overview::render(&listed, width, terminal);
+            text += "\n";
+        }
+        for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id).filter(|_| !overview) {
             for x in cases {
                 let result = with_remarks_on_kernels(session, &x.result);
                 text += &kontig_report::table::render(&result, width, terminal);

@@ -19,6 +19,9 @@ pub struct OutputArgs {
     /// that already holds a result is refused
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Continue an interrupted session whose result is in --out: finished runs are not repeated
+    #[arg(long, requires = "out")]
+    pub resume: bool,
     /// Write one self-contained HTML page: tables, curves, memory map
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -55,6 +58,10 @@ pub struct ReproduceArgs {
     /// Experiments, by name or file
     #[arg(value_name = "NAME", default_value = "hugepage-latency")]
     pub names: Vec<String>,
+    /// Run every published experiment, and print one page of scores, series by series, with the
+    /// worst misses; tables go to --html, --json and --out
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

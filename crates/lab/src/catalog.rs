@@ -228,6 +228,17 @@ pub fn experiments() -> Result<Vec<Experiment>, LabError> {
     builtin(Form::Experiment).map(|s| s.parse()).collect()
 }
 
+/// The names of the built-in experiments that have published figures, by series.
+///
+/// # Errors
+/// As [`experiments`].
+pub fn published() -> Result<Vec<String>, LabError> {
+    let mut published: Vec<Experiment> = experiments()?;
+    published.retain(|e| e.target.is_some());
+    published.sort_by(|a, b| a.series().cmp(b.series()));
+    Ok(published.into_iter().map(|e| e.id).collect())
+}
+
 /// A target by name or file, with the text it came from.
 pub fn target(name: &str) -> Result<(Target, String), LabError> {
     let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone())?;

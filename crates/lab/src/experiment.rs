@@ -107,6 +107,11 @@ pub(crate) fn texts(sysctls: &BTreeMap<String, toml::Value>) -> Vec<(String, Str
 }
 
 impl Experiment {
+    /// The publication it belongs to: what stands before the first colon or comma of its summary.
+    pub fn series(&self) -> &str {
+        self.summary.split_once([':', ',']).map_or(&self.summary, |(series, _)| series)
+    }
+
     /// Checks that its parts are valid and fit together.
     ///
     /// # Errors

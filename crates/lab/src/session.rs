@@ -55,6 +55,8 @@ pub struct Session {
     /// Runs of each experiment in full, even if only some of them are wanted.
     planned: Vec<usize>,
     stop: Arc<AtomicBool>,
+    /// Runs that an earlier session has finished, by job.
+    finished: Vec<Option<RunResult>>,
 }
 
 impl Session {
@@ -101,7 +103,8 @@ impl Session {
         }
         name_traces(&mut jobs);
         let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
-        Ok(Session { resolved, jobs, planned, stop })
+        let finished = vec![None; jobs.len()];
+        Ok(Session { resolved, jobs, planned, stop, finished })
     }
 
     /// The files that its runs write their traces to.
@@ -113,7 +116,27 @@ impl Session {
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&RunPlan) -> bool) -> Session {
         self.jobs.retain(|job| wanted(&job.plan));
+        self.finished = vec![None; self.jobs.len()];
         self
+    }
+
+    /// Takes over the runs that an earlier session has finished. Returns their number.
+    ///
+    /// # Errors
+    /// Those of `earlier`.
+    pub fn resume(
+        &mut self,
+        earlier: impl Fn(&RunPlan) -> Result<Option<RunResult>, LabError>,
+    ) -> Result<usize, LabError> {
+        self.finished = self.jobs.iter().map(|job| earlier(&job.plan)).collect::<Result<_, _>>()?;
+        for sharing in self.sharing() {
+            let Some(result) = sharing.iter().find_map(|&job| self.finished[job].clone()) else { continue };
+            for job in sharing {
+                self.finished[job] = Some(self.named(job, &result));
+                self.jobs[job].control.permille.store(1000, Ordering::Relaxed);
+            }
+        }
+        Ok(self.finished.iter().flatten().count())
     }
 
     /// For each job the jobs that share its result, itself first; empty if it shares an earlier
@@ -182,11 +205,12 @@ impl Session {
         // Largest first, so that small ones fill the gaps.
         let mut families = self.families();
         // A job that shares another's result is a family by itself.
-        families.retain(|family| !sharing[family.start].is_empty());
+        let is_left = |job: usize| !sharing[job].is_empty() && self.finished[job].is_none();
+        families.retain(|family| family.clone().any(is_left));
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
-        let results: Mutex<Vec<Option<RunResult>>> = Mutex::new((0..self.jobs.len()).map(|_| None).collect());
-        let error: Mutex<Option<LabError>> = Mutex::new(None);
+        let results: Mutex<Vec<Option<RunResult>>> = Mutex::new(self.finished.clone());
+        let error: Mutex<Option<LabError>> = Mutex::new(self.finished.iter().flatten().find_map(|r| finished(r).err()));
         let failed = |e: LabError| {
             // Store the error first: jobs that then stop must not be taken for the cause.
             lock(&error).get_or_insert(e);
@@ -196,6 +220,9 @@ impl Session {
             while !self.stop.load(Ordering::Relaxed)
                 && let Some((i, prepared)) = family.next()
             {
+                if !is_left(i) {
+                    continue;
+                }
                 let Job { plan, control, .. } = &self.jobs[i];
                 let keep = |r: RunResult| {
                     sharing[i].iter().try_for_each(|&job| {

@@ -5,7 +5,8 @@
 //! ends, and `host.json` with facts that differ from host to host. All but the last are the same
 //! bytes for the same inputs, anywhere. A directory holds one result: nothing is overwritten, and
 //! nothing is ever deleted. An interrupted session leaves the same, with the finished runs and the
-//! tables of complete experiments.
+//! tables of complete experiments; one that was killed leaves its finished runs. Either can be
+//! resumed: `request.json`, written before anything runs, says of which inputs the runs are.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_with_directory};
@@ -70,6 +71,27 @@ fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, LabError> {
 const RESULT: &str = "result.json";
 const HOST: &str = "host.json";
 const RUNS: &str = "runs";
+const REQUEST: &str = "request.json";
+
+/// The contents of `request.json`: what decides the runs of a directory.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+struct Request {
+    version: String,
+    seed: u64,
+    /// SHA-256 of the inputs of each experiment or case.
+    input_sha256: BTreeMap<String, String>,
+}
+
+impl Request {
+    fn of(seed: u64, inputs: &[Resolved]) -> Result<Request, LabError> {
+        Ok(Request { version: env!("CARGO_PKG_VERSION").into(), seed, input_sha256: input_sha256(inputs)? })
+    }
+}
+
+/// The hash of the inputs of each experiment or case, as JSON.
+fn input_sha256(inputs: &[Resolved]) -> Result<BTreeMap<String, String>, LabError> {
+    inputs.iter().map(|r| Ok((r.key(), sha256(&json(r, Path::new(&r.experiment.id))?)))).collect()
+}
 
 /// A directory that a result is written to.
 pub struct Store {
@@ -83,11 +105,11 @@ impl Store {
     ///
     /// # Errors
     /// If it holds a result or a part of one, or cannot be created or written to.
-    pub fn create(dir: &Path) -> Result<Store, LabError> {
+    pub fn create(dir: &Path, seed: u64, inputs: &[Resolved]) -> Result<Store, LabError> {
         let taken = |there: &str| {
             let reason = format!(
-                "{} holds {there} of an earlier result, which is never overwritten: give --out another directory, or \
-                 remove this one first",
+                "{} holds {there} of an earlier result, which is never overwritten: continue it with --resume, give \
+                 --out another directory, or remove this one first",
                 dir.display()
             );
             LabError::from(AskedWrongly::Value(reason))
@@ -103,7 +125,67 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => taken(RUNS),
             _ => Failed::Write { path: runs.display().to_string(), reason: e.to_string() }.into(),
         })?;
-        Ok(Store { dir: dir.into(), made })
+        let store = Store { dir: dir.into(), made };
+        let request = json(&Request::of(seed, inputs)?, dir)?;
+        write_with_directory(&dir.join(REQUEST), &request)?;
+        Ok(store)
+    }
+
+    /// The directory of an interrupted session of the same request; a new one if there is none.
+    ///
+    /// # Errors
+    /// If it belongs to another request, or as [`Store::create`].
+    pub fn resume(dir: &Path, seed: u64, inputs: &[Resolved]) -> Result<Store, LabError> {
+        let path = dir.join(REQUEST);
+        let shown = path.display().to_string();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Store::create(dir, seed, inputs),
+            Err(e) => return Err(AskedWrongly::Unreadable { path: shown, reason: e.to_string() }.into()),
+        };
+        let there: Request = serde_json::from_str(&text).map_err(|e| AskedWrongly::Malformed {
+            path: shown,
+            line: e.line(),
+            reason: "no request of an earlier session".into(),
+        })?;
+        let now = Request::of(seed, inputs)?;
+        let other = |what: String| {
+            let reason = format!(
+                "{} holds runs of {what}: resume with the same arguments and files, or give --out another directory",
+                dir.display()
+            );
+            Err(AskedWrongly::Value(reason).into())
+        };
+        if there.version != now.version {
+            return other(format!("kontig {}", there.version));
+        }
+        if there.seed != now.seed {
+            return other(format!("seed {}", there.seed));
+        }
+        let differs = |key: &&String| there.input_sha256.get(*key) != now.input_sha256.get(*key);
+        if let Some(key) = there.input_sha256.keys().chain(now.input_sha256.keys()).find(differs) {
+            return other(match there.input_sha256.contains_key(key) {
+                true => format!("other inputs of {key}"),
+                false => format!("other experiments, not of {key}"),
+            });
+        }
+        Ok(Store { dir: dir.into(), made: false })
+    }
+
+    /// A run that an earlier session has finished.
+    ///
+    /// # Errors
+    /// If its file cannot be read as a run.
+    pub fn run(&self, plan: &RunPlan) -> Result<Option<RunResult>, LabError> {
+        let path = self.dir.join(run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition));
+        let bad = |reason: String| LabError::from(Failed::Result { path: path.display().to_string(), reason });
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|e| bad(format!("no run that a session has written, remove it: {e}"))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(bad(e.to_string())),
+        }
     }
 
     /// The path of a run's file below the directory.
@@ -135,8 +217,10 @@ impl Store {
 impl Drop for Store {
     /// A session that stored nothing leaves the directory as it found it.
     fn drop(&mut self) {
-        // Neither is removed unless it is empty.
-        let _ = std::fs::remove_dir(self.dir.join(RUNS));
+        // No directory is removed unless it is empty.
+        if std::fs::remove_dir(self.dir.join(RUNS)).is_ok() {
+            let _ = std::fs::remove_file(self.dir.join(REQUEST));
+        }
         if self.made {
             let _ = std::fs::remove_dir(&self.dir);
         }
@@ -208,16 +292,12 @@ impl StoredResult {
         outcomes: &[Outcome],
         runs: BTreeMap<String, RunFile>,
     ) -> Result<StoredResult, LabError> {
-        let mut input_sha256 = BTreeMap::new();
-        for r in inputs {
-            input_sha256.insert(r.key(), sha256(&json(r, Path::new(&r.experiment.id))?));
-        }
         Ok(StoredResult {
             schema: RESULT_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
             seed,
             inputs: inputs.to_vec(),
-            input_sha256,
+            input_sha256: input_sha256(inputs)?,
             experiments: outcomes.iter().map(|o| o.result.clone()).collect(),
             pace: outcomes
                 .iter()
@@ -315,13 +395,13 @@ mod tests {
     #[test]
     fn a_directory_is_one_sessions_and_is_left_as_it_was_if_nothing_was_kept() {
         let dir = std::env::temp_dir().join(format!("kontig-store-{}", std::process::id()));
-        let first = Store::create(&dir).expect("nobody has it");
-        let second = Store::create(&dir).err().expect("taken").to_string();
+        let first = Store::create(&dir, 1, &[]).expect("nobody has it");
+        let second = Store::create(&dir, 1, &[]).err().expect("taken").to_string();
         assert!(second.contains("which is never overwritten"), "{second}");
         drop(first);
         assert!(!dir.exists(), "it was made for the session");
         std::fs::create_dir(&dir).expect("made");
-        drop(Store::create(&dir).expect("free again"));
+        drop(Store::create(&dir, 1, &[]).expect("free again"));
         std::fs::remove_dir(&dir).expect("it was there before, and is empty");
     }
 

@@ -12,6 +12,7 @@ pub mod limits;
 pub mod map;
 pub mod markdown;
 mod number;
+pub mod overview;
 pub mod pace;
 pub mod palette;
 pub mod scanners;

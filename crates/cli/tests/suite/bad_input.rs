@@ -854,14 +854,46 @@ fn ctrl_c_keeps_the_runs_that_were_finished() {
     assert_eq!((code, stderr.lines().count()), (Some(FAILED), 1), "{stderr}");
     let kept = files(&dir.join("kept"));
     let runs = kept.iter().filter(|f| f.starts_with("runs")).count();
-    let again = "'kontig rerun kept' runs those again";
+    let again = "the same command with --resume goes on";
     assert_eq!(stderr, format!("kontig: interrupted; {runs} of 20000 runs were finished and are kept: {again}\n"));
     assert!((2..20_000).contains(&runs));
-    assert_eq!(kept.len(), runs + 2, "no half-written file; beside the runs, result.json and host.json: {kept:?}");
+    assert_eq!(kept.len(), runs + 3, "beside the runs, request.json, result.json and host.json: {kept:?}");
     for file in kept {
         let run = std::fs::read(dir.join("kept").join(&file)).unwrap();
         serde_json::from_slice::<serde_json::Value>(&run).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     }
+}
+
+#[test]
+fn an_interrupted_session_is_resumed_and_its_result_is_that_of_an_uninterrupted_one() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "whole"]).assert().success();
+    // Killed: no result, one run of four, and one that is another's.
+    kontig(dir, &["reproduce", &e, "--out", "part"]).assert().success();
+    for file in ["result.json", "host.json", "runs/small/vanilla/1.json", "runs/small/patched__60/0.json"] {
+        std::fs::remove_file(dir.join("part").join(file)).unwrap();
+    }
+    let resumed = kontig(dir, &["reproduce", &e, "--out", "part", "--resume"]).assert().success();
+    let stderr = String::from_utf8_lossy(&resumed.get_output().stderr).into_owned();
+    assert_eq!(stderr, "kontig: 2 of 4 runs are finished already\n");
+    for file in files(&dir.join("whole")).into_iter().filter(|file| !file.ends_with("host.json")) {
+        let read = |of: &str| std::fs::read(dir.join(of).join(&file)).unwrap();
+        assert!(read("whole") == read("part"), "{} differs", file.display());
+    }
+    kontig(dir, &["rerun", "part"]).assert().success();
+    // A resumed session belongs to one request.
+    let resume = |more: &[&str]| [&["reproduce", &e, "--out", "part", "--resume"], more].concat();
+    refused(dir, &resume(&["--seed", "2"]), ASKED_WRONGLY, &["part holds runs of seed 1"]);
+    experiment(dir, &[("384", "383")]);
+    refused(dir, &resume(&[]), ASKED_WRONGLY, &["part holds runs of other inputs of small"]);
+    experiment(dir, &[]);
+    std::fs::write(dir.join("part/runs/small/vanilla/1.json"), "{").unwrap();
+    refused(dir, &resume(&[]), FAILED, &["part/runs/small/vanilla/1.json: no run that a session has written"]);
+    std::fs::write(dir.join("part/request.json"), "{").unwrap();
+    refused(dir, &resume(&[]), ASKED_WRONGLY, &["part/request.json:1: no request of an earlier session"]);
+    kontig(dir, &["reproduce", &e, "--resume"]).assert().failure().code(ASKED_WRONGLY);
 }
 
 #[test]

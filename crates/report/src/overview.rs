@@ -1,0 +1,256 @@
+//! Several experiments on one page: how far the model can be trusted, series by series, and where
+//! it is most wrong.
+//!
+//! Every score stands beside the score of a model in which nothing ever changes. A baseline's level
+//! is judged apart from its changes: a model whose baseline is off by three predicts little.
+
+use crate::standing;
+use crate::terminal::{arranged, empty, none, plain, wrapped};
+use crate::verdict::{self, Standing};
+use comfy_table::{Cell, CellAlignment};
+use kontig_results::{Counts, ExperimentResult, Row, Score};
+
+/// An experiment, or a case of it, with the words before the colon of its summary, which name its
+/// series.
+#[derive(Clone, Copy)]
+pub struct Listed<'a> {
+    pub series: &'a str,
+    pub result: &'a ExperimentResult,
+}
+
+/// Missed rows shown.
+const WORST: usize = 20;
+
+/// The overview for a terminal of `width` columns.
+pub fn render(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
+    let mut total = Score::default();
+    listed.iter().for_each(|one| total.add(&one.result.score));
+    let mut out = wrapped(&conclusion(&total), width);
+    out += "\n";
+    let head = ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
+    let mut table = empty(true, colour);
+    table.set_header(head);
+    let mut series: Vec<&str> = listed.iter().map(|one| one.series).collect();
+    series.dedup();
+    for name in series {
+        let of_series: Vec<&ExperimentResult> =
+            listed.iter().filter(|one| one.series == name).map(|one| one.result).collect();
+        let mut sum = Score::default();
+        of_series.iter().for_each(|result| sum.add(&result.score));
+        let all = of_series.iter().flat_map(|result| levels(result)).collect();
+        table.add_row(cells(&plain(name), &sum, all));
+        if of_series.len() > 1 {
+            for result in of_series {
+                let name = format!("  {}", plain(&standing::title(result)));
+                table.add_row(cells(&name, &result.score, levels(result)));
+            }
+        }
+    }
+    for column in 1..head.len() {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    out += &arranged(table, width);
+    out += "\n";
+    out += &wrapped(
+        "direction: rows published to change by a tenth or more that change the published way; to zero: rows that \
+         vanish as published; false alarms: rows published to change by less that change by more; headline: within \
+         2× of the published change, and how many would be if nothing changed; baseline: levels within 2× of the \
+         published ones, and the factor that the median row is off by",
+        width,
+    );
+    out += &worst(listed, width, colour);
+    out
+}
+
+fn conclusion(score: &Score) -> String {
+    let Counts { direction, to_zero, false_alarms, headline_within_2x: headline, .. } = score.measured;
+    let percent = |n: u32, of: u32| kontig_text::percent(f64::from(n) / f64::from(of.max(1)));
+    format!(
+        "{} of {} rows change the published way ({}), and {} of {} vanish as published. {} of {} headline rows change \
+         by the published size within 2× ({}; {} would if nothing ever changed). Of {} rows that should not move, {} \
+         do ({}).",
+        direction.agree,
+        direction.of,
+        percent(direction.agree, direction.of),
+        to_zero.agree,
+        to_zero.of,
+        headline.agree,
+        headline.of,
+        percent(headline.agree, headline.of),
+        score.nothing_changes.headline_within_2x.agree,
+        false_alarms.of,
+        false_alarms.moved,
+        percent(false_alarms.moved, false_alarms.of)
+    )
+}
+
+/// The factors by which the baseline's levels are off, for rows whose levels are comparable.
+fn levels(result: &ExperimentResult) -> Vec<f64> {
+    let factor = |row: &Row| {
+        let (published, measured) = (*row.published.first()?, row.measured.first().copied().flatten()?.value);
+        (row.caveat.is_none() && !row.below && published > 0.0 && measured > 0.0)
+            .then(|| (measured / published).max(published / measured))
+    };
+    result.rows.iter().filter_map(factor).collect()
+}
+
+fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
+    let Counts { direction, to_zero, false_alarms, headline_within_2x: headline, ageing } = score.measured;
+    let of = |n: u32, of: u32| if of == 0 { none() } else { format!("{n}/{of}") };
+    levels.sort_by(f64::total_cmp);
+    let baseline = match levels.get(levels.len() / 2) {
+        None => none(),
+        Some(median) => {
+            let near = levels.iter().filter(|factor| **factor <= 2.0).count();
+            format!("{near}/{} ×{median:.1}", levels.len())
+        }
+    };
+    [
+        name.into(),
+        of(direction.agree, direction.of),
+        of(to_zero.agree, to_zero.of),
+        of(false_alarms.moved, false_alarms.of),
+        of(headline.agree, headline.of),
+        of(score.nothing_changes.headline_within_2x.agree, headline.of),
+        of(ageing.agree, ageing.of),
+        baseline,
+    ]
+    .map(Cell::new)
+    .into()
+}
+
+/// A missed row and how far it is off.
+struct Miss<'a> {
+    experiment: String,
+    row: &'a Row,
+    /// The natural logarithm of the factor; infinite where one change is to or from nothing.
+    off: f64,
+    why: &'a str,
+}
+
+/// The rows that are missed most, headline rows first, each with the reason that its experiment
+/// gives.
+fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
+    let mut missed: Vec<Miss<'_>> = Vec::new();
+    for Listed { result, .. } in listed {
+        for row in result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed) {
+            let off = row.steps.iter().filter_map(|step| step.ratio_off).fold(0.0, f64::max);
+            let off = if off > 0.0 { off.ln() } else { f64::INFINITY };
+            missed.push(Miss { experiment: plain(&standing::title(result)), row, off, why: why(result, &row.name) });
+        }
+    }
+    if missed.is_empty() {
+        return String::new();
+    }
+    missed.sort_by(|a, b| {
+        b.row.headline.cmp(&a.row.headline).then(b.off.total_cmp(&a.off)).then(a.row.name.cmp(&b.row.name))
+    });
+    let mut table = empty(true, colour);
+    table.set_header(["missed", "published", "measured", "reason"]);
+    for miss in missed.iter().take(WORST) {
+        let star = if miss.row.headline { " *" } else { "" };
+        let change = |change: Option<f64>| change.map_or_else(none, |change| format!("×{}", short(change)));
+        table.add_row([
+            format!("{}: {}{star}", miss.experiment, plain(&standing::name(miss.row))),
+            change(verdict::published_change(miss.row)),
+            change(verdict::measured_change(miss.row)),
+            plain(first_sentence(miss.why)),
+        ]);
+    }
+    for column in 1..3 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let shown = missed.len().min(WORST);
+    let head = format!("{} rows are missed; the {shown} that are off most, headline rows (*) first:", missed.len());
+    format!("\n{}{}\n", wrapped(&head, width), arranged(table, width))
+}
+
+fn short(change: f64) -> String {
+    if change >= 0.1 { format!("{change:.2}") } else { format!("{change:.2e}") }
+}
+
+/// The reason that an experiment gives for missing a row.
+fn why<'a>(result: &'a ExperimentResult, row: &str) -> &'a str {
+    let reason = |text: &'a str| {
+        let (rows, why) = text.strip_prefix("missed, ")?.split_once(": ")?;
+        rows.split(", ").any(|named| named == row).then_some(why)
+    };
+    result.remarks.iter().find_map(|remark| reason(&remark.text)).unwrap_or("no cause shown")
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_results::{Better, MEASURE, Measured, Merge, Noise, Remark, judge};
+
+    fn row(name: &str, published: [f64; 2], measured: [f64; 2], headline: bool) -> Row {
+        let once = |value| Measured {
+            value,
+            low: value,
+            high: value,
+            repetitions: 1,
+            lacking: 0,
+            samples: None,
+            samples_needed: None,
+        };
+        Row {
+            name: name.into(),
+            unit: "events".into(),
+            phase: MEASURE.into(),
+            better: Better::Lower,
+            merge: Merge::Median,
+            headline,
+            published: published.into(),
+            below: false,
+            measured: measured.map(|value| Some(once(value))).into(),
+            pairs: vec![],
+            steps: judge::steps(&published, &measured.map(Some), Noise::Unknown),
+            caveat: None,
+            statistics: vec![],
+        }
+    }
+
+    fn result(id: &str, rows: Vec<Row>, remarks: &[&str]) -> ExperimentResult {
+        ExperimentResult {
+            id: id.into(),
+            case: String::new(),
+            machine: "m".into(),
+            target: "t".into(),
+            repetitions: 1,
+            rounds: 1,
+            variants: vec!["a".into(), "b".into()],
+            score: Score::of(&rows, &[]),
+            rows,
+            ageing: vec![],
+            remarks: remarks.iter().map(|text| Remark { variant: None, text: (*text).into() }).collect(),
+        }
+    }
+
+    #[test]
+    fn scores_add_up_by_series_and_the_worst_miss_comes_first_with_its_reason() {
+        let right = result("x", vec![row("stalls", [100.0, 10.0], [150.0, 15.0], true)], &[]);
+        let wrong = result(
+            "y",
+            vec![row("scans", [100.0, 50.0], [400.0, 800.0], true), row("faults", [10.0, 5.0], [10.0, 9.9], false)],
+            &["missed, scans: kswapd sleeps. It should not.", "missed, no cause shown: faults"],
+        );
+        let listed = [Listed { series: "Seed 1", result: &right }, Listed { series: "Seed 1", result: &wrong }];
+        let text = render(&listed, None, false);
+        assert!(text.starts_with("1 of 3 rows change the published way (33 %)"), "{text}");
+        let line =
+            |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin)).expect("a line").to_owned();
+        let words = |line: String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(line("Seed 1")), ["Seed", "1", "1/3", "–", "–", "1/2", "0/2", "–", "2/3", "×1.5"]);
+        let first = words(line("y: "));
+        assert_eq!(first, ["y:", "scans", "*", "×0.50", "×2.00", "kswapd", "sleeps"], "only the first sentence");
+        assert!(line("y: faults").ends_with("no cause shown"));
+    }
+}
