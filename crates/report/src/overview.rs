@@ -230,6 +230,7 @@ mod tests {
             score: Score::of(&rows, &[]),
             rows,
             ageing: vec![],
+            elsewhere: vec![],
             remarks: remarks.iter().map(|text| Remark { variant: None, text: (*text).into() }).collect(),
         }
     }

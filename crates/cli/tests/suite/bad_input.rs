@@ -884,15 +884,16 @@ fn an_interrupted_session_is_resumed_and_its_result_is_that_of_an_uninterrupted_
     }
     kontig(dir, &["rerun", "part"]).assert().success();
     // A resumed session belongs to one request.
-    let resume = |more: &[&str]| [&["reproduce", &e, "--out", "part", "--resume"], more].concat();
-    refused(dir, &resume(&["--seed", "2"]), ASKED_WRONGLY, &["part holds runs of seed 1"]);
+    let resume = ["reproduce", &e, "--out", "part", "--resume"];
+    let other_seed = [&resume[..], &["--seed", "2"]].concat();
+    refused(dir, &other_seed, ASKED_WRONGLY, &["part holds runs of seed 1"]);
     experiment(dir, &[("384", "383")]);
-    refused(dir, &resume(&[]), ASKED_WRONGLY, &["part holds runs of other inputs of small"]);
+    refused(dir, &resume, ASKED_WRONGLY, &["part holds runs of other inputs of small"]);
     experiment(dir, &[]);
     std::fs::write(dir.join("part/runs/small/vanilla/1.json"), "{").unwrap();
-    refused(dir, &resume(&[]), FAILED, &["part/runs/small/vanilla/1.json: no run that a session has written"]);
+    refused(dir, &resume, FAILED, &["part/runs/small/vanilla/1.json: no run that a session has written"]);
     std::fs::write(dir.join("part/request.json"), "{").unwrap();
-    refused(dir, &resume(&[]), ASKED_WRONGLY, &["part/request.json:1: no request of an earlier session"]);
+    refused(dir, &resume, ASKED_WRONGLY, &["part/request.json:1: no request of an earlier session"]);
     kontig(dir, &["reproduce", &e, "--resume"]).assert().failure().code(ASKED_WRONGLY);
 }
 
