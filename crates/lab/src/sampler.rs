@@ -140,7 +140,7 @@ impl Sampler {
     /// Takes the events up to that time.
     fn events(&mut self, m: &mut Machine, until: u64) {
         let mut events = m.take_events(until);
-        self.fragmenting.note(&events);
+        self.fragmenting.note(m.memory(), &events);
         if let Some(monitors) = &mut self.monitors {
             monitors.note(&events);
         }
@@ -149,8 +149,8 @@ impl Sampler {
         self.events.add(events);
     }
 
-    pub(crate) fn fragmenting(&self) -> Fragmenting {
-        self.fragmenting
+    pub(crate) fn fragmenting(&self) -> &Fragmenting {
+        &self.fragmenting
     }
 
     fn sample(&mut self, m: &Machine) {

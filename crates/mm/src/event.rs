@@ -4,6 +4,7 @@
 //! no clock; instead, an event carries the counts of the work done before it, which a host turns
 //! into time.
 
+use crate::gfp::Wmark;
 use crate::types::{Backing, LruList, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -169,8 +170,10 @@ pub enum Event {
         order: Order,
         migratetype: MigrateType,
     },
-    /// A request was served from another type's free list.
+    /// A request was served from another type's free list. The kernel's event does not say which
+    /// mark it had to leave free, low on the fast path; nor is it printed.
     PageAllocExtfrag {
+        mark: Wmark,
         pfn: Pfn,
         alloc_order: Order,
         fallback_order: Order,
@@ -421,6 +424,7 @@ impl fmt::Display for Event {
                 write!(f, "pfn={pfn} order={} migratetype={}", order.get(), migratetype.index())
             }
             Event::PageAllocExtfrag {
+                mark: _,
                 pfn,
                 alloc_order,
                 fallback_order,

@@ -39,7 +39,7 @@ impl Locked<'_> {
         };
         let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
         self.steal(pfn, o, from, t, flags, can_steal(o, t));
-        self.emit_extfrag(pfn, order, o, t, from);
+        self.emit_extfrag(pfn, (order, t, flags.wmark), (o, from));
         true
     }
 
