@@ -277,6 +277,11 @@ pub enum Event {
     KswapdSleep {
         nid: NodeId,
     },
+    /// A task waits for kswapd rather than mix a pageblock. The kernel's event comes when it goes
+    /// on, and has the time it waited.
+    FragmentationStall {
+        nid: NodeId,
+    },
     /// kswapd starts to work.
     KswapdWake {
         nid: NodeId,
@@ -375,6 +380,7 @@ impl Event {
             Event::KcompactdWake { .. } => "mm_compaction_kcompactd_wake",
             Event::WakeupKcompactd { .. } => "mm_compaction_wakeup_kcompactd",
             Event::KswapdSleep { .. } => "mm_vmscan_kswapd_sleep",
+            Event::FragmentationStall { .. } => "mm_fragmentation_stall",
             Event::KswapdWake { .. } => "mm_vmscan_kswapd_wake",
             Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
             Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
@@ -482,7 +488,7 @@ impl fmt::Display for Event {
                 at.zone.name(),
                 order.get()
             ),
-            Event::KcompactdSleep { nid } | Event::KswapdSleep { nid } => {
+            Event::KcompactdSleep { nid } | Event::KswapdSleep { nid } | Event::FragmentationStall { nid } => {
                 write!(f, "nid={}", nid.index())
             }
             Event::KcompactdWake { nid, order, highest_zoneidx }

@@ -73,7 +73,7 @@ impl Locked<'_> {
             return Some(block);
         }
         // The attempt boosts the watermarks, whether it succeeds or not.
-        if self.boost_watermark() && flags.any(AllocFlags::KSWAPD) {
+        if self.boost_watermark(1) && flags.any(AllocFlags::KSWAPD) {
             self.zone.boosted_flag = true;
         }
         let (start, end) = (block.pageblock_start(), block.pageblock_end());
