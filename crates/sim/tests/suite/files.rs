@@ -2,9 +2,9 @@
 
 use crate::support::disk::*;
 use crate::support::*;
-use kontig_mm::{Backing, LruList, NodeStat, VmEvent, Wmark};
+use kontig_mm::{Backing, LruList, Memory, NodeStat, VmEvent, Wmark};
 use kontig_program::{FileName, Op, OpenFile, Value};
-use kontig_sim::Machine;
+use kontig_sim::{CostModel, Machine, MachineFile};
 
 #[test]
 fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {
