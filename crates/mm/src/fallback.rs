@@ -91,8 +91,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Reports a block of order `o` of type `from` that serves a request for one of `order` and type
-    /// `t`, held against `mark`.
+    /// Reports a block of order `o` and type `from` that serves a request for one of `order` and
+    /// type `t`, held against `mark`.
     pub(crate) fn emit_extfrag(
         &mut self,
         pfn: Pfn,

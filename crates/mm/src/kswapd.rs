@@ -269,7 +269,7 @@ impl Kswapd {
         Step::Working
     }
 
-    /// Begins a pass at this priority. Reclaim for a boost neither writes nor swaps, and the profile
+    /// Begins a pass at this priority. Reclaim for a boost neither writes nor swaps; the profile
     /// says whether it shrinks slab caches.
     fn begin_pass<O: Owner>(&self, m: &mut Memory, owner: &mut O, run: &mut Balance) -> Pass {
         let (sc, boosting) = (&mut run.sc, run.boost_left > 0);

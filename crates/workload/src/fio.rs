@@ -2,12 +2,12 @@
 //!
 //! A writer goes round its files: a block of the first, a block of the second, and so on, then the
 //! next block of each; a file is created at its first turn. A reader asks for every file's size
-//! first (`stat`), which brings all inodes and dentries into memory. Then it draws a file at random,
-//! reads each of its blocks once in random order, and draws the next; it tells the kernel of each
-//! file that it reads at random. Files stay open once used, which keeps their inodes and dentries.
-//! Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default, `random:16`),
-//! `norandommap=0` and `fadvise_hint=1`; its advice about files that are written changes nothing.
-//! A third kind of job removes the files.
+//! first (`stat`), which brings all inodes and dentries into memory. Then it draws a file at
+//! random, reads each of its blocks once in random order, and draws the next; it tells the kernel
+//! of each file that it reads at random. Files stay open once used, which keeps their inodes and
+//! dentries. Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default,
+//! `random:16`), `norandommap=0` and `fadvise_hint=1`; its advice about files that are written
+//! changes nothing. A third kind of job removes the files.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;

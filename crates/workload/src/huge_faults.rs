@@ -121,7 +121,7 @@ impl Program for Faults {
         }
     }
 
-    /// What a thread has done is known when it is done.
+    /// A thread counts once it has ended.
     fn progress(&self) -> f64 {
         match self {
             Faults::Alone(alone) => alone.progress(),

@@ -3,8 +3,8 @@
 //! A phase begins when the one before it has ended: when all its tasks are done, or after a time.
 //! Of a measured phase, the figures of its tasks are read when it ends. A task beside others is
 //! measured and not waited for. A background task is neither, and goes on through the phases that
-//! follow, up to one that ends it and waits until it is gone. Any other task that is not done when its phase ends is stopped: it hands over no further
-//! batch, and what it holds stays held.
+//! follow, up to one that ends it and waits until it is gone. Any other task that is not done when
+//! its phase ends is stopped: it hands over no further batch, and what it holds stays held.
 //!
 //! The measurement lasts from the start of the first measured phase to the end of the last. A
 //! single one bears the measurement's own name, [`MEASURE`].
@@ -76,7 +76,7 @@ enum State {
     Goes,
     /// It does nothing more, and keeps what it holds.
     Stopped,
-    /// Its process exits.
+    /// Its process exits, and what it holds is given back.
     Ends,
 }
 
@@ -317,7 +317,8 @@ impl Scenario {
             };
             if let Some(unknown) = phase.stops.iter().find(|stopped| !runs(stopped)) {
                 let reason = format!(
-                    "phase '{name}': stops = [\"{unknown}\"]: no earlier phase has a task of that name in the background"
+                    "phase '{name}': stops = [\"{unknown}\"]: \
+                     no earlier phase has a task of that name in the background"
                 );
                 return Err(Wrong::at(&["phase", &i.to_string(), "stops"], reason));
             }

@@ -28,7 +28,7 @@
 //!
 //! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }`
 //! has a task's memory on node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`,
-//! too.
+//! too. A phase with `stops = ["churn"]` ends what an earlier one has left in the background.
 //!
 //! What has a short form is written in it.
 

@@ -1,10 +1,10 @@
 //! The stall of movable requests that would mix a pageblock: posted with the watermark boost for
 //! 5.0, and never merged.
 //!
-//! The slow path's first attempt takes no foreign block below `vm.fragment_stall_order`, and none of
-//! another node. If it finds nothing, it boosts the preferred zone strongly, wakes kswapd and waits
-//! until kswapd has gone over the node once, for 20 ms at most. The next attempt takes any block.
-//! Source: kernel-behaviour §3.10.
+//! The slow path's first attempt takes no foreign block below `vm.fragment_stall_order`, and none
+//! of another node. If it finds nothing, it boosts the preferred zone strongly, wakes kswapd and
+//! waits until kswapd has gone over the node once, for 20 ms at most. The next attempt takes any
+//! block. Source: kernel-behaviour §3.10.
 
 use super::{AllocSlow, AllocStep, SlowPathStage};
 use crate::event::{Event, Listen};

@@ -308,7 +308,7 @@ impl Arrays {
     }
 }
 
-/// Whether CPUs of a node have a shared array: not for objects larger than a page, nor a single CPU.
+/// Whether CPUs of a node have a shared array: not for objects larger than a page, nor one CPU.
 fn cpus_share(cpus: usize, cache: Cache) -> bool {
     cpus > 1 && cache.bytes() <= PAGE
 }
@@ -368,8 +368,8 @@ mod tests {
     #[test]
     fn a_slab_of_which_an_object_is_in_an_array_is_not_free() {
         let (mut m, mut s) = caches();
-        // The array holds 54 objects, the shared one 216. Beyond that they go back to their slabs 27 at
-        // a time, and a node keeps (1 + 2 CPUs) * 27 + 4 free ones.
+        // The array holds 54 objects, the shared one 216. Beyond that they go back to their slabs,
+        // 27 at a time, and a node keeps (1 + 2 CPUs) * 27 + 4 free ones.
         let all: Vec<Object> = (0..400).map(|_| take(&mut s, &mut m, 0, Cache::XfsInode)).collect();
         assert_eq!(s.pages(Cache::XfsInode), 100);
         let (kept, more) = all.split_at(54 + 216 + 3 * 27);

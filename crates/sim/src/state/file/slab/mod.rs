@@ -20,10 +20,10 @@ use slub::Slub;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Allocator {
-    /// `CONFIG_SLUB`.
+    /// Slabs of up to eight pages (`CONFIG_SLUB`).
     #[default]
     Slub,
-    /// `CONFIG_SLAB`, which kernels up to 6.7 could have instead.
+    /// Single pages, mostly (`CONFIG_SLAB`); kernels up to 6.7 could have it instead.
     Slab,
 }
 
