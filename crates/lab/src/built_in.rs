@@ -32,6 +32,7 @@ const MACHINES: Files = data![
     "machines/guest-512m.toml",
     "machines/guest-2g.toml",
     "machines/haswell-2s-64g.toml",
+    "machines/haswell-2s.toml",
     "machines/server-64g.toml",
     "machines/server-1t.toml",
 ];
@@ -46,6 +47,7 @@ const WORKLOADS: Files = data![
     "workloads/kbuild+hugealloc.toml",
     "workloads/kbuild+stream.toml",
     "workloads/fio+huge-faults.toml",
+    "workloads/fio+huge-faults-2s.toml",
     "workloads/file-server.toml",
     "workloads/java.toml",
     "workloads/forking-store.toml",
@@ -64,6 +66,7 @@ const EXPERIMENTS: Files = data![
     "experiments/thpscale.toml",
     "experiments/usemem.toml",
     "experiments/thpfioscale.toml",
+    "experiments/thpfioscale-series.toml",
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
     "experiments/pageblock-goal.toml",
@@ -80,6 +83,7 @@ const TARGETS: Files = data![
     "experiments/targets/thpscale.toml",
     "experiments/targets/usemem.toml",
     "experiments/targets/thpfioscale.toml",
+    "experiments/targets/thpfioscale-series.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
 ];

@@ -88,9 +88,10 @@ pub fn play(
     loop {
         let now = m.now();
         let stop = m.run(now + LOOK_NS, Some(player)).map_err(|e| failed(e.to_string()))?;
-        extfrag.note(m.take_events(m.now()).iter().map(|traced| &traced.event));
+        let taken = m.take_events(m.now());
+        extfrag.note(m.memory(), taken.iter().map(|traced| &traced.event));
         if let Some((phase, took_ns)) = phase_of(&mut m, player) {
-            all.push(Counted { phase, counters: counters(&m, booted, extfrag), took_ns });
+            all.push(Counted { phase, counters: counters(&m, booted, &extfrag), took_ns });
         }
         if stop == kontig_sim::Stop::ProgramDone {
             return Ok(all);
@@ -120,7 +121,7 @@ fn lay_in_order(m: &mut Machine, booted: &Booted) {
 /// The counters of the machine, of the tracepoint, and of the daemons' CPU time. Slabs that the
 /// kernel had at first are added, and the part of the resting process that belonged to a file
 /// system counts as its pages.
-fn counters(m: &Machine, booted: &Booted, extfrag: Fragmenting) -> Counters {
+fn counters(m: &Machine, booted: &Booted, extfrag: &Fragmenting) -> Counters {
     let vmstat = VmCounters::of(m);
     let names = vmstat.text(m);
     let shmem = m.rss(RESTING).unwrap_or(0).min(u64::from(booted.shmem));

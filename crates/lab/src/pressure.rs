@@ -6,6 +6,7 @@ use crate::vmstat::{VmCounters, better};
 use kontig_mm::event::CompactResult;
 use kontig_mm::vmstat::{fewer, more};
 use kontig_mm::{Counter, KcompactdState};
+use kontig_program::figure::Text;
 use kontig_results::{Figure, Reading};
 use kontig_sim::Machine;
 
@@ -54,30 +55,46 @@ const KCOMPACTD: &[Declared] = &[
     }),
 ];
 
-/// The value of each counter that is shown, since boot or in a phase.
+/// The value of each counter that is shown, since boot or in a phase, and the parts of the
+/// fragmenting events.
 #[derive(Clone, Default)]
-pub(crate) struct Pressure(Vec<(Counter, u64)>);
+pub(crate) struct Pressure {
+    counted: Vec<(Counter, u64)>,
+    split: Vec<(Text, u64)>,
+}
 
 impl Pressure {
     /// Since boot; of fragmenting events, those noted.
-    pub(crate) fn of(m: &Machine, fragmenting: Fragmenting) -> Pressure {
+    pub(crate) fn of(m: &Machine, fragmenting: &Fragmenting) -> Pressure {
         let vmstat = VmCounters::of(m);
         let named = |names: &'static [&str]| names.iter().filter_map(|name| vmstat.find(name));
         let of_nodes = |count: fn(&KcompactdState) -> u64| m.memory().nodes().iter().map(|n| count(&n.kcompactd)).sum();
         let kcompactd = KCOMPACTD.iter().map(|(counter, count)| (*counter, of_nodes(*count)));
-        Pressure(named(BEFORE).chain(fragmenting.counted()).chain(named(AFTER)).chain(kcompactd).collect())
+        let counted = named(BEFORE).chain(fragmenting.counted()).chain(named(AFTER)).chain(kcompactd).collect();
+        Pressure { counted, split: fragmenting.split(m.memory()) }
     }
 
     pub(crate) fn since(&self, earlier: Option<&Pressure>) -> Pressure {
-        let before = |at: usize| earlier.and_then(|earlier| earlier.0.get(at)).map_or(0, |(_, n)| *n);
-        Pressure(self.0.iter().enumerate().map(|(at, (counter, n))| (*counter, n - before(at))).collect())
+        fn less<Name: Clone>(now: &[(Name, u64)], before: Option<&[(Name, u64)]>) -> Vec<(Name, u64)> {
+            let at = |at: usize| before.and_then(|before| before.get(at)).map_or(0, |(_, n)| *n);
+            now.iter().enumerate().map(|(i, (name, n))| (name.clone(), n - at(i))).collect()
+        }
+        Pressure {
+            counted: less(&self.counted, earlier.map(|earlier| earlier.counted.as_slice())),
+            split: less(&self.split, earlier.map(|earlier| earlier.split.as_slice())),
+        }
     }
 
     /// As figures, those of several phases together.
     pub(crate) fn figures(of: &[Pressure]) -> Vec<Reading> {
         let Some(first) = of.first() else { return Vec::new() };
-        let sum = |at: usize| of.iter().map(|p| p.0[at].1).sum::<u64>() as f64;
+        let sum = |n: &dyn Fn(&Pressure) -> u64| of.iter().map(n).sum::<u64>() as f64;
         let figure = |counter: &Counter| Figure { better: better(counter), ..Figure::new(counter.name, counter.unit) };
-        first.0.iter().enumerate().map(|(at, (counter, _))| figure(counter).read(sum(at))).collect()
+        let counted = first.counted.iter().enumerate();
+        let counted = counted.map(|(at, (counter, _))| figure(counter).read(sum(&|p| p.counted[at].1)));
+        let split = first.split.iter().enumerate();
+        let split =
+            split.map(|(at, (name, _))| Figure::new(name.clone(), "events").lower().read(sum(&|p| p.split[at].1)));
+        counted.chain(split).collect()
     }
 }

@@ -21,6 +21,7 @@ use kontig_mm::sysctl::Sysctl;
 use kontig_program::Program;
 use kontig_results::{Ending, Endings, Figure, Round, RunResult, TaskTime};
 use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
+use kontig_workload::scenario::is_called;
 use kontig_workload::{End, Measured, Phase, Scenario, Start, Started, Task};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -191,8 +192,9 @@ impl Running<'_> {
                 self.machine.memory_mut().trace().listen(listen);
                 self.sampler.measured_from(&self.machine);
             }
+            let ended = self.end_background(&phase.stops);
             let begun = self.begin(phase)?;
-            self.advance(phase, &begun, permille)?;
+            self.advance(phase, (&begun, &ended), permille)?;
             self.stop(&begun);
             if phase.measured {
                 let measured = self.read(phase, &begun);
@@ -236,12 +238,32 @@ impl Running<'_> {
         }
     }
 
+    /// Ends background tasks by name; their programs.
+    fn end_background(&mut self, names: &[String]) -> Vec<TaskId> {
+        let is_named = |spawned: &&Spawned| {
+            let (task, in_background) = &spawned.task;
+            *in_background && names.iter().any(|name| is_called(task, name))
+        };
+        let ended: Vec<TaskId> = self.programs.iter().filter(is_named).map(|spawned| spawned.id).collect();
+        for id in &ended {
+            if let Some(started) = self.machine.program_mut(*id).and_then(Started::of_mut) {
+                started.end();
+            }
+        }
+        ended
+    }
+
     /// Runs to the end of a phase, sampling the machine at intervals.
-    fn advance(&mut self, phase: &Phase, begun: &[Vec<TaskId>], (from, to): (u32, u32)) -> Result<(), LabError> {
+    fn advance(
+        &mut self,
+        phase: &Phase,
+        (begun, ended): (&[Vec<TaskId>], &[TaskId]),
+        (from, to): (u32, u32),
+    ) -> Result<(), LabError> {
         let start = self.machine.now();
         let (end, mut left) = match phase.end {
             End::After { ns } => (start.saturating_add(ns), Vec::new()),
-            End::AllDone => (u64::MAX, waited_for(phase, begun).rev().collect()),
+            End::AllDone => (u64::MAX, ended.iter().copied().chain(waited_for(phase, begun)).rev().collect()),
         };
         loop {
             let next = left.last().copied();

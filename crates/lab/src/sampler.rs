@@ -159,7 +159,7 @@ impl Sampler {
             // A trace has more than a result.
             events.retain(|traced| !traced.event.is_compaction_detail());
         }
-        self.fragmenting.note(events.iter().map(|traced| &traced.event));
+        self.fragmenting.note(m.memory(), events.iter().map(|traced| &traced.event));
         if let Some(monitors) = &mut self.monitors {
             monitors.note(&events);
         }
@@ -168,8 +168,8 @@ impl Sampler {
         self.events.add(events.into_iter().map(|traced| (traced.at_ns, traced.event)));
     }
 
-    pub(crate) fn fragmenting(&self) -> Fragmenting {
-        self.fragmenting
+    pub(crate) fn fragmenting(&self) -> &Fragmenting {
+        &self.fragmenting
     }
 
     fn sample(&mut self, m: &Machine) {

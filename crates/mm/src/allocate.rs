@@ -150,6 +150,18 @@ impl Memory {
         self.walk_zonelist(first, !passed_over, *r, flags)
     }
 
+    /// Takes a block from the zones of the preferred one's node alone.
+    pub(crate) fn get_local_page(&mut self, r: &Request, flags: AllocFlags) -> Option<Pfn> {
+        let node = self.zones[self.preferred_zone(r)?].node;
+        let mut at = 0;
+        while let Some(id) = self.next_zone(r, &mut at).filter(|id| self.zones[*id].node == node) {
+            if let Some(pfn) = self.try_zone(id, r, flags) {
+                return Some(pfn);
+            }
+        }
+        None
+    }
+
     /// Whether kswapd is at work on the zone's node, so that other nodes should be tried first.
     #[inline(always)]
     fn leave_for_last(&self, zone: ZoneId) -> bool {

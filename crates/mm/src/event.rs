@@ -4,7 +4,7 @@
 //! no clock; instead, an event carries the counts of the work done before it, which a host turns
 //! into time.
 
-use crate::gfp::Gfp;
+use crate::gfp::{Gfp, Wmark};
 use crate::types::{Backing, LruList, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId, ZoneType};
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -170,8 +170,10 @@ pub enum Event {
         order: Order,
         migratetype: MigrateType,
     },
-    /// A request was served from another type's free list.
+    /// A request was served from another type's free list. The kernel's event does not say which
+    /// mark it had to leave free, low on the fast path; nor is it printed.
     PageAllocExtfrag {
+        mark: Wmark,
         pfn: Pfn,
         alloc_order: Order,
         fallback_order: Order,
@@ -275,6 +277,11 @@ pub enum Event {
     KswapdSleep {
         nid: NodeId,
     },
+    /// A task waits for kswapd rather than mix a pageblock. The kernel's event comes when it goes
+    /// on, and has the time it waited.
+    FragmentationStall {
+        nid: NodeId,
+    },
     /// kswapd starts to work.
     KswapdWake {
         nid: NodeId,
@@ -374,6 +381,7 @@ impl Event {
             Event::KcompactdWake { .. } => "mm_compaction_kcompactd_wake",
             Event::WakeupKcompactd { .. } => "mm_compaction_wakeup_kcompactd",
             Event::KswapdSleep { .. } => "mm_vmscan_kswapd_sleep",
+            Event::FragmentationStall { .. } => "mm_fragmentation_stall",
             Event::KswapdWake { .. } => "mm_vmscan_kswapd_wake",
             Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
             Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
@@ -437,6 +445,7 @@ impl fmt::Display for Event {
                 write!(f, "pfn={pfn} order={} migratetype={}", order.get(), migratetype.index())
             }
             Event::PageAllocExtfrag {
+                mark: _,
                 pfn,
                 alloc_order,
                 fallback_order,
@@ -494,7 +503,7 @@ impl fmt::Display for Event {
                 at.zone.name(),
                 order.get()
             ),
-            Event::KcompactdSleep { nid } | Event::KswapdSleep { nid } => {
+            Event::KcompactdSleep { nid } | Event::KswapdSleep { nid } | Event::FragmentationStall { nid } => {
                 write!(f, "nid={}", nid.index())
             }
             Event::KcompactdWake { nid, order, highest_zoneidx }

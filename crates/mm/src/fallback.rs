@@ -15,7 +15,7 @@ mod move_then_take;
 mod take_largest;
 
 use crate::event::{Event, Listen};
-use crate::gfp::AllocFlags;
+use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::Fallback;
 use crate::state::{Locked, Zone};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
@@ -91,9 +91,17 @@ impl Locked<'_> {
         }
     }
 
-    pub(crate) fn emit_extfrag(&mut self, pfn: Pfn, order: Order, o: Order, t: MigrateType, from: MigrateType) {
+    /// Reports a block of order `o` and type `from` that serves a request for one of `order` and
+    /// type `t`, held against `mark`.
+    pub(crate) fn emit_extfrag(
+        &mut self,
+        pfn: Pfn,
+        (order, t, mark): (Order, MigrateType, Wmark),
+        (o, from): (Order, MigrateType),
+    ) {
         let change_ownership = self.blocks.migratetype(pfn.pageblock()) == t;
         self.shared.emit(Listen::EXTFRAG, || Event::PageAllocExtfrag {
+            mark,
             pfn,
             alloc_order: order,
             fallback_order: o,

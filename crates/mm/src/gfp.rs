@@ -191,6 +191,8 @@ impl AllocFlags {
     pub const ATOMIC_MARK: u8 = 32;
     /// Goes round the zones of its node.
     pub const FAIR: u8 = 64;
+    /// Takes no small foreign block, because the request would rather wait.
+    pub const FRAGMENT_STALL: u8 = 128;
 
     /// Flags with this mark and no bits.
     pub const fn mark(wmark: Wmark) -> AllocFlags {

@@ -49,7 +49,7 @@ impl HugeDefrag {
             HugeDefrag::Always | HugeDefrag::Madvise | HugeDefrag::Never => true,
             HugeDefrag::Defer => profile.huge_pages.requests != HugeRequests::OnceDirect,
             HugeDefrag::DeferMadvise => {
-                matches!(profile.huge_pages.requests, HugeRequests::OnceAnyNode | HugeRequests::LocalThenAny)
+                !matches!(profile.huge_pages.requests, HugeRequests::OnceDirect | HugeRequests::OnceOrDeferred)
             }
         }
     }
@@ -73,6 +73,7 @@ impl HugeDefrag {
         match profile.huge_pages.requests {
             HugeRequests::LocalThenAny if direct => (local, Some(any)),
             HugeRequests::OnceAnyNode if direct => (any, None),
+            HugeRequests::OnceLocal if direct => (any | Gfp::THISNODE, None),
             _ => (local, None),
         }
     }
@@ -116,6 +117,14 @@ mod tests {
         assert_eq!(asks("4.20-rc3", HugeDefrag::Always, false), (Gfp::TRANSHUGE | Gfp::NORETRY, None));
         assert_eq!(asks("4.20-rc3", HugeDefrag::Madvise, false), (Gfp::TRANSHUGE_LIGHT | ONCE, None));
         assert!(HugeDefrag::DeferMadvise.exists(&linux("4.20-rc3")));
+    }
+
+    #[test]
+    fn in_5_0_the_one_try_is_local_again_and_harder_for_who_asked_for_huge_pages() {
+        assert_eq!(asks("5.0", HugeDefrag::Madvise, true), (Gfp::TRANSHUGE | Gfp::THISNODE, None));
+        assert_eq!(asks("5.0", HugeDefrag::Always, false), (Gfp::TRANSHUGE | ONCE, None));
+        assert_eq!(asks("5.0", HugeDefrag::Madvise, false), (Gfp::TRANSHUGE_LIGHT | ONCE, None));
+        assert!(HugeDefrag::DeferMadvise.exists(&linux("5.0")));
     }
 
     #[test]

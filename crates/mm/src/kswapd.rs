@@ -33,6 +33,12 @@ impl KswapdState {
 }
 
 impl Memory {
+    /// Whether kswapd has gone over the node since this was last asked, so that tasks which stall
+    /// rather than mix a pageblock go on.
+    pub fn take_eased(&mut self, node: NodeId) -> bool {
+        core::mem::take(&mut self.nodes[node].kswapd.eased)
+    }
+
     /// Asks the kswapd of the zone's node for free pages of `order`; if reclaim cannot help, asks
     /// kcompactd.
     pub(crate) fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneType) {
@@ -263,11 +269,13 @@ impl Kswapd {
         Step::Working
     }
 
-    /// Begins a pass at this priority. Reclaim for a boost neither writes nor swaps.
+    /// Begins a pass at this priority. Reclaim for a boost neither writes nor swaps; the profile
+    /// says whether it shrinks slab caches.
     fn begin_pass<O: Owner>(&self, m: &mut Memory, owner: &mut O, run: &mut Balance) -> Pass {
         let (sc, boosting) = (&mut run.sc, run.boost_left > 0);
         sc.may_writepage = !boosting || sc.priority < DEF_PRIORITY - 2;
         sc.may_swap = !boosting;
+        sc.may_shrink_slab = !(boosting && m.shared.profile.kswapd.boost_spares_slabs);
         let lruvec = m.node_lruvec(self.node);
         m.age_anon(owner, lruvec, sc);
         sc.nr_scanned = 0;
@@ -288,6 +296,9 @@ impl Kswapd {
     /// Evaluates the pass; true if it was the last of the run.
     fn pass_was_the_last(&self, m: &mut Memory, run: &mut Balance) -> bool {
         let Some(pass) = run.pass.take() else { return true };
+        if m.shared.profile.fallback.stalls_movable && (!pass.raise_priority || m.allow_direct_reclaim(self.node)) {
+            m.nodes[self.node].kswapd.eased = true;
+        }
         let sc = &mut run.sc;
         if sc.order > Order::ZERO && sc.nr_reclaimed >= m.shared.profile.compaction.gap(sc.order) {
             // Enough for compaction to work with: from now on the run is for order 0.

@@ -6,7 +6,8 @@
 //!
 //! How it begins, and what a request that cannot reclaim may still do, depends on the kernel's age:
 //! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`] decides whether it
-//! tries again. Source: kernel-behaviour §3.5, §4.5.
+//! tries again, [`stall`] whether it waits before it mixes a pageblock. Source: kernel-behaviour
+//! §3.5, §3.10, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
@@ -26,6 +27,7 @@ mod compact_reclaim_compact;
 mod compact_then_loop;
 mod one_loop;
 mod retry;
+mod stall;
 
 /// The reason why a request got no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +66,10 @@ pub struct AllocSlow {
 #[derive(Clone)]
 enum SlowPathStage {
     Entry,
+    /// Waits for kswapd rather than mix a pageblock; `waited` once it has.
+    Stall {
+        waited: bool,
+    },
     /// The first, asynchronous compaction of a costly or non-movable request.
     FirstCompact(DirectCompact),
     Retry,
@@ -188,6 +194,10 @@ impl AllocSlow {
                 _ => unreachable!("the state has just been looked at"),
             },
             SlowPathStage::Entry => self.entry(m, owner),
+            SlowPathStage::Stall { waited } => {
+                let waited = core::mem::replace(waited, true);
+                self.stall(m, waited)
+            }
             SlowPathStage::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),

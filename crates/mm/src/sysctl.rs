@@ -249,6 +249,21 @@ pub(crate) static WATERMARK_BOOST_FACTOR: Sysctl = Sysctl {
     effect: NO_EFFECT,
 };
 
+pub(crate) static FRAGMENT_STALL_ORDER: Sysctl = Sysctl {
+    name: "vm.fragment_stall_order",
+    summary: "movable requests rather wait than take foreign blocks below this order",
+    setting: Some(Setting {
+        get: |t| t.fragment_stall_order,
+        set: |t, n| t.fragment_stall_order = n,
+        computed: false,
+        decides: Decides::WhatIsAsked,
+    }),
+    exists: |p| p.fallback.stalls_movable,
+    range: |_| (0, 11),
+    words: None,
+    effect: NO_EFFECT,
+};
+
 static WATERMARK_SCALE_FACTOR: Sysctl = Sysctl {
     name: "vm.watermark_scale_factor",
     summary: "1/10,000 of a zone between watermarks",
@@ -280,6 +295,7 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &MIN_FREE_KBYTES,
     &SWAPPINESS,
     &WATERMARK_BOOST_FACTOR,
+    &FRAGMENT_STALL_ORDER,
     &WATERMARK_SCALE_FACTOR,
     &thp::DEFRAG,
     &thp::ENABLED,

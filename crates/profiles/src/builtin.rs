@@ -11,6 +11,7 @@ const FILES: &[(&str, &str)] = data![
     "profiles/linux-4.4-kcompactd.toml",
     "profiles/linux-4.6.toml",
     "profiles/linux-4.20-rc3.toml",
+    "profiles/linux-5.0.toml",
     "profiles/linux-5.6.toml",
     "profiles/linux-5.9.toml",
     "profiles/linux-5.10.toml",

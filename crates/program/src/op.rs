@@ -206,6 +206,10 @@ pub enum Op {
         /// Whether to create the file if it is missing.
         create: bool,
     },
+    /// `stat`: brings what the kernel keeps of a file into memory, without opening it.
+    Stat(FileName),
+    /// `posix_fadvise(POSIX_FADV_RANDOM)`: reads of this open file read nothing ahead.
+    AdviseRandom(OpenFile),
     /// Map pages of an open file for reading; gives [`Value::Region`](crate::Value::Region). The
     /// mapping outlives the open file.
     MmapFile {

@@ -16,6 +16,6 @@ pub const LIMITS: [&str; 10] = [
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",
     "**No disk, no reclaim.** A machine without a `[[disk]]`, such as seed 000's, has neither page cache nor \
      swap.",
-    "**Seven kernels are not recorded:** 4.4, 4.6, 4.20-rc3, 5.6, 5.9, 6.14 and 6.15 follow their sources.",
+    "**Eight kernels are not recorded:** 4.4, 4.6, 4.20-rc3, 5.0, 5.6, 5.9, 6.14 and 6.15 follow their sources.",
     "**No recording has several CPUs or nodes** at once.",
 ];

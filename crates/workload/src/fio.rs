@@ -1,11 +1,13 @@
 //! A job of fio, which writes many small files, all a little at a time, or reads them at random.
 //!
 //! A writer goes round its files: a block of the first, a block of the second, and so on, then the
-//! next block of each; a file is created at its first turn. A reader draws a file at random, reads
-//! each of its blocks once in random order, and draws the next. Files stay open once used, which
-//! keeps their inodes and dentries. Source: fio's `create_on_open`, `file_service_type`
-//! (`roundrobin` by default, `random:16`) and `norandommap=0`; fio's advice to the kernel
-//! (`fadvise_hint`) is left out.
+//! next block of each; a file is created at its first turn. A reader asks for every file's size
+//! first (`stat`), which brings all inodes and dentries into memory. Then it draws a file at
+//! random, reads each of its blocks once in random order, and draws the next; it tells the kernel
+//! of each file that it reads at random. Files stay open once used, which keeps their inodes and
+//! dentries. Source: fio's `create_on_open`, `file_service_type` (`roundrobin` by default,
+//! `random:16`), `norandommap=0` and `fadvise_hint=1`; its advice about files that are written
+//! changes nothing. A third kind of job removes the files.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
@@ -20,6 +22,8 @@ pub enum Rw {
     Write,
     /// Reads the files until it is stopped.
     Randread,
+    /// Removes the files, as who starts fio does at the end.
+    Remove,
 }
 
 /// A job of fio.
@@ -58,7 +62,7 @@ impl Benchmark for Fio {
             disk: self.disk,
             first_file: self.first_file,
             open: vec![None; self.files as usize],
-            closed: 0,
+            passed: 0,
             blocks: length / block,
             block,
             at: 0,
@@ -107,8 +111,8 @@ pub struct Job {
     first_file: u64,
     /// The files it has opened so far.
     open: Vec<Option<OpenFile>>,
-    /// How many of them are closed again.
-    closed: usize,
+    /// How many files a writer has closed again, a reader looked at, or who removes them removed.
+    passed: usize,
     /// Blocks of a file, and pages of a block.
     blocks: u32,
     block: u32,
@@ -129,6 +133,12 @@ impl Job {
         FileName::new(self.disk, self.first_file + u64::from(file))
     }
 
+    /// The next files to go through, without more to do than that.
+    fn pass(&mut self) -> std::ops::Range<usize> {
+        let end = (self.passed + AT_ONCE).min(self.open.len());
+        std::mem::replace(&mut self.passed, end)..end
+    }
+
     fn files(&self) -> u64 {
         self.open.len() as u64
     }
@@ -137,8 +147,7 @@ impl Job {
     /// closed.
     fn write(&mut self, todo: &mut Batch) {
         if self.at == self.files() * u64::from(self.blocks) {
-            let end = (self.closed + AT_ONCE).min(self.open.len());
-            let next = std::mem::replace(&mut self.closed, end)..end;
+            let next = self.pass();
             return todo.extend(self.open[next].iter().flatten().map(|file| Op::Close(*file)));
         }
         while todo.len() < AT_ONCE && self.at < self.files() * u64::from(self.blocks) {
@@ -154,14 +163,20 @@ impl Job {
         }
     }
 
-    /// All blocks of one file in random order; then another file is drawn, and opened if necessary.
+    /// A look at each file. Then all blocks of one file in random order; another file is drawn, and
+    /// opened if necessary.
     fn read(&mut self, drawn: Option<u32>, todo: &mut Batch) {
+        if self.passed < self.open.len() {
+            let next = self.pass();
+            return todo.extend(next.map(|file| Op::Stat(self.name(file as u32))));
+        }
         let file = drawn.unwrap_or_else(|| self.random.below(self.open.len() as u32));
         let Some(opened) = self.open[file as usize] else {
             self.current = Some(file);
             todo.push(Op::Open { name: self.name(file), create: false });
             return;
         };
+        todo.extend(drawn.map(|_| Op::AdviseRandom(opened)));
         let mut order: Vec<u32> = (0..self.blocks).collect();
         for last in (1..self.blocks).rev() {
             order.swap(last as usize, self.random.below(last + 1) as usize);
@@ -180,6 +195,10 @@ impl Program for Job {
         match self.rw {
             Rw::Write => self.write(todo),
             Rw::Randread => self.read(opened, todo),
+            Rw::Remove => {
+                let next = self.pass();
+                todo.extend(next.map(|file| Op::Unlink(self.name(file as u32))));
+            }
         }
     }
 
@@ -188,6 +207,7 @@ impl Program for Job {
         match self.rw {
             Rw::Write => self.at as f64 / (self.files() * u64::from(self.blocks)) as f64,
             Rw::Randread => 0.0,
+            Rw::Remove => self.passed as f64 / self.open.len() as f64,
         }
     }
 }
@@ -232,6 +252,10 @@ mod tests {
     #[test]
     fn each_block_of_a_file_drawn_is_read_once_and_a_file_is_opened_once() {
         let asked = asks(&mut job(Rw::Randread, 3), 300);
+        let looked_at = [100, 101, 102].map(|number| Op::Stat(FileName::new(1, number)));
+        assert_eq!(asked[..3], looked_at, "before anything is read");
+        let advised = asked.iter().filter(|op| matches!(op, Op::AdviseRandom(_))).count();
+        assert_eq!(advised, 3);
         let opened = asked.iter().filter(|op| matches!(op, Op::Open { create: false, .. })).count();
         assert_eq!(opened, 3);
         let blocks: Vec<(u32, u32)> = asked
@@ -245,6 +269,14 @@ mod tests {
             assert!(pair[0].0 == pair[1].0 && pair[0].1 != pair[1].1, "{pair:?}");
         }
         assert!(blocks.chunks_exact(2).any(|pair| pair[0].1 > pair[1].1), "in any order");
+    }
+
+    #[test]
+    fn who_removes_the_files_removes_each_of_them() {
+        let mut rm = job(Rw::Remove, 20);
+        let all: Vec<Op> = (100..120).map(|number| Op::Unlink(FileName::new(1, number))).collect();
+        assert_eq!(asks(&mut rm, usize::MAX), all);
+        assert_eq!(rm.progress(), 1.0);
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //!
 //! Of each, in the order of addresses, the first page is written to; `mincore` of the page 64
 //! further on says whether a huge page came; then all of it is written (`memset`). The time of
-//! these three counts as that of a huge fault or of a base one. Source: `thpscale.c`,
-//! `thpfioscale.c` of MMTests, which touch the first half of what they map.
+//! these three counts as that of a huge fault or of a base one. Several threads each have a mapping
+//! of their own, and begin when all of them have it. Source: `thpscale.c`, `thpfioscale.c` of
+//! MMTests, which touch the first half of what they map.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::size::{HPAGE_PMD_NR, pages};
-use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Value};
+use kontig_program::{Batch, Figure, Op, Outcome, Program, Region, Thread, Value};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 
 /// The page of each 2 MiB that `mincore` is called on.
 const ASKED_ABOUT: u32 = 64;
@@ -21,32 +23,52 @@ const ASKED_ABOUT: u32 = 64;
 pub struct HugeFaults {
     /// How much it touches, such as `"12 GiB"`.
     pub size: String,
+    /// How many threads share it.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: u32,
     /// Whether it asks for huge pages (`MADV_HUGEPAGE`).
     #[serde(default)]
     pub advised: bool,
 }
 
-impl Benchmark for HugeFaults {
-    type Program = FaultLoop;
+fn one() -> u32 {
+    1
+}
 
-    fn program(&self, _: &Start) -> Result<FaultLoop, String> {
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(threads: &u32) -> bool {
+    *threads == 1
+}
+
+impl Benchmark for HugeFaults {
+    type Program = Faults;
+
+    fn program(&self, start: &Start) -> Result<Faults, String> {
         let pages = pages("size", &self.size)?;
         if !pages.is_multiple_of(HPAGE_PMD_NR) {
             return Err(format!("size = \"{}\" is no multiple of 2 MiB", self.size));
         }
-        Ok(FaultLoop {
-            pages,
+        // What is left over when threads share it, nobody touches.
+        let of_each = pages.checked_div(self.threads).unwrap_or(0) / HPAGE_PMD_NR * HPAGE_PMD_NR;
+        if of_each == 0 && (pages > 0 || self.threads != 1) {
+            return Err(format!("threads = {}: one or more, each with 2 MiB of {}", self.threads, self.size));
+        }
+        let alone = FaultLoop {
+            pages: of_each,
             advised: self.advised,
+            waits_at: (self.threads > 1).then_some((start.seed as u32, self.threads)),
             region: None,
             next: 0,
             huge: Latencies::new("fault-huge", "no huge page was faulted in"),
             base: Latencies::new("fault-base", "only huge pages were faulted in"),
-        })
+        };
+        Ok(if self.threads == 1 { Faults::Alone(alone) } else { Faults::Shared(Shared::new(self.threads, alone)) })
     }
 
-    fn measured(&self, copies: &[&FaultLoop]) -> Measured {
-        let huge = Latencies::of_all(copies.iter().map(|copy| &copy.huge));
-        let base = Latencies::of_all(copies.iter().map(|copy| &copy.base));
+    fn measured(&self, copies: &[&Faults]) -> Measured {
+        let took: Vec<(&Latencies, &Latencies)> = copies.iter().map(|copy| copy.took()).collect();
+        let huge = Latencies::of_all(took.iter().map(|(_, huge)| *huge));
+        let base = Latencies::of_all(took.iter().map(|(base, _)| *base));
         let count = |of: &Option<Latencies>| of.as_ref().map_or(0, |of| of.histogram.len()) as f64;
         let (huges, all) = (count(&huge), count(&huge) + count(&base));
         let share = (all > 0.0).then(|| 100.0 * huges / all);
@@ -65,11 +87,84 @@ impl Benchmark for HugeFaults {
     }
 }
 
-/// The process that runs the loop.
+/// The process that runs the loop, alone or with threads.
+#[derive(Clone)]
+pub enum Faults {
+    Alone(FaultLoop),
+    Shared(Shared),
+}
+
+impl Faults {
+    /// Latencies of base faults and of huge faults.
+    fn took(&self) -> (&Latencies, &Latencies) {
+        match self {
+            Faults::Alone(alone) => alone.took(),
+            Faults::Shared(shared) => (&shared.base, &shared.huge),
+        }
+    }
+}
+
+impl Program for Faults {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        match self {
+            Faults::Alone(alone) => alone.next(done, todo),
+            Faults::Shared(shared) => shared.next(done, todo),
+        }
+    }
+
+    fn joined(&mut self, thread: Box<dyn Program>) {
+        let thread: Box<dyn Any> = thread;
+        if let (Faults::Shared(shared), Ok(thread)) = (self, thread.downcast::<FaultLoop>()) {
+            shared.joined += 1;
+            shared.base.add(&thread.base);
+            shared.huge.add(&thread.huge);
+        }
+    }
+
+    /// A thread counts once it has ended.
+    fn progress(&self) -> f64 {
+        match self {
+            Faults::Alone(alone) => alone.progress(),
+            Faults::Shared(shared) => f64::from(shared.joined) / f64::from(shared.threads),
+        }
+    }
+}
+
+/// Creates the threads, waits for them, and collects their latencies.
+#[derive(Clone)]
+pub struct Shared {
+    threads: u32,
+    /// The thread that is created, as often as there are threads.
+    thread: Option<FaultLoop>,
+    joined: u32,
+    base: Latencies,
+    huge: Latencies,
+}
+
+impl Shared {
+    fn new(threads: u32, thread: FaultLoop) -> Shared {
+        Shared { threads, base: thread.base.clone(), huge: thread.huge.clone(), joined: 0, thread: Some(thread) }
+    }
+
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        if let Some(thread) = self.thread.take() {
+            return todo.extend((0..self.threads).map(|_| Op::Spawn(Box::new(thread.clone()))));
+        }
+        let made = |outcome: &Outcome| match outcome.value {
+            Value::Thread(thread) => Some(thread),
+            _ => None,
+        };
+        todo.extend(done.iter().filter_map(made).collect::<Vec<Thread>>().into_iter().map(Op::Join));
+    }
+}
+
+/// One thread of the loop.
 #[derive(Clone)]
 pub struct FaultLoop {
     pages: u32,
     advised: bool,
+    /// The barrier, and how many wait at it once they have mapped their memory.
+    waits_at: Option<(u32, u32)>,
     region: Option<Region>,
     /// The next page to touch.
     next: u32,
@@ -84,9 +179,9 @@ impl Program for FaultLoop {
             match last.value {
                 Value::Region(region) => {
                     self.region = Some(region);
-                    if self.advised {
-                        todo.push(Op::AdviseHuge(region));
-                    } else {
+                    todo.extend(self.advised.then_some(Op::AdviseHuge(region)));
+                    todo.extend(self.waits_at.map(|(barrier, parties)| Op::Barrier { barrier, parties }));
+                    if todo.is_empty() {
                         self.touch(region, todo);
                     }
                 }
@@ -109,7 +204,7 @@ impl Program for FaultLoop {
 impl FaultLoop {
     /// A loop over the first pages of a mapping that records its latencies in these.
     pub(crate) fn over(region: Region, pages: u32, (base, huge): (Latencies, Latencies)) -> FaultLoop {
-        FaultLoop { pages, advised: false, region: Some(region), next: 0, huge, base }
+        FaultLoop { pages, advised: false, waits_at: None, region: Some(region), next: 0, huge, base }
     }
 
     /// Latencies of base faults and of huge faults.
@@ -133,7 +228,7 @@ mod tests {
 
     const MAPPED: Region = Region { mapping: 2, first: 0, pages: 1024 };
 
-    fn next(faults: &mut FaultLoop, done: &[(Value, u64)]) -> Vec<Op> {
+    fn next(faults: &mut dyn Program, done: &[(Value, u64)]) -> Vec<Op> {
         let mut todo = Batch::new();
         let outcomes: Vec<Outcome> =
             done.iter().map(|(value, at)| Outcome { value: *value, start_ns: *at, end_ns: at + 10 }).collect();
@@ -143,7 +238,7 @@ mod tests {
 
     #[test]
     fn each_two_mebibytes_are_asked_about_after_their_first_page_and_timed_as_what_they_were() {
-        let benchmark = HugeFaults { size: "4 MiB".into(), advised: true };
+        let benchmark = HugeFaults { size: "4 MiB".into(), threads: 1, advised: true };
         let mut faults = benchmark.program(&Start::default()).expect("it can be read");
         assert_eq!(next(&mut faults, &[(Value::Unit, 0)]), [Op::Mmap { pages: 1024 }]);
         assert_eq!(next(&mut faults, &[(Value::Region(MAPPED), 0)]), [Op::AdviseHuge(MAPPED)]);
@@ -159,5 +254,43 @@ mod tests {
         assert_eq!(measured.latencies.iter().map(|of| of.longest_ns).collect::<Vec<_>>(), [Some(210), Some(210)]);
         let values: Vec<_> = measured.figures.iter().map(|reading| reading.value).collect();
         assert_eq!(values[2], Some(50.0));
+    }
+
+    #[test]
+    fn threads_share_the_memory_and_begin_when_all_have_mapped_their_part() {
+        let benchmark = HugeFaults { size: "6 MiB".into(), threads: 2, advised: false };
+        let start = Start { seed: 7, ..Start::default() };
+        let mut driver = benchmark.program(&start).expect("it can be read");
+        let spawned = next(&mut driver, &[(Value::Unit, 0)]);
+        let mut threads: Vec<Box<dyn Program>> = Vec::new();
+        for op in spawned {
+            let Op::Spawn(thread) = op else { panic!("{op:?}") };
+            threads.push(thread);
+        }
+        assert_eq!(threads.len(), 2);
+        let made = [5, 6].map(|number| (Value::Thread(Thread::new(number)), 0));
+        assert_eq!(next(&mut driver, &made), [5, 6].map(|number| Op::Join(Thread::new(number))));
+        let half = Region { pages: 512, ..MAPPED };
+        for mut thread in threads {
+            assert_eq!(next(thread.as_mut(), &[(Value::Unit, 0)]), [Op::Mmap { pages: 512 }]);
+            let waits = [Op::Barrier { barrier: 7, parties: 2 }];
+            assert_eq!(next(thread.as_mut(), &[(Value::Region(half), 0)]), waits);
+            assert_eq!(next(thread.as_mut(), &[(Value::Unit, 0)]).len(), 3);
+            let done = [(Value::Unit, 1000), (Value::Pages(1), 1100), (Value::Unit, 1200)];
+            assert_eq!(next(thread.as_mut(), &done), []);
+            driver.joined(thread);
+        }
+        let measured = benchmark.measured(&[&driver]);
+        assert_eq!(measured.figures[2].value, Some(100.0));
+        assert_eq!((measured.latencies[0].histogram.len(), driver.progress()), (2, 1.0));
+    }
+
+    #[test]
+    fn a_thread_has_2_mib_at_least() {
+        for threads in [0, 3] {
+            let refused = HugeFaults { size: "4 MiB".into(), threads, advised: false }.program(&Start::default());
+            let expected = format!("threads = {threads}: one or more, each with 2 MiB of 4 MiB");
+            assert_eq!(refused.err(), Some(expected));
+        }
     }
 }

@@ -26,12 +26,14 @@ impl Latencies {
     pub fn of_all<'a>(each: impl IntoIterator<Item = &'a Latencies>) -> Option<Latencies> {
         let mut each = each.into_iter();
         let mut all = each.next()?.clone();
-        for other in each {
-            // All have the same bounds, so nothing lies beyond them.
-            all.histogram += &other.histogram;
-            all.longest_ns = all.longest_ns.max(other.longest_ns);
-        }
+        each.for_each(|other| all.add(other));
         Some(all)
+    }
+    /// Adds what another program has recorded.
+    pub fn add(&mut self, other: &Latencies) {
+        // All have the same bounds, so nothing lies beyond them.
+        self.histogram += &other.histogram;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
     /// Records the latency of one operation.
     pub fn record(&mut self, ns: u64) {

@@ -3,8 +3,8 @@
 //! A phase begins when the one before it has ended: when all its tasks are done, or after a time.
 //! Of a measured phase, the figures of its tasks are read when it ends. A task beside others is
 //! measured and not waited for. A background task is neither, and goes on through the phases that
-//! follow. Any other task that is not done when its phase ends is stopped: it hands over no further
-//! batch, and what it holds stays held.
+//! follow, up to one that ends it and waits until it is gone. Any other task that is not done when
+//! its phase ends is stopped: it hands over no further batch, and what it holds stays held.
 //!
 //! The measurement lasts from the start of the first measured phase to the end of the last. A
 //! single one bears the measurement's own name, [`MEASURE`].
@@ -13,7 +13,7 @@ use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start, Written};
 use crate::room::Room;
 use crate::wrong::Wrong;
 use kontig_program::figure::named;
-use kontig_program::{Batch, FileName, MEASURE, MemPolicy, Outcome, Placement, Program, SplitMix64, TOTAL};
+use kontig_program::{Batch, FileName, MEASURE, MemPolicy, Op, Outcome, Placement, Program, SplitMix64, TOTAL};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Phase {
     /// Whether its tasks are measured.
     pub measured: bool,
     pub end: End,
+    /// Background tasks of earlier phases, by name, whose processes exit when it begins.
+    pub stops: Vec<String>,
     /// The tasks that begin with it.
     pub tasks: Vec<Task>,
 }
@@ -39,7 +41,7 @@ pub struct Phase {
 /// When a phase ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// When its tasks are done, background ones aside.
+    /// When its tasks are done, background ones aside, and those that it has stopped.
     AllDone,
     After {
         ns: u64,
@@ -66,7 +68,16 @@ pub struct Task {
 #[derive(Clone)]
 pub struct Started {
     program: Box<dyn Program>,
-    stopped: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Goes,
+    /// It does nothing more, and keeps what it holds.
+    Stopped,
+    /// Its process exits, and what it holds is given back.
+    Ends,
 }
 
 impl Started {
@@ -82,14 +93,20 @@ impl Started {
     }
     /// Makes it hand over no further operation.
     pub fn stop(&mut self) {
-        self.stopped = true;
+        self.state = State::Stopped;
+    }
+    /// Makes its process exit, which gives back all that it holds.
+    pub fn end(&mut self) {
+        self.state = State::Ends;
     }
 }
 
 impl Program for Started {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
-        if !self.stopped {
-            self.program.next(done, todo);
+        match self.state {
+            State::Goes => self.program.next(done, todo),
+            State::Stopped => {}
+            State::Ends => todo.push(Op::Exit),
         }
     }
     fn joined(&mut self, thread: Box<dyn Program>) {
@@ -135,7 +152,7 @@ impl Task {
     /// Which parameter cannot be read; none of a scenario that was checked.
     pub fn start(&self, start: &Start) -> Result<Started, String> {
         let start = Start { copies: self.placements.len() as u64, ..*start };
-        Ok(Started { program: self.benchmark.program(&start)?, stopped: false })
+        Ok(Started { program: self.benchmark.program(&start)?, state: State::Goes })
     }
 
     /// The CPUs that its copies are bound to.
@@ -177,7 +194,7 @@ impl Task {
 impl Phase {
     /// A phase that ends when its tasks are done.
     pub fn new(name: impl Into<String>, tasks: Vec<Task>) -> Phase {
-        Phase { name: name.into(), measured: false, end: End::AllDone, tasks }
+        Phase { name: name.into(), measured: false, end: End::AllDone, stops: Vec::new(), tasks }
     }
     /// One that is measured.
     pub fn measured(self) -> Phase {
@@ -248,7 +265,7 @@ impl Phase {
                 return Err(wrong("run", format!("{} goes on until it is stopped: {ways}", said(task))));
             }
         }
-        if self.measured && self.end == End::AllDone && self.waited_for().next().is_none() {
+        if self.measured && self.end == End::AllDone && self.waited_for().next().is_none() && self.stops.is_empty() {
             let reason = "nothing is measured: it has no task that ends, and no end of its own (seconds = 60)";
             return Err(Wrong::at(&["name"], named(reason.into())));
         }
@@ -263,6 +280,12 @@ impl Phase {
         }
         Ok(())
     }
+}
+
+/// Whether a task has this name, or is one of several that do and are numbered.
+pub fn is_called(task: &str, name: &str) -> bool {
+    let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit());
+    task == name || task.strip_prefix(name).and_then(|rest| rest.strip_prefix(' ')).is_some_and(number)
 }
 
 impl Scenario {
@@ -282,6 +305,19 @@ impl Scenario {
                 return Err(of_phase(i, format!("two phases are called '{name}'")));
             }
             phase.check().map_err(|wrong| wrong.below(&["phase", &i.to_string()]))?;
+            let runs = |stopped: &String| {
+                let earlier = self.phases[..i].iter().flat_map(|phase| &phase.tasks);
+                earlier
+                    .into_iter()
+                    .any(|task| task.background && task.name.as_ref().is_some_and(|name| is_called(name, stopped)))
+            };
+            if let Some(unknown) = phase.stops.iter().find(|stopped| !runs(stopped)) {
+                let reason = format!(
+                    "phase '{name}': stops = [\"{unknown}\"]: \
+                     no earlier phase has a task of that name in the background"
+                );
+                return Err(Wrong::at(&["phase", &i.to_string(), "stops"], reason));
+            }
         }
         let measured: Vec<&Phase> = self.phases.iter().filter(|phase| phase.measured).collect();
         match measured.as_slice() {
@@ -510,5 +546,24 @@ mod tests {
         program.stop();
         program.next(&now, &mut todo);
         assert!(todo.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_is_ended_exits_with_all_that_it_holds() {
+        let mut program = churn().start(&Start::default()).expect("it can be read");
+        let (mut todo, now) = (Batch::new(), [Outcome::at_start(0)]);
+        program.end();
+        program.next(&now, &mut todo);
+        assert_eq!((todo.pop(), todo.pop()), (Some(Op::Exit), None));
+    }
+
+    #[test]
+    fn a_phase_stops_what_an_earlier_one_has_left_in_the_background_and_measures_until_it_is_gone() {
+        let stops = |name: &str| Phase { stops: vec![name.into()], ..measuring(Vec::new()) };
+        let before = Phase::new("before", vec![churn().named("churn 2").in_background()]);
+        assert_eq!(Scenario { phases: vec![before.clone(), stops("churn")] }.check(), Ok(()));
+        assert_eq!(Scenario { phases: vec![before.clone(), stops("churn 2")] }.check(), Ok(()));
+        let unknown = Scenario { phases: vec![before, stops("chur")] }.check().expect_err("nothing has that name");
+        assert!(unknown.reason.contains("no earlier phase has a task of that name"), "{}", unknown.reason);
     }
 }

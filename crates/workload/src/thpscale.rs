@@ -168,20 +168,13 @@ impl Program for Driver {
         if let Ok(faulter) = thread.downcast::<Faulter>() {
             let Stage::End(faults) = &faulter.stage else { return };
             let ((base, huge), (more_base, more_huge)) = (&mut self.took[self.next], faults.took());
-            add(base, more_base);
-            add(huge, more_huge);
+            base.add(more_base);
+            huge.add(more_huge);
         }
     }
 
     fn progress(&self) -> f64 {
         self.next as f64 / self.threads.len() as f64
-    }
-}
-
-/// Adds what another has recorded.
-fn add(to: &mut Latencies, more: &Latencies) {
-    if let Some(both) = Latencies::of_all([&*to, more]) {
-        *to = both;
     }
 }
 

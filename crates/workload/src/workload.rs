@@ -28,7 +28,7 @@
 //!
 //! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }`
 //! has a task's memory on node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`,
-//! too.
+//! too. A phase with `stops = ["churn"]` ends what an earlier one has left in the background.
 //!
 //! What has a short form is written in it.
 
@@ -75,6 +75,9 @@ pub struct PhaseEntry {
     pub measured: bool,
     /// After how many virtual seconds it ends; without, when its tasks are done.
     pub seconds: Option<f64>,
+    /// Background tasks of earlier phases, by name, whose processes exit as it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<String>,
     /// The tasks that begin with it.
     #[serde(default)]
     pub task: Vec<TaskEntry>,
@@ -183,6 +186,7 @@ impl TryFrom<Written> for Workload {
             name: name.into(),
             measured: name == MEASURE,
             seconds: None,
+            stops: Vec::new(),
             task: vec![TaskEntry::plain(run)],
         };
         match written {
@@ -190,7 +194,8 @@ impl TryFrom<Written> for Workload {
                 let rest = settle_s.unwrap_or(0.0);
                 within("settle_s", rest, LONGEST_S)?;
                 let seconds = (rest > 0.0).then_some(rest);
-                let settle = PhaseEntry { name: SETTLE.into(), measured: false, seconds, task: Vec::new() };
+                let settle =
+                    PhaseEntry { name: SETTLE.into(), measured: false, seconds, stops: Vec::new(), task: Vec::new() };
                 let settle = Some(settle).filter(|settle| settle.seconds.is_some());
                 let phases = [Some(plain(PREPARE, prepare)), settle, Some(plain(MEASURE, measure))];
                 Ok(Workload { phases: phases.into_iter().flatten().collect() })
@@ -247,7 +252,7 @@ impl PhaseEntry {
     /// The work of its only task, if the phase has nothing else but its name.
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
-            [one] if self.seconds.is_none() => {
+            [one] if self.seconds.is_none() && self.stops.is_empty() => {
                 let plain = one.name.is_none() && !one.background && one.copies.is_none() && one.memory.is_none();
                 (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
             }
@@ -272,6 +277,7 @@ impl PhaseEntry {
         Phase {
             name: self.name.clone(),
             measured: self.measured,
+            stops: self.stops.clone(),
             end: self.seconds.map_or(End::AllDone, |s| End::After { ns: (s * 1e9) as u64 }),
             tasks: self.task.iter().filter_map(task).collect(),
         }

@@ -102,7 +102,7 @@ const fn status_number(status: CompactResult) -> u8 {
 mod tests {
     use super::*;
     use kontig_mm::event::MigrateMode;
-    use kontig_mm::{MigrateType, Order};
+    use kontig_mm::{MigrateType, Order, Wmark};
 
     const fn of(major: u32, minor: u32) -> Format {
         Format { version: (major, minor) }
@@ -119,6 +119,7 @@ mod tests {
     #[test]
     fn frames_are_decimal_before_5_14_as_mmtests_reads_them() {
         let event = Event::PageAllocExtfrag {
+            mark: Wmark::Low,
             pfn: Pfn::new(0x1000),
             alloc_order: Order::ZERO,
             fallback_order: Order::new(3),

@@ -23,6 +23,7 @@ pub mod suitable;
 pub mod targets;
 pub mod walk;
 
+use crate::gfp::Wmark;
 use crate::state::Locked;
 use crate::types::{MigrateType, Order, Pfn};
 
@@ -48,7 +49,7 @@ impl Locked<'_> {
         }
         claim.page = Some(pfn);
         if traces_capture && t != for_whom {
-            self.emit_extfrag(pfn, order, order, for_whom, t);
+            self.emit_extfrag(pfn, (order, for_whom, Wmark::Min), (order, t));
         }
         true
     }

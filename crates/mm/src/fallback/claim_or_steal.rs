@@ -27,7 +27,7 @@ impl Locked<'_> {
         if flags.any(AllocFlags::NOFRAGMENT) {
             return None;
         }
-        let pfn = self.rmqueue_steal(order, t)?;
+        let pfn = self.rmqueue_steal(order, t, flags)?;
         *mode = RmqueueMode::Steal;
         Some(pfn)
     }
@@ -45,7 +45,7 @@ impl Locked<'_> {
             };
             let block = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
             if let Some(pfn) = self.claim_block(block, o, from, order, t, flags) {
-                self.emit_extfrag(pfn, order, o, t, from);
+                self.emit_extfrag(pfn, (order, t, flags.wmark), (o, from));
                 return Some(pfn);
             }
         }
@@ -73,7 +73,7 @@ impl Locked<'_> {
             return Some(block);
         }
         // The attempt boosts the watermarks, whether it succeeds or not.
-        if self.boost_watermark() && flags.any(AllocFlags::KSWAPD) {
+        if self.boost_watermark(1) && flags.any(AllocFlags::KSWAPD) {
             self.zone.boosted_flag = true;
         }
         let (start, end) = (block.pageblock_start(), block.pageblock_end());
@@ -90,14 +90,14 @@ impl Locked<'_> {
     }
 
     /// Takes the smallest sufficient foreign block; the remainder stays with its type (§2.6).
-    fn rmqueue_steal(&mut self, order: Order, t: MigrateType) -> Option<Pfn> {
+    fn rmqueue_steal(&mut self, order: Order, t: MigrateType, flags: AllocFlags) -> Option<Pfn> {
         let (o, from) = order.and_up().find_map(|o| Some((o, self.zone.fallback_at(o, t)?)))?;
         let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
         self.del_from_free_list(pfn, o, from);
         self.expand(pfn, order, o, from);
         self.mod_free_pages_of(from, -i64::from(order.pages()));
         self.shared.work.buddy_blocks += 1;
-        self.emit_extfrag(pfn, order, o, t, from);
+        self.emit_extfrag(pfn, (order, t, flags.wmark), (o, from));
         Some(pfn)
     }
 

@@ -7,6 +7,7 @@
 use super::{alike_pages, can_steal};
 use crate::gfp::AllocFlags;
 use crate::state::Locked;
+use crate::sysctl::FRAGMENT_STALL_ORDER;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 impl Locked<'_> {
@@ -38,36 +39,46 @@ impl Locked<'_> {
             (o, from)
         };
         let pfn = self.zone.lists[o.index()][from.index()].first().expect("the list was found non-empty");
-        self.steal(pfn, o, from, t, flags, can_steal(o, t));
-        self.emit_extfrag(pfn, order, o, t, from);
+        if !self.steal(pfn, o, from, t, flags) {
+            return false;
+        }
+        self.emit_extfrag(pfn, (order, t, flags.wmark), (o, from));
         true
     }
 
     /// Takes over the free block at `pfn` for type `t`, with all of its pageblock where the rules
-    /// allow it (§2.5.2).
-    fn steal(&mut self, pfn: Pfn, o: Order, from: MigrateType, t: MigrateType, flags: AllocFlags, whole_block: bool) {
+    /// allow it (§2.5.2). False if the request would rather wait than have so small a block.
+    fn steal(&mut self, pfn: Pfn, o: Order, from: MigrateType, t: MigrateType, flags: AllocFlags) -> bool {
         let old = self.blocks.migratetype(pfn.pageblock());
         if old == MigrateType::HighAtomic {
-            return self.move_to_free_list(pfn, o, from, t);
+            self.move_to_free_list(pfn, o, from, t);
+            return true;
         }
         if o >= PAGEBLOCK_ORDER {
             self.set_range_type(pfn, o, t);
-            return self.move_to_free_list(pfn, o, from, t);
+            self.move_to_free_list(pfn, o, from, t);
+            return true;
         }
-        let boosted = self.boost_watermark();
+        let boosted = self.boost_watermark(1);
         let rules = &self.shared.profile.boost;
         if flags.any(AllocFlags::KSWAPD) && (boosted || rules.raises_marks && !rules.spares_small_zones) {
             self.zone.boosted_flag = true;
         }
-        if !whole_block {
-            return self.move_to_free_list(pfn, o, from, t);
+        if flags.any(AllocFlags::FRAGMENT_STALL)
+            && self.shared.decide(&FRAGMENT_STALL_ORDER, |least| u32::from(o.get()) < least)
+        {
+            return false;
+        }
+        if !can_steal(o, t) {
+            self.move_to_free_list(pfn, o, from, t);
+            return true;
         }
         let (free, movable) = self.move_freepages_block(pfn, t);
         if free == 0 {
-            return self.move_to_free_list(pfn, o, from, t);
-        }
-        if free + alike_pages(t, old, free, movable) >= PAGEBLOCK_PAGES / 2 {
+            self.move_to_free_list(pfn, o, from, t);
+        } else if free + alike_pages(t, old, free, movable) >= PAGEBLOCK_PAGES / 2 {
             self.blocks.set_migratetype(pfn.pageblock(), t);
         }
+        true
     }
 }

@@ -31,7 +31,7 @@ impl Locked<'_> {
         self.del_from_free_list(pfn, o, listed);
         self.expand(pfn, order, o, t);
         self.shared.work.buddy_blocks += 1;
-        self.emit_extfrag(pfn, order, o, t, from);
+        self.emit_extfrag(pfn, (order, t, flags.wmark), (o, from));
         Some(pfn)
     }
 }

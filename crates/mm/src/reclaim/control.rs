@@ -38,6 +38,7 @@ pub(crate) struct ScanControl {
     pub(crate) may_writepage: bool,
     pub(crate) may_unmap: bool,
     pub(crate) may_swap: bool,
+    pub(crate) may_shrink_slab: bool,
     /// Active anonymous and active file pages may be deactivated.
     pub(super) may_deactivate: [bool; 2],
     pub(crate) force_deactivate: bool,
@@ -75,6 +76,7 @@ impl ScanControl {
             may_writepage: true,
             may_unmap: true,
             may_swap: true,
+            may_shrink_slab: true,
             may_deactivate: [false; 2],
             force_deactivate: false,
             skipped_deactivate: false,

@@ -87,7 +87,7 @@ impl ShrinkNode {
                 if step != Step::Done(()) {
                     return Some(step);
                 }
-                if self.with_slab {
+                if self.with_slab && sc.may_shrink_slab {
                     let scanned = sc.nr_scanned - self.scanned_before;
                     let node = m.lru.vecs[self.lruvec].node;
                     sc.nr_reclaimed += m.shrink_slab(owner, node, sc, (scanned, self.considered));

@@ -27,6 +27,10 @@ mechanism! {
         /// From 5.9 to 5.17.
         #[rule(section = "2.5.2")]
         pub pairs_look_movable: bool,
+        /// `vm.fragment_stall_order` exists: a movable request on the slow path at first takes no
+        /// foreign block below that order, but waits for kswapd. Posted for 5.0, and never merged.
+        #[rule(section = "3.10")]
+        pub stalls_movable: bool,
         /// `vm.defrag_mode` exists: when set, no request splits a foreign pageblock until reclaim
         /// and compaction have been tried.
         #[rule(section = "3.3")]

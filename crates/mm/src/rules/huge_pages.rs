@@ -14,6 +14,9 @@ variants! {
         /// One request: for any node if it may reclaim, and then longer for a program that has
         /// asked for huge pages; else for the local node alone. `defer+madvise` exists.
         OnceAnyNode,
+        /// One request, for the local node alone, which tries longer for a program that has asked
+        /// for huge pages. `defer+madvise` exists. From 4.20 to 5.3.
+        OnceLocal,
         /// A light request for the local node, then one for any node, which tries longer for a
         /// program that has asked for huge pages. `defer+madvise` exists. Since 5.4.
         LocalThenAny,

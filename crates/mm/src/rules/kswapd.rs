@@ -32,6 +32,9 @@ mechanism! {
         /// A run that a boost started does not count as failed if it reclaims nothing.
         #[rule(section = "4.4")]
         pub boosted_runs_never_fail: bool,
+        /// Reclaim for a boost leaves slab caches alone. From 5.0 to 5.2.
+        #[rule(section = "4.4")]
+        pub boost_spares_slabs: bool,
         /// Pages that shrinkers freed count as scanned when deciding whether to raise the priority.
         #[rule(section = "4.4")]
         pub counts_reclaimed_as_scanned: bool,

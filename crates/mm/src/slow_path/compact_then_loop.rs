@@ -13,10 +13,17 @@ use crate::step::Step;
 use crate::types::{Pfn, ZoneId};
 
 impl AllocSlow {
-    /// Wakes kswapd and tries the free lists at the min watermark; then begins the first compaction
-    /// or goes straight to the loop.
+    /// Wakes kswapd and tries the free lists at the min watermark, or first waits for kswapd.
     pub(super) fn enter_with_compaction<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.wake_all_kswapds(m, owner);
+        if self.would_rather_stall(m) {
+            return self.try_without_mixing(m);
+        }
+        self.begin_with_compaction(m)
+    }
+
+    /// Tries the free lists; then begins the first compaction or goes straight to the loop.
+    pub(super) fn begin_with_compaction(&mut self, m: &mut Memory) -> AllocStep {
         if let Some(pfn) = self.try_freelist(m) {
             return Step::Done(Ok(pfn));
         }

@@ -31,6 +31,8 @@ pub struct KswapdState {
     pub failures: u32,
     pub(crate) order: Order,
     pub(crate) highest: Option<ZoneType>,
+    /// It has gone over the node since its host last asked.
+    pub(crate) eased: bool,
 }
 
 impl KswapdState {

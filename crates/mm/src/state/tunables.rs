@@ -11,6 +11,9 @@ pub struct Tunables {
     pub watermark_scale_factor: u32,
     /// `vm.watermark_boost_factor`, in 1/10,000 of the high mark.
     pub watermark_boost_factor: u32,
+    /// `vm.fragment_stall_order`: movable requests would rather wait than take foreign blocks below
+    /// this order; 0 for never.
+    pub fragment_stall_order: u32,
     /// `vm.extfrag_threshold`: up to this fragmentation index, a failure is put down to lack of
     /// memory.
     pub extfrag_threshold: u32,
@@ -35,6 +38,7 @@ impl Default for Tunables {
             min_free_kbytes: 0,
             watermark_scale_factor: 10,
             watermark_boost_factor: 15_000,
+            fragment_stall_order: 4,
             extfrag_threshold: 500,
             compaction_proactiveness: 20,
             defrag_mode: false,
@@ -48,7 +52,7 @@ impl Default for Tunables {
     }
 }
 
-pub(crate) const SYSCTL_COUNT: usize = 24;
+pub(crate) const SYSCTL_COUNT: usize = 25;
 
 /// A limit of dirty memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

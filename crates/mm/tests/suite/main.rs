@@ -1,6 +1,7 @@
 //! The integration tests of `mm`, in one program: linking is what takes long.
 
 mod direct_compaction_cost;
+mod fragmentation_avoidance;
 mod lru;
 mod property;
 mod support;

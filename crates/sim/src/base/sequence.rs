@@ -1,5 +1,5 @@
-//! A sequence of numbered things. Each is in it at most once, joins at the end, and can leave from
-//! anywhere.
+//! A sequence of numbered things. Each is in it at most once, joins at the end or at the beginning,
+//! and can leave from anywhere.
 //!
 //! The links are kept beside the things, by number, so that one thing can be in several sequences.
 
@@ -35,17 +35,43 @@ impl Sequence {
         (self.first != NIL).then_some(self.first)
     }
 
+    pub(crate) fn last(&self) -> Option<u32> {
+        (self.last != NIL).then_some(self.last)
+    }
+
     pub(crate) fn has(&self, thing: u32) -> bool {
         self.links.get(thing as usize).is_some_and(|link| link.is_in)
     }
 
-    /// Appends the thing, unless it is in the sequence.
-    pub(crate) fn add(&mut self, thing: u32) {
+    /// Makes room for the links of a thing; false if it is in the sequence.
+    fn admits(&mut self, thing: u32) -> bool {
         if self.has(thing) {
-            return;
+            return false;
         }
         if self.links.len() <= thing as usize {
             self.links.resize(thing as usize + 1, Link { before: NIL, after: NIL, is_in: false });
+        }
+        true
+    }
+
+    /// Puts the thing before all others, unless it is in the sequence.
+    pub(crate) fn add_first(&mut self, thing: u32) {
+        if !self.admits(thing) {
+            return;
+        }
+        let after = std::mem::replace(&mut self.first, thing);
+        self.links[thing as usize] = Link { before: NIL, after, is_in: true };
+        match after {
+            NIL => self.last = thing,
+            after => self.links[after as usize].before = thing,
+        }
+        self.count += 1;
+    }
+
+    /// Appends the thing, unless it is in the sequence.
+    pub(crate) fn add(&mut self, thing: u32) {
+        if !self.admits(thing) {
+            return;
         }
         let before = std::mem::replace(&mut self.last, thing);
         self.links[thing as usize] = Link { before, after: NIL, is_in: true };
@@ -86,19 +112,29 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn things_are_in_the_order_they_joined_in(acts in prop::collection::vec((any::<bool>(), 0..9u32), 0..80)) {
+        fn things_are_in_the_order_they_joined_in(acts in prop::collection::vec((0..3u8, 0..9u32), 0..80)) {
             let (mut sequence, mut model) = (Sequence::default(), Vec::new());
-            for (joins, thing) in acts {
+            for (act, thing) in acts {
                 let was_in = model.contains(&thing);
-                if joins {
-                    sequence.add(thing);
-                    if !was_in {
-                        model.push(thing);
+                match act {
+                    0 => {
+                        prop_assert_eq!(sequence.remove(thing), was_in);
+                        model.retain(|other| *other != thing);
                     }
-                } else {
-                    prop_assert_eq!(sequence.remove(thing), was_in);
-                    model.retain(|other| *other != thing);
+                    1 => {
+                        sequence.add(thing);
+                        if !was_in {
+                            model.push(thing);
+                        }
+                    }
+                    _ => {
+                        sequence.add_first(thing);
+                        if !was_in {
+                            model.insert(0, thing);
+                        }
+                    }
                 }
+                prop_assert_eq!(sequence.last(), model.last().copied());
                 let all: Vec<u32> = std::iter::successors(sequence.first(), |thing| {
                     Some(sequence.links[*thing as usize].after).filter(|after| *after != NIL)
                 })

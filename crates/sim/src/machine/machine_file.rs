@@ -4,7 +4,7 @@ use crate::base::cost::Costs;
 use crate::base::numa::NumaEntry;
 use crate::device::{BLOCK_BYTES, DiskEntry, Parameters};
 use crate::state::file;
-use crate::state::file::FileSystem;
+use crate::state::file::{Allocator, FileSystem};
 use kontig_mm::state::{Frames, List};
 use kontig_mm::zonelist::check_distances;
 use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};
@@ -39,10 +39,22 @@ pub struct MachineFile {
     /// order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disk: Vec<DiskEntry>,
+    /// The slab allocator, SLUB unless it says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slab: Option<SlabEntry>,
     /// Swap for anonymous memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapEntry>,
     pub costs: Costs,
+}
+
+/// The slab allocator of a machine file, which its kernels were configured with.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct SlabEntry {
+    pub allocator: Allocator,
+    /// Where that is known from.
+    pub source: String,
 }
 
 /// The swap area of a machine file, at the end of a disk.

@@ -15,7 +15,7 @@ use crate::base::translate;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
-use crate::state::file::{self, Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
+use crate::state::file::{self, Allocator, Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
 use crate::state::khugepaged::KhugepagedCounts;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::family::OomKill;
@@ -28,6 +28,7 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
+use crate::thread::slab::SlabThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
 use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
@@ -152,7 +153,13 @@ impl Machine {
         pages.frames = Frames::new(mem.zones().iter().map(|zone| zone.end.index()).max().unwrap_or(0));
         pages.mapcounts.keep(mem.frames().nr_pageblocks() * TABLE_PAGES as usize);
         pages.waiters = Waiters::new(queues);
-        pages.files = Some(Files::new(mem, disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect()));
+        let blocks = disks.iter().map(|disk| (disk.files.clone(), queues.add())).collect();
+        let allocator = file.slab.as_ref().map(|slab| slab.allocator).unwrap_or_default();
+        pages.files = Some(Files::new(mem, allocator, blocks));
+        let last = self.schedule.cpus() - 1;
+        if allocator == Allocator::Slab {
+            self.start(Body::SlabReaper(SlabThread::new()), Affinity::Any, last);
+        }
         for disk in disks {
             let Kernel { mem, pages, queues, .. } = &mut self.kernel;
             let room = queues.add();
@@ -163,7 +170,6 @@ impl Machine {
                 mem.set_swap(area.space());
                 pages.swap = Some(Swapping::new(area, number));
             }
-            let last = self.schedule.cpus() - 1;
             self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
             if disk.filesystem == FileSystem::Xfs {
                 let Kernel { mem, pages, queues, .. } = &mut self.kernel;

@@ -1,8 +1,9 @@
 //! Slab objects allocated before they are needed, since growing a cache may take the slow path.
 //!
-//! If the cache's slabs could be smaller, a slab of the usual order is first tried with little
-//! effort; then one of the smallest order is allocated with the cache's flags. Source:
-//! `allocate_slab` in `mm/slub.c`.
+//! A slab is tried for twice. SLUB first tries one of the usual order, with little effort if it
+//! could be smaller, then one of the smallest order with the cache's flags. SLAB first tries the
+//! CPU's node, then any. Source: `allocate_slab` in `mm/slub.c`, `cache_alloc_refill` and
+//! `fallback_alloc` in `mm/slab.c`.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
@@ -54,7 +55,7 @@ impl Preload {
                         self.grow = None;
                     }
                     Err(_) if grow.is_first => {
-                        let order = k.pages.files().slabs.least_order(self.cache);
+                        let order = k.pages.files().slabs.last_order(self.cache);
                         *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
                         continue;
                     }
@@ -68,9 +69,7 @@ impl Preload {
             match slabs.take(self.cache, c.cpu, c.node) {
                 Some(object) => self.got.push(object),
                 None => {
-                    let order = slabs.order(self.cache);
-                    let is_larger = order > slabs.least_order(self.cache);
-                    let gfp = Cache::first_gfp(self.gfp, is_larger, &k.mem.profile().slab);
+                    let (order, gfp) = slabs.first_try(self.cache, self.gfp, &k.mem.profile().slab);
                     let allocation = Allocation::new(gfp, order);
                     self.grow = Some(Grow { order, is_first: true, allocation });
                 }

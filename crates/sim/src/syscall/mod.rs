@@ -139,6 +139,12 @@ impl Syscall {
             Op::Sysctl { name, value } => Syscall::Sysctl(Box::new(sysctl::SysctlWrite::new(name, value))),
             Op::Barrier { barrier, parties } => Syscall::Barrier(barrier::BarrierWait::new(barrier, parties)),
             Op::Open { name, create } => Syscall::Open(Box::new(open::Open::new(k, process, name, create)?)),
+            Op::Stat(name) => Syscall::Open(Box::new(open::Open::stat(k, process, name)?)),
+            Op::AdviseRandom(file) => {
+                opened(file)?;
+                k.pages.files().opens[file.get()].readahead.is_random = true;
+                Syscall::Nothing
+            }
             Op::Read { file, first, pages } => {
                 let inode = opened(file)?;
                 Syscall::Read(read::Read::new(k, file.get(), inode, first, pages))
@@ -202,7 +208,12 @@ impl Syscall {
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
             Syscall::Sysctl(call) => call.step(k, c),
-            Syscall::Open(call) => call.step(k, c),
+            Syscall::Open(call) => {
+                let step = call.step(k, c);
+                let Some(inode) = call.gone() else { return step };
+                *self = Syscall::Truncate(truncate::Truncate::give_up(inode));
+                Ok(Step::Working)
+            }
             Syscall::Read(call) => call.step(k, c),
             Syscall::Write(call) => call.step(k, c),
             Syscall::Fsync(call) => Ok(call.step(k, c)),

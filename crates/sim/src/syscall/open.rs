@@ -1,5 +1,6 @@
-//! `open`. An open file has an inode, a dentry and a `struct file` in memory, as slab objects;
-//! after the last `close` the first two stay until they are shrunk.
+//! `open` and `stat`. An open file has an inode, a dentry and a `struct file` in memory, as slab
+//! objects; after the last `close` the first two stay until they are shrunk. `stat` needs these two
+//! alone.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -21,6 +22,10 @@ pub(crate) struct Open {
     /// The object being allocated.
     taking: Option<(Cache, Preload)>,
     next: usize,
+    /// Whether the file is opened, or only looked at.
+    opens: bool,
+    /// The file, if it was only looked at and must now be evicted, because its name is gone.
+    gone: Option<u32>,
     /// Creation of the file, or the read of its inode, in its file system.
     making: Option<Box<Make>>,
 }
@@ -45,7 +50,20 @@ impl Open {
             false => Make::of_known(files, inode),
         };
         files.inodes[inode].pin();
-        Ok(Open { process, inode, taking: None, next: 1, making: making.map(Box::new) })
+        Ok(Open { process, inode, taking: None, next: 1, opens: true, gone: None, making: making.map(Box::new) })
+    }
+
+    /// Looks at the file of this name.
+    ///
+    /// # Errors
+    /// If there is no such file or no such disk.
+    pub(crate) fn stat(k: &mut Kernel, process: ProcessId, name: FileName) -> Result<Open, SimError> {
+        Ok(Open { opens: false, ..Open::new(k, process, name, false)? })
+    }
+
+    /// A file that its last user has let go, and that has no name.
+    pub(crate) fn gone(&self) -> Option<u32> {
+        self.gone
     }
 
     /// Allocates the inode and the dentry, unless they are in memory, and the open file's object.
@@ -57,6 +75,11 @@ impl Open {
             }
         }
         loop {
+            if self.next == OBJECTS.len() && !self.opens {
+                self.gone = k.pages.files().unpin(self.inode);
+                c.now += ns(k.costs.open);
+                return Ok(Step::Done(Value::Unit));
+            }
             let Some((cache, preload)) = &mut self.taking else {
                 let cache = OBJECTS[self.next % OBJECTS.len()];
                 let is_there = cache != Cache::Open && k.pages.files().has(self.inode, cache);

@@ -14,6 +14,7 @@ use crate::thread::flusher::FlusherThread;
 use crate::thread::kcompactd::KcompactdThread;
 use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
+use crate::thread::slab::SlabThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
 use kontig_mm::{Daemon, Step};
 use std::convert::Infallible;
@@ -48,6 +49,7 @@ pub(crate) enum Body {
     XfsCheckpoint(CheckpointThread),
     XfsPush(PushThread),
     Khugepaged(KhugepagedThread),
+    SlabReaper(SlabThread),
     Process(Box<Process>),
     /// A test's steps, and the daemon that the task stands for.
     #[cfg(test)]
@@ -68,6 +70,7 @@ impl Body {
             Body::XfsCheckpoint(thread) => Some(KernelThread::XfsCheckpoint { disk: thread.disk() }),
             Body::XfsPush(thread) => Some(KernelThread::XfsPush { disk: thread.disk() }),
             Body::Khugepaged(_) => Some(KernelThread::Khugepaged),
+            Body::SlabReaper(_) => Some(KernelThread::SlabReaper),
             Body::Process(_) => None,
             #[cfg(test)]
             Body::Steps(daemon, _) => daemon.map(KernelThread::Daemon),
@@ -102,6 +105,7 @@ impl Body {
             Body::XfsCheckpoint(thread) => Ok(thread.turn(k, c)),
             Body::XfsPush(thread) => Ok(thread.turn(k, c)),
             Body::Khugepaged(thread) => Ok(thread.turn(k, c)),
+            Body::SlabReaper(thread) => Ok(thread.turn(k, c)),
             Body::Process(process) => process.turn(k, c),
             #[cfg(test)]
             Body::Steps(_, steps) => Ok((steps.borrow_mut())(k, c)),

@@ -27,6 +27,9 @@ impl KswapdThread {
         self.kswapd.run_on(c.cpu);
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
         k.charge(&mut c.now);
+        if k.mem.take_eased(self.kswapd.node()) {
+            k.queues.wake_all(k.daemons.rest_of(self.daemon()));
+        }
         let step = step.map_wait(|wait| k.wait_for(wait));
         k.wait_for_room(step)
     }

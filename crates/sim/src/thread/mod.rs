@@ -8,6 +8,7 @@ pub(crate) mod flusher;
 pub(crate) mod kcompactd;
 pub(crate) mod khugepaged;
 pub(crate) mod kswapd;
+pub(crate) mod slab;
 pub(crate) mod xfs;
 
 /// A kernel thread. It is displayed by the kernel's name for it, with the number of its disk if it
@@ -18,6 +19,8 @@ pub enum KernelThread {
     Daemon(Daemon),
     /// Collapses small pages into huge ones.
     Khugepaged,
+    /// Gives back what slab caches no longer use, with the SLAB allocator.
+    SlabReaper,
     /// Writes dirty pages of a disk's files.
     Flusher {
         /// The disk's number in the machine file.
@@ -47,6 +50,7 @@ impl fmt::Display for KernelThread {
         match self {
             KernelThread::Daemon(daemon) => daemon.fmt(f),
             KernelThread::Khugepaged => f.write_str("khugepaged"),
+            KernelThread::SlabReaper => f.write_str("cache_reap"),
             KernelThread::Flusher { disk } => write!(f, "flush-{disk}"),
             KernelThread::XfsCheckpoint { disk } => write!(f, "xfs-cil-{disk}"),
             KernelThread::XfsPush { disk } => write!(f, "xfsaild-{disk}"),

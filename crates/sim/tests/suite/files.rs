@@ -2,9 +2,9 @@
 
 use crate::support::disk::*;
 use crate::support::*;
-use kontig_mm::{Backing, LruList, NodeStat, VmEvent, Wmark};
+use kontig_mm::{Backing, LruList, Memory, NodeStat, VmEvent, Wmark};
 use kontig_program::{FileName, Op, OpenFile, Value};
-use kontig_sim::Machine;
+use kontig_sim::{CostModel, Machine, MachineFile};
 
 #[test]
 fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {
@@ -152,4 +152,62 @@ fn up_to_5_15_an_inode_that_nobody_uses_goes_with_its_clean_pages() {
         assert_eq!((m.is_cached(FILE, 0), m.is_cached(FileName::new(0, 2), 0)), (stays, true), "{profile}");
         m.memory().check().expect("consistent");
     }
+}
+
+/// The objects of a cache.
+fn objects(m: &Machine, cache: &str) -> u64 {
+    m.slabs().into_iter().find(|slab| slab.name == cache).map_or(0, |slab| slab.objects)
+}
+
+#[test]
+fn a_look_at_a_file_keeps_its_inode_and_dentry_in_memory_and_opens_nothing() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    assert!(m.lay_file(FILE, 64));
+    run(&mut m, 0, ops(vec![Op::Stat(FILE)]));
+    let there = ["ext4_inode_cache", "dentry", "filp"].map(|cache| objects(&m, cache));
+    assert_eq!((there, m.file_counts().read_in), ([1, 1, 0], 0));
+    run(&mut m, 0, ops(vec![Op::Unlink(FILE)]));
+    assert_eq!(["ext4_inode_cache", "dentry"].map(|cache| objects(&m, cache)), [0, 0]);
+    m.memory().check().expect("consistent");
+}
+
+#[test]
+fn a_file_said_to_be_read_at_random_is_read_page_by_page() {
+    let read_in = |advised: bool| {
+        let mut m = machine_with_disk(2, 32, "6.1");
+        assert!(m.lay_file(FILE, 64));
+        let then = move |file, n| match n {
+            0 if advised => Some(Op::AdviseRandom(file)),
+            0 => Some(Op::Sleep(1)),
+            1 => Some(Op::Read { file, first: 0, pages: 1 }),
+            _ => None,
+        };
+        run(&mut m, 0, with_file(FILE, then));
+        m.file_counts().read_in
+    };
+    assert_eq!([true, false].map(read_in), [1, 4]);
+}
+
+#[test]
+fn with_slab_an_inode_that_goes_leaves_a_page_and_with_slub_a_quarter_of_a_larger_block() {
+    let pages = |allocator| {
+        let memory = Memory::new(&kontig_mm::MachineSpec { lru: true, ..spec(2, 32) }, linux("6.1"));
+        let mut m = Machine::new(memory.expect("a valid machine"), CostModel::new(&xeon().costs));
+        let slab = Some(kontig_sim::machine_file::SlabEntry { allocator, source: "a test".into() });
+        m.attach_disks(&MachineFile { disk: vec![ssd()], swap: None, slab, ..xeon() }).expect("a disk that can be");
+        let names = (1..=300).map(|number| FileName::new(0, number));
+        names.clone().for_each(|name| assert!(m.lay_file(name, 1)));
+        run(&mut m, 0, ops(names.clone().map(Op::Stat).collect::<Vec<_>>()));
+        let in_use = m.slabs().iter().find(|slab| slab.name == "ext4_inode_cache").map(|slab| slab.pages);
+        run(&mut m, 0, ops(names.map(Op::Unlink).collect::<Vec<_>>()));
+        // Long enough to reap all that is not used.
+        run(&mut m, 0, ops(vec![Op::Sleep(400_000_000_000)]));
+        m.memory().check().expect("consistent");
+        let kept = m.slabs().iter().find(|slab| slab.name == "ext4_inode_cache").map(|slab| slab.pages);
+        (in_use, kept)
+    };
+    // Three inodes in a page, or fourteen in four pages; SLUB keeps some empty slabs.
+    let (slab, slub) = (pages(kontig_sim::Allocator::Slab), pages(kontig_sim::Allocator::Slub));
+    assert_eq!((slab, slub.0), ((Some(100), Some(0)), Some(88)));
+    assert!(slub.1 > Some(0), "{slub:?}");
 }

@@ -29,7 +29,7 @@ pub use filesystem::FileSystem;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
 pub(crate) use readahead::{Readahead, Window};
-pub use slab::SlabInfo;
+pub use slab::{Allocator, SlabInfo};
 pub(crate) use slab::{Cache, Object, Slabs};
 
 use crate::base::queue::QueueId;
@@ -145,8 +145,10 @@ pub(crate) fn declared() -> impl Iterator<Item = Counter> {
 
 impl Files {
     /// An empty set of files, on disks with these blocks for them.
-    pub(crate) fn new(m: &Memory, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
+    pub(crate) fn new(m: &Memory, allocator: Allocator, disks: Vec<(std::ops::Range<u32>, QueueId)>) -> Files {
         let nodes = m.nodes().len();
+        let node_of = |cpu: usize| m.nodes().iter().position(|node| node.cpus.contains(&CpuId::new(cpu)));
+        let cpus: Vec<usize> = (0..m.nr_cpus()).map(|cpu| node_of(cpu).unwrap_or(0)).collect();
         let writing = |flusher| Writing {
             queued: Sequence::default(),
             taken: Sequence::default(),
@@ -165,7 +167,7 @@ impl Files {
             opens: Slots::default(),
             of_process: Vec::new(),
             nodes: Nodes::default(),
-            slabs: Slabs::new(m.nr_cpus(), nodes),
+            slabs: Slabs::new(allocator, &cpus, nodes),
             unused_dentries: vec![Sequence::default(); nodes],
             unused_inodes: vec![Sequence::default(); nodes],
             inodes_take_pages: m.profile().reclaim.inodes_take_pages,

@@ -22,6 +22,8 @@ pub(crate) struct Readahead {
     async_size: u32,
     /// The page behind the last one read.
     pub(crate) after: Option<u32>,
+    /// The program reads at random, and said so (`FMODE_RANDOM`).
+    pub(crate) is_random: bool,
     /// Faults that missed, less those that hit.
     pub(crate) missed: u32,
 }
@@ -43,6 +45,9 @@ impl Readahead {
         at_mark: bool,
         there: impl Fn(u32) -> bool,
     ) -> Option<Window> {
+        if self.is_random {
+            return Some(Window { pages: index..index + wanted, mark: None });
+        }
         let most = if wanted > MOST { wanted.min(MOST_AT_ONCE) } else { MOST };
         let expected = (self.start + self.size).wrapping_sub(self.async_size);
         let follows = || self.after.is_some_and(|after| index.wrapping_sub(after) <= 1);
@@ -168,6 +173,13 @@ mod tests {
         let mut ra = Readahead { after: Some(8), ..Readahead::default() };
         assert_eq!(ra.ask(1000, 1, false, |_| false), Some(Window { pages: 1000..1001, mark: None }));
         assert_eq!(ra.size, 0);
+    }
+
+    #[test]
+    fn after_advice_that_reads_are_random_nothing_is_read_ahead_not_even_from_the_first_page_on() {
+        let ask = |is_random| Readahead { is_random, ..Readahead::default() }.ask(0, 1, false, |_| false);
+        assert_eq!(ask(true), Some(Window { pages: 0..1, mark: None }));
+        assert_eq!(ask(false), Some(Window { pages: 0..4, mark: Some(1) }));
     }
 
     #[test]

@@ -312,12 +312,12 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::file::slab::{Cache, Slabs};
+    use crate::state::file::slab::{Allocator, Cache, Slabs};
     use kontig_mm::{CpuId, NodeId, Pfn};
 
     /// An endless supply of objects.
     fn objects() -> impl Iterator<Item = Object> {
-        let mut slabs = Slabs::new(1, 1);
+        let mut slabs = Slabs::new(Allocator::Slub, &[0], 1);
         let (cpu, node) = (CpuId::new(0), NodeId::new(0));
         std::iter::from_fn(move || {
             slabs.take(Cache::Node, cpu, node).or_else(|| {

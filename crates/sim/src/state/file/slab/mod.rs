@@ -1,17 +1,31 @@
 //! Slab caches: kernel objects that share pages.
 //!
 //! A slab is a block of pages cut into objects of one kind. Its pages become free only when all its
-//! objects are, which is rare when lifetimes mix: that makes slabs hard to reclaim. Each CPU fills
-//! one slab at a time; then it takes its node's first slab with free objects, or a new one.
+//! objects are, which is rare when lifetimes mix: that makes slabs hard to reclaim. Which of a
+//! slab's objects is used makes no difference to pages, so an object is identified by its slab.
 //!
-//! Which of a slab's objects is used makes no difference to pages, so an object is identified by
-//! its slab. SLUB's rule gives the size of a slab from the object's size and the number of CPUs; if
-//! such a block is not available without effort, the slab is as small as an object allows. A CPU's
-//! short list of partial slabs is left out. Source: `mm/slub.c` of 6.1.
+//! The machine file names the allocator, as a kernel's configuration does: [`slub`], or [`arrays`]
+//! for SLAB, whose slabs are mostly single pages.
 
-use crate::base::sequence::Sequence;
+mod arrays;
+mod slub;
+
+use arrays::Arrays;
 use kontig_mm::rules::SlabRules;
 use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn};
+use serde::{Deserialize, Serialize};
+use slub::Slub;
+
+/// The slab allocator of a kernel's configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Allocator {
+    /// Slabs of up to eight pages (`CONFIG_SLUB`).
+    #[default]
+    Slub,
+    /// Single pages, mostly (`CONFIG_SLAB`); kernels up to 6.7 could have it instead.
+    Slab,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
@@ -105,9 +119,9 @@ impl Cache {
         page.without(Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::HARDWALL) | Gfp::COMP | Gfp::RECLAIMABLE
     }
 
-    /// Flags for the first try of a slab (`allocate_slab`). For a block larger than the minimum,
+    /// Flags for SLUB's first try of a slab (`allocate_slab`). For a block larger than the minimum,
     /// nothing is reclaimed or compacted; older kernels wake kswapd for it, newer ones do not.
-    pub(crate) fn first_gfp(gfp: Gfp, is_larger: bool, rules: &SlabRules) -> Gfp {
+    fn first_gfp(gfp: Gfp, is_larger: bool, rules: &SlabRules) -> Gfp {
         let gfp = gfp | Gfp::NOWARN | Gfp::NORETRY;
         match (is_larger, rules.large_try_wakes_kswapd) {
             (false, _) => gfp,
@@ -133,39 +147,7 @@ impl Object {
 }
 
 const NIL: u32 = u32::MAX;
-
-#[derive(Clone, Copy)]
-struct Slab {
-    pfn: Pfn,
-    used: u16,
-    node: u16,
-    filled_by_cpu: bool,
-    is_least: bool,
-}
-
-/// A size of slabs: the order, and the objects in one.
-#[derive(Clone, Copy)]
-struct Size {
-    order: Order,
-    objects: u16,
-}
-
-#[derive(Clone)]
-struct OfKind {
-    /// Usual and smallest size of its slabs.
-    size: Size,
-    least: Size,
-    /// Empty slabs are kept while the list has fewer than this.
-    keeps: u64,
-    slabs: Vec<Slab>,
-    unused: Vec<u32>,
-    /// The slab that each CPU fills.
-    cpus: Vec<u32>,
-    /// By node: slabs with free objects that no CPU fills, the next one to fill first.
-    partial: Vec<Sequence>,
-    objects: u64,
-    pages: u64,
-}
+const PAGE: u32 = 4096;
 
 /// A slab cache in `/proc/slabinfo`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -177,38 +159,73 @@ pub struct SlabInfo {
     pub reclaimable: bool,
 }
 
+/// A cache under either allocator.
+#[derive(Clone)]
+enum OfKind {
+    Slub(Slub),
+    Slab(Arrays),
+}
+
 #[derive(Clone)]
 pub(crate) struct Slabs {
     kinds: [OfKind; Cache::ALL.len()],
 }
 
 impl Slabs {
-    /// Empty caches for this many CPUs and nodes.
-    pub(crate) fn new(cpus: usize, nodes: usize) -> Slabs {
-        Slabs { kinds: Cache::ALL.map(|cache| OfKind::new(cache, cpus, nodes)) }
+    /// Empty caches for this many nodes, and for CPUs of these.
+    pub(crate) fn new(allocator: Allocator, cpus: &[usize], nodes: usize) -> Slabs {
+        let kind = |cache| match allocator {
+            Allocator::Slub => OfKind::Slub(Slub::new(cache, cpus.len(), nodes)),
+            Allocator::Slab => OfKind::Slab(Arrays::new(cache, cpus, nodes)),
+        };
+        Slabs { kinds: Cache::ALL.map(kind) }
     }
 
     /// The order of a cache's slabs.
+    #[cfg(test)]
     pub(crate) fn order(&self, cache: Cache) -> Order {
-        self.kinds[cache as usize].size.order
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.order(),
+            OfKind::Slab(arrays) => arrays.order(),
+        }
     }
 
-    /// The smallest order that holds an object.
-    pub(crate) fn least_order(&self, cache: Cache) -> Order {
-        self.kinds[cache as usize].least.order
+    /// The order and the flags with which a slab is first tried for, given those of the cache.
+    pub(crate) fn first_try(&self, cache: Cache, gfp: Gfp, rules: &SlabRules) -> (Order, Gfp) {
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => (slub.order(), Cache::first_gfp(gfp, slub.order() > slub.least_order(), rules)),
+            OfKind::Slab(arrays) => (arrays.order(), gfp | Gfp::THISNODE | Gfp::NOWARN),
+        }
+    }
+
+    /// The order of the last try, which has the cache's own flags.
+    pub(crate) fn last_order(&self, cache: Cache) -> Order {
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.least_order(),
+            OfKind::Slab(arrays) => arrays.order(),
+        }
     }
 
     /// The node of an object.
     pub(crate) fn node(&self, cache: Cache, object: Object) -> usize {
-        usize::from(self.kinds[cache as usize].slabs[object.0 as usize].node)
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.node(object),
+            OfKind::Slab(arrays) => arrays.node(object),
+        }
     }
 
     pub(crate) fn objects(&self, cache: Cache) -> u64 {
-        self.kinds[cache as usize].objects
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.objects(),
+            OfKind::Slab(arrays) => arrays.objects(),
+        }
     }
 
     pub(crate) fn pages(&self, cache: Cache) -> u64 {
-        self.kinds[cache as usize].pages
+        match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.pages(),
+            OfKind::Slab(arrays) => arrays.pages(),
+        }
     }
 
     /// All caches; those of XFS only once it has used them.
@@ -219,139 +236,48 @@ impl Slabs {
             pages: self.pages(cache),
             reclaimable: cache.is_reclaimable(),
         };
-        let is_known = |cache: &Cache| *cache <= Cache::Open || !self.kinds[*cache as usize].slabs.is_empty();
-        Cache::ALL.into_iter().filter(is_known).map(of)
+        let was_used = |cache: Cache| match &self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.was_used(),
+            OfKind::Slab(arrays) => arrays.was_used(),
+        };
+        Cache::ALL.into_iter().filter(move |cache| *cache <= Cache::Open || was_used(*cache)).map(of)
     }
 
     /// Takes a free object; `None` if a slab must be added first ([`Slabs::grow`]).
     #[inline]
     pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {
-        let kind = &mut self.kinds[cache as usize];
-        let mut at = kind.cpus[cpu.index()];
-        if at == NIL || kind.is_full(at) {
-            kind.let_go(cpu);
-            at = kind.partial[node.index()].first()?;
-            kind.partial[node.index()].remove(at);
-            kind.slabs[at as usize].filled_by_cpu = true;
-            kind.cpus[cpu.index()] = at;
+        match &mut self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.take(cpu, node),
+            OfKind::Slab(arrays) => arrays.take(cpu),
         }
-        kind.slabs[at as usize].used += 1;
-        kind.objects += 1;
-        Some(Object(at))
     }
 
-    /// Adds a slab, a block of one of the cache's two orders, for this CPU to fill.
+    /// Adds a slab, a block of one of the cache's two orders, for this CPU to take from.
     pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn, order: Order) {
-        let kind = &mut self.kinds[cache as usize];
-        kind.let_go(cpu);
-        debug_assert!(order == kind.size.order || order == kind.least.order, "{cache:?} has no slabs of {order:?}");
-        let is_least = order != kind.size.order;
-        let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true, is_least };
-        kind.pages += u64::from(order.pages());
-        let at = match kind.unused.pop() {
-            Some(at) => {
-                kind.slabs[at as usize] = slab;
-                at
-            }
-            None => {
-                kind.slabs.push(slab);
-                kind.slabs.len() as u32 - 1
-            }
-        };
-        kind.cpus[cpu.index()] = at;
+        match &mut self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.grow(cpu, node, pfn, order),
+            OfKind::Slab(arrays) => arrays.grow(cpu, node, pfn),
+        }
     }
 
     /// Frees an object; the number of pages freed with it.
     #[inline]
     pub(crate) fn free(&mut self, m: &mut Memory, cpu: CpuId, cache: Cache, object: Object) -> u64 {
-        let kind = &mut self.kinds[cache as usize];
-        let was_full = kind.is_full(object.0);
-        let slab = &mut kind.slabs[object.0 as usize];
-        debug_assert!(slab.used > 0, "an object of {cache:?} is given back twice");
-        slab.used -= 1;
-        kind.objects -= 1;
-        let Slab { pfn, used, node, filled_by_cpu, .. } = *slab;
-        if filled_by_cpu {
-            return 0;
-        }
-        let partial = &mut kind.partial[usize::from(node)];
-        if used == 0 && partial.len() >= kind.keeps {
-            partial.remove(object.0);
-            kind.unused.push(object.0);
-            let order = kind.size_of(object.0).order;
-            kind.pages -= u64::from(order.pages());
-            m.free(cpu, pfn, order);
-            return u64::from(order.pages());
-        }
-        if was_full {
-            partial.add(object.0);
-        }
-        0
-    }
-}
-
-impl OfKind {
-    fn new(cache: Cache, cpus: usize, nodes: usize) -> OfKind {
-        let of_order = |order: Order| Size { order, objects: (order.pages() * PAGE / cache.bytes()) as u16 };
-        let least = cache.bytes().div_ceil(PAGE).next_power_of_two().ilog2();
-        // Between `MIN_PARTIAL` and `MAX_PARTIAL`.
-        let keeps = u64::from(cache.bytes().ilog2() / 2).clamp(5, 10);
-        OfKind {
-            size: of_order(order(cache.bytes(), cpus)),
-            least: of_order(Order::new(least as u8)),
-            keeps,
-            slabs: Vec::new(),
-            unused: Vec::new(),
-            cpus: vec![NIL; cpus],
-            partial: vec![Sequence::default(); nodes],
-            objects: 0,
-            pages: 0,
+        match &mut self.kinds[cache as usize] {
+            OfKind::Slub(slub) => slub.free(m, cpu, object),
+            OfKind::Slab(arrays) => arrays.free(m, cpu, object),
         }
     }
 
-    /// The size of a slab.
-    fn size_of(&self, at: u32) -> Size {
-        if self.slabs[at as usize].is_least { self.least } else { self.size }
-    }
-
-    /// Whether a slab has no free object.
-    fn is_full(&self, at: u32) -> bool {
-        self.slabs[at as usize].used == self.size_of(at).objects
-    }
-
-    /// Detaches the CPU from its slab.
-    fn let_go(&mut self, cpu: CpuId) {
-        let at = std::mem::replace(&mut self.cpus[cpu.index()], NIL);
-        if at != NIL {
-            let is_full = self.is_full(at);
-            let slab = &mut self.slabs[at as usize];
-            slab.filled_by_cpu = false;
-            if !is_full {
-                self.partial[usize::from(slab.node)].add(at);
+    /// Gives back what caches have not used since the last time; every other time also what is
+    /// free on nodes. Only SLAB does so.
+    pub(crate) fn reap(&mut self, m: &mut Memory, of_nodes: bool) {
+        for kind in &mut self.kinds {
+            if let OfKind::Slab(arrays) = kind {
+                arrays.reap(m, of_nodes);
             }
         }
     }
-}
-
-const PAGE: u32 = 4096;
-/// The largest order of a slab (`slub_max_order`).
-const MOST_ORDER: u32 = 3;
-
-/// The order of slabs for objects of this size (`calculate_order`): the smallest that holds enough
-/// objects, more of them with more CPUs, and wastes at most a sixteenth; else an eighth, or a
-/// quarter; else with fewer objects.
-fn order(bytes: u32, cpus: usize) -> Order {
-    let enough = 4 * (cpus.max(1).ilog2() + 2);
-    for objects in (1..=enough.min((PAGE << MOST_ORDER) / bytes)).rev() {
-        let least = (objects * bytes).div_ceil(PAGE).next_power_of_two().ilog2();
-        for waste in [16, 8, 4] {
-            let fits = |order: &u32| (PAGE << order) % bytes <= (PAGE << order) / waste;
-            if let Some(order) = (least..=MOST_ORDER).find(fits) {
-                return Order::new(order as u8);
-            }
-        }
-    }
-    Order::new(MOST_ORDER as u8)
 }
 
 #[cfg(test)]
@@ -377,21 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn slabs_are_as_large_as_the_kernels() {
-        // Objects and pages of a slab, as in /proc/slabinfo of a machine with two CPUs.
-        let of = |cache: Cache| {
-            let kind = OfKind::new(cache, 2, 1);
-            (kind.size.objects, kind.size.order.pages())
-        };
-        let all = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
-        assert_eq!(Cache::ALL.map(of), all);
-        // And as known of machines with eight and more.
-        assert_eq!((order(584, 8).get(), order(192, 16).get(), order(192, 32).get()), (2, 1, 1));
-    }
-
-    #[test]
     fn a_slab_is_free_when_all_its_objects_are_and_enough_others_have_room() {
-        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let (mut m, mut s) = (memory(), Slabs::new(Allocator::Slub, &[0, 0], 1));
         let free = m.nr_free_pages();
         let all: Vec<Object> = (0..21 * 20).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
         assert_eq!((s.objects(Cache::Dentry), s.pages(Cache::Dentry)), (420, 20));
@@ -408,8 +321,8 @@ mod tests {
 
     #[test]
     fn a_slab_may_be_as_small_as_an_object_allows() {
-        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
-        let (order, least) = (s.order(Cache::Inode), s.least_order(Cache::Inode));
+        let (mut m, mut s) = (memory(), Slabs::new(Allocator::Slub, &[0, 0], 1));
+        let (order, least) = (s.order(Cache::Inode), s.last_order(Cache::Inode));
         assert_eq!((order.pages(), least.pages()), (4, 1));
         let pfn = m.alloc(Request::new(CPU, NODE, Cache::Inode.gfp(), least)).expect("memory is free");
         s.grow(Cache::Inode, CPU, NODE, pfn, least);
@@ -443,7 +356,7 @@ mod tests {
 
     #[test]
     fn slabs_with_room_are_filled_before_another_is_made() {
-        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let (mut m, mut s) = (memory(), Slabs::new(Allocator::Slub, &[0, 0], 1));
         let all: Vec<Object> = (0..40).map(|_| take(&mut s, &mut m, Cache::Dentry)).collect();
         assert_eq!(s.pages(Cache::Dentry), 2);
         s.free(&mut m, CPU, Cache::Dentry, all[3]);
@@ -457,7 +370,7 @@ mod tests {
 
     #[test]
     fn each_cpu_fills_a_slab_of_its_own() {
-        let (mut m, mut s) = (memory(), Slabs::new(2, 1));
+        let (mut m, mut s) = (memory(), Slabs::new(Allocator::Slub, &[0, 0], 1));
         take(&mut s, &mut m, Cache::Open);
         assert_eq!(s.take(Cache::Open, CpuId::new(1), NODE), None, "the other CPU's slab is not on the list");
     }
