@@ -25,7 +25,9 @@ impl KswapdThread {
 
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
         self.kswapd.run_on(c.cpu);
+        k.pages.in_kswapd = true;
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
+        k.pages.in_kswapd = false;
         k.charge(&mut c.now);
         let step = step.map_wait(|wait| k.wait_for(wait));
         k.wait_for_room(step)
