@@ -75,6 +75,9 @@ pub struct PhaseEntry {
     pub measured: bool,
     /// After how many virtual seconds it ends; without, when its tasks are done.
     pub seconds: Option<f64>,
+    /// Tasks of earlier phases that get `SIGKILL` as it begins, with every process they have made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kills: Vec<String>,
     /// The tasks that begin with it.
     #[serde(default)]
     pub task: Vec<TaskEntry>,
@@ -183,6 +186,7 @@ impl TryFrom<Written> for Workload {
             name: name.into(),
             measured: name == MEASURE,
             seconds: None,
+            kills: Vec::new(),
             task: vec![TaskEntry::plain(run)],
         };
         match written {
@@ -190,7 +194,8 @@ impl TryFrom<Written> for Workload {
                 let rest = settle_s.unwrap_or(0.0);
                 within("settle_s", rest, LONGEST_S)?;
                 let seconds = (rest > 0.0).then_some(rest);
-                let settle = PhaseEntry { name: SETTLE.into(), measured: false, seconds, task: Vec::new() };
+                let settle =
+                    PhaseEntry { name: SETTLE.into(), measured: false, seconds, kills: Vec::new(), task: Vec::new() };
                 let settle = Some(settle).filter(|settle| settle.seconds.is_some());
                 let phases = [Some(plain(PREPARE, prepare)), settle, Some(plain(MEASURE, measure))];
                 Ok(Workload { phases: phases.into_iter().flatten().collect() })
@@ -247,7 +252,7 @@ impl PhaseEntry {
     /// The work of its only task, if the phase has nothing else but its name.
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
-            [one] if self.seconds.is_none() => {
+            [one] if self.seconds.is_none() && self.kills.is_empty() => {
                 let plain = one.name.is_none() && !one.background && one.copies.is_none() && one.memory.is_none();
                 (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
             }
@@ -273,6 +278,7 @@ impl PhaseEntry {
             name: self.name.clone(),
             measured: self.measured,
             end: self.seconds.map_or(End::AllDone, |s| End::After { ns: (s * 1e9) as u64 }),
+            kills: self.kills.clone(),
             tasks: self.task.iter().filter_map(task).collect(),
         }
     }

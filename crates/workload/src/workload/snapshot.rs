@@ -46,7 +46,7 @@ impl Workload {
             .iter_mut()
             .filter(|phase| phase.name == PREPARE)
             .for_each(|phase| phase.name = "work before".into());
-        self.phases.insert(0, PhaseEntry { name, measured: false, seconds: None, task });
+        self.phases.insert(0, PhaseEntry { name, measured: false, seconds: None, kills: Vec::new(), task });
         self.phases.extend(measured);
     }
 
