@@ -39,6 +39,9 @@ pub struct Area {
 /// A kernel generation whose rules the machine follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
+    Linux3_13,
+    /// 3.13 with the four patches of seed 004 that change what compaction does.
+    Linux3_14,
     Linux4_4Kcompactd,
     Linux4_6,
     Linux5_6,
@@ -47,11 +50,20 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    pub const ALL: [Kernel; 5] =
-        [Kernel::Linux4_4Kcompactd, Kernel::Linux4_6, Kernel::Linux5_6, Kernel::Linux6_1, Kernel::Linux7_2];
+    pub const ALL: [Kernel; 7] = [
+        Kernel::Linux3_13,
+        Kernel::Linux3_14,
+        Kernel::Linux4_4Kcompactd,
+        Kernel::Linux4_6,
+        Kernel::Linux5_6,
+        Kernel::Linux6_1,
+        Kernel::Linux7_2,
+    ];
 
     pub fn profile(self) -> Profile {
         match self {
+            Kernel::Linux3_13 => linux("3.13"),
+            Kernel::Linux3_14 => with_all_of_seed_004(linux("3.13")),
             Kernel::Linux4_4Kcompactd => linux("4.4-kcompactd"),
             Kernel::Linux4_6 => linux("4.6"),
             Kernel::Linux5_6 => linux("5.6"),
@@ -59,6 +71,12 @@ impl Kernel {
             Kernel::Linux7_2 => linux("7.2"),
         }
     }
+}
+
+fn with_all_of_seed_004(profile: Profile) -> Profile {
+    let known = kontig_profiles::switches();
+    let patches = known.iter().filter(|(_, switch)| switch.summary.starts_with("Seed 004"));
+    patches.fold(profile, |profile, (name, patch)| patch.throw(&profile).unwrap_or_else(|| panic!("{name} fits")))
 }
 
 /// A small machine to build.
