@@ -23,6 +23,10 @@ mechanism! {
         /// only.
         #[rule(section = "4.1")]
         pub shadows_of_anon: bool,
+        /// Writing to a page of the page cache counts as a use, as reading it does: the second one
+        /// activates it. Up to 4.6.
+        #[rule(section = "4.1")]
+        pub writes_count_as_use: bool,
         /// A page remembers that it was active once (PG_workingset).
         #[rule(section = "4.1")]
         pub remembers_workingset: bool,

@@ -188,3 +188,24 @@ fn pages_that_go_with_their_inodes_are_counted_by_who_shrinks_them() {
     assert!(by_kswapd > 100 && by_kswapd > by_processes, "{by_processes} {by_kswapd}");
     assert_eq!(took("6.1", false), (0, 0));
 }
+
+#[test]
+fn up_to_4_6_a_page_that_is_written_twice_is_active_and_later_one_that_is_read_twice() {
+    let active = |writes_count_as_use: bool, write: bool| {
+        let mut profile = linux("5.6");
+        profile.lru.writes_count_as_use = writes_count_as_use;
+        let mut p = Prompt::new(machine_of(2, 64, profile, ssd()), 1);
+        let opened = p.call(0, Op::Open { name: FILE, create: true }).expect("opened").value;
+        let Value::File(file) = opened else { panic!("{opened:?}") };
+        p.call(0, Op::Write { file, first: 0, pages: 320 }).expect("written");
+        for _ in 0..2 {
+            let read = Op::Read { file, first: 0, pages: 320 };
+            let op = if write { Op::Write { file, first: 0, pages: 320 } } else { read };
+            p.call(0, op).expect("done");
+        }
+        p.m.memory_mut().drain_cpu(kontig_mm::CpuId::new(0));
+        p.m.memory().lru().of_node(p.m.memory().nodes()[0].id).size(LruList::ActiveFile)
+    };
+    assert!(active(true, true) > 280, "all but those in a batch");
+    assert!(active(false, true) == 0 && active(false, false) > 280);
+}
