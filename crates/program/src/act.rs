@@ -155,6 +155,9 @@ pub struct Pages {
     pub pages: u32,
     /// The most pages of one call.
     pub call: u32,
+    /// How many calls there are for the same pages, one after the other: more than one where a
+    /// call is of less than a page.
+    pub parts: u32,
     pub random: Option<Random>,
 }
 
@@ -170,15 +173,15 @@ pub struct Random {
 
 impl Pages {
     /// All of an area.
-    pub const ALL: Pages = Pages { first: 0, pages: u32::MAX, call: u32::MAX, random: None };
+    pub const ALL: Pages = Pages { first: 0, pages: u32::MAX, call: u32::MAX, parts: 1, random: None };
 
     /// Pages in order, at most `call` at a time.
     pub const fn in_calls(first: u32, pages: u32, call: u32) -> Pages {
-        Pages { first, pages, call, random: None }
+        Pages { first, pages, call, parts: 1, random: None }
     }
     /// `count` single pages of the range, drawn at random.
     pub const fn at_random(first: u32, range: u32, count: u32, seed: u64) -> Pages {
-        Pages { first, pages: count, call: 1, random: Some(Random { range, seed: Some(seed) }) }
+        Pages { first, pages: count, call: 1, parts: 1, random: Some(Random { range, seed: Some(seed) }) }
     }
 }
 

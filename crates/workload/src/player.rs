@@ -260,7 +260,7 @@ impl Player {
                 None => (*done, most),
             };
             *done += n;
-            call(pages.first + first, n);
+            (0..pages.parts).for_each(|_| call(pages.first + first, n));
         }
         *done >= pages.pages
     }

@@ -22,6 +22,7 @@ use crate::player::{Manner, Player};
 use crate::size::pages;
 use kontig_program::act::{Act, Files, HEAP, Pages, Random, Starter};
 use kontig_program::{Figure, FileName, SplitMix64};
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ pub struct Step {
     pub disk: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// How much at a time.
+    /// How much at a time; less than a page if a page is a multiple of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piece: Option<String>,
     /// Whether pieces are taken at random.
@@ -133,6 +134,17 @@ impl Step {
     fn latencies(&self) -> Latencies {
         let name = self.name.clone().unwrap_or_default();
         Latencies { name: name.into(), ..Latencies::new("step", "it was not done") }
+    }
+
+    /// Pages of a piece, and how many pieces a page has.
+    fn piece(&self, i: usize) -> Result<(u32, u32), String> {
+        let text = self.piece.as_deref().unwrap_or("128 KiB");
+        match parse_size(text) {
+            Some(bytes @ 1..4096) if 4096 % bytes == 0 => Ok((1, (4096 / bytes) as u32)),
+            _ => pages("piece", text)
+                .map(|pages| (pages, 1))
+                .map_err(|reason| format!("steps = step {}: {reason}", i + 1)),
+        }
     }
 
     /// The program that it starts.
@@ -167,7 +179,7 @@ impl Step {
             Some(laid) => pages("size", &laid.size).map_err(&at)?.max(all),
             None => all,
         };
-        let piece = pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
+        let (piece, parts) = self.piece(i)?;
         if self.what == Do::Copy && self.to.is_none() {
             return Err(lacks("to", "2"));
         }
@@ -190,7 +202,7 @@ impl Step {
         };
         let [tree, other] = [tree, other].map(|number| Tree { release: self.release, number });
         let random = self.random.then_some(Random { range, seed: None });
-        let pieces = Pages { random, ..Pages::in_calls(0, all, piece.min(all.max(1))) };
+        let pieces = Pages { random, parts, ..Pages::in_calls(0, all, piece.min(all.max(1))) };
         Ok(match self.what {
             Do::Read => vec![Act::Read(file, pieces)],
             Do::Write => vec![Act::Write(file, pieces)],
@@ -450,6 +462,15 @@ mod tests {
         let ops = lived(&mut all.program(&Start::default()).expect("it can be done"));
         assert_eq!(ops.iter().filter(|op| matches!(op, Op::Write { .. })).count(), 2 * 36_782);
         assert!(matches!(ops.last(), Some(Op::Fork(_))));
+    }
+
+    #[test]
+    fn a_page_is_written_as_often_as_it_has_pieces() {
+        let text = "steps = [{ do = 'write', file = 1, size = '8 KiB', piece = '1024' }]";
+        let write = |first| Op::Write { file: OpenFile::new(1), first, pages: 1 };
+        assert_eq!(all(text)[1..9], [0, 0, 0, 0, 1, 1, 1, 1].map(write));
+        let odd = steps(&text.replace("1024", "1000")).program(&Start::default()).err().expect("refused");
+        assert!(odd.starts_with("steps = step 1: piece"), "{odd}");
     }
 
     #[test]

@@ -463,13 +463,13 @@ impl PageTables {
     pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
         let mut count = 0;
         for (word, bits) in words(page, most) {
-            let there = match &self.tables[word / WORDS].form {
-                Form::Full(number) => {
-                    let entries = self.full.of(*number)[word % WORDS * 32..].first_chunk::<32>();
-                    let each = entries.into_iter().flatten().enumerate();
-                    each.fold(0, |there, (bit, entry)| there | u32::from(*entry != 0) << bit)
+            let there = match &self.tables[word / WORDS] {
+                Table { mapped: TABLE_PAGES, .. } => !0,
+                Table { form: Form::Full(number), .. } => {
+                    let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
+                    entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
                 }
-                Form::Linear { .. } | Form::Packed(_) => self.mapped[word],
+                _ => self.mapped[word],
             };
             let (first, wanted) = (bits.trailing_zeros(), bits.count_ones());
             let marks = self.marks.get_mut(word);
