@@ -50,7 +50,7 @@ const WORKLOADS: Files = data![
     "workloads/java.toml",
     "workloads/forking-store.toml",
     "workloads/guests.toml",
-    "workloads/stress-highalloc.toml",
+    "workloads/kbuild+highalloc.toml",
 ];
 const EXPERIMENTS: Files = data![
     "experiments/hugepage-latency.toml",
@@ -67,6 +67,8 @@ const EXPERIMENTS: Files = data![
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
     "experiments/pageblock-goal.toml",
+    "experiments/stress-highalloc.toml",
+    "experiments/stress-highalloc-thp.toml",
 ];
 const TARGETS: Files = data![
     "experiments/targets/hugepage-latency.toml",
@@ -82,6 +84,8 @@ const TARGETS: Files = data![
     "experiments/targets/thpfioscale.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
+    "experiments/targets/stress-highalloc.toml",
+    "experiments/targets/stress-highalloc-thp.toml",
 ];
 
 impl Form {
