@@ -129,15 +129,14 @@ impl AllocSlow {
             if let Some(pfn) = m.get_page_from_freelist(&self.request, AllocFlags::mark(Wmark::High)) {
                 return Step::Done(Ok(pfn));
             }
-            let kills = !order.is_costly() && gfp.highest_zone() >= ZoneType::Normal && !gfp.has(Gfp::THISNODE);
-            return Step::Done(Err(if kills { AllocFailure::OutOfMemory } else { AllocFailure::Failed }));
+            return Step::Done(Err(self.without_progress()));
         }
         self.pages_reclaimed += freed;
         let insists = gfp.has(Gfp::RETRY_MAYFAIL) && self.pages_reclaimed < u64::from(order.pages());
         if !gfp.has(Gfp::NORETRY) && (insists || !order.is_costly()) {
             if freed == 0 {
                 // The kernel goes round for as long as it takes.
-                return Step::Done(Err(AllocFailure::OutOfMemory));
+                return Step::Done(Err(self.without_progress()));
             }
             self.state = SlowPathStage::Retry;
             let zone = m.preferred_zone(&self.request);
@@ -153,6 +152,17 @@ impl AllocSlow {
                 Step::Working
             }
             None => Step::Done(Err(AllocFailure::Failed)),
+        }
+    }
+
+    /// How a request fails that nothing was reclaimed for: only a small one that may use ordinary
+    /// memory and may not fail has a process killed.
+    fn without_progress(&self) -> AllocFailure {
+        let (gfp, order) = (self.request.gfp, self.request.order);
+        let may_fail = gfp.has(Gfp::THISNODE) || gfp.has(Gfp::RETRY_MAYFAIL);
+        match order.is_costly() || gfp.highest_zone() < ZoneType::Normal || may_fail {
+            true => AllocFailure::Failed,
+            false => AllocFailure::OutOfMemory,
         }
     }
 }
