@@ -52,7 +52,7 @@ const WORKLOADS: Files = data![
     "workloads/java.toml",
     "workloads/forking-store.toml",
     "workloads/guests.toml",
-    "workloads/stress-highalloc.toml",
+    "workloads/kbuild+highalloc.toml",
 ];
 const EXPERIMENTS: Files = data![
     "experiments/hugepage-latency.toml",
@@ -70,6 +70,8 @@ const EXPERIMENTS: Files = data![
     "experiments/backoff.toml",
     "experiments/compact-32g.toml",
     "experiments/pageblock-goal.toml",
+    "experiments/stress-highalloc.toml",
+    "experiments/stress-highalloc-thp.toml",
 ];
 const TARGETS: Files = data![
     "experiments/targets/hugepage-latency.toml",
@@ -86,6 +88,8 @@ const TARGETS: Files = data![
     "experiments/targets/thpfioscale-series.toml",
     "experiments/targets/backoff.toml",
     "experiments/targets/compact-32g.toml",
+    "experiments/targets/stress-highalloc.toml",
+    "experiments/targets/stress-highalloc-thp.toml",
 ];
 
 impl Form {

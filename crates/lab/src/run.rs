@@ -207,6 +207,9 @@ impl Running<'_> {
     /// Starts a phase's tasks. Returns the copies of each foreground task.
     fn begin(&mut self, phase: &Phase) -> Result<Vec<Vec<TaskId>>, LabError> {
         let free_pages = self.machine.memory().nr_free_pages();
+        for killed in self.programs.iter().filter(|program| phase.kills.contains(&program.task.0)) {
+            self.machine.kill_all_of(killed.id);
+        }
         let mut foreground = Vec::new();
         for task in &phase.tasks {
             let mut copies = Vec::new();

@@ -215,6 +215,9 @@ impl Memory {
                     return Some(pfn);
                 }
             }
+            if flags.any(AllocFlags::FAIR) && self.shared.profile.zonelist.fills_up_on_slow_path {
+                return None;
+            }
             if flags.any(AllocFlags::FAIR) {
                 // Once more, without the fair zone policy and on all nodes.
                 flags = flags.without(AllocFlags::FAIR);
@@ -241,6 +244,17 @@ impl Memory {
         let (node, highest) = (self.zones[preferred].node, self.zones[preferred].kind);
         for z in self.zones.iter_mut().filter(|z| z.node == node && z.kind <= highest) {
             z.refill_alloc_batch(cpu);
+        }
+    }
+
+    /// Fills up NR_ALLOC_BATCH in the zones of the preferred zone's node that the request may use.
+    pub(crate) fn fill_up_shares(&mut self, r: &Request) {
+        let Some(preferred) = self.preferred_zone(r) else { return };
+        let (node, mut at) = (self.zones[preferred].node, 0);
+        while let Some(id) = self.next_zone(r, &mut at) {
+            if self.zones[id].node == node {
+                self.zones[id].fill_up_share(r.cpu);
+            }
         }
     }
 
@@ -356,6 +370,16 @@ impl Zone {
         let missing = (self.watermarks.high - self.watermarks.low) as i64 - self.alloc_batch.total(0);
         self.alloc_batch.add(0, cpu, missing, self.stat_threshold);
         self.fair_depleted = false;
+    }
+}
+
+impl Zone {
+    /// Adds to NR_ALLOC_BATCH what readers see it lack. They see no less than nothing, so a zone
+    /// that gave a large block may have to be filled up more than once.
+    fn fill_up_share(&mut self, cpu: CpuId) {
+        let missing = (self.watermarks.high - self.watermarks.low) as i64 - self.alloc_batch.get(0) as i64;
+        self.alloc_batch.add(0, cpu, missing, self.stat_threshold);
+        self.fair_depleted = self.alloc_batch.get(0) == 0;
     }
 }
 
@@ -505,5 +529,33 @@ mod tests {
             // 112 pageblocks are 57,344 pages, minus what the watermarks keep.
             assert!(of_runs.0.len() > 50_000, "most of the machine was allocated: {}", of_runs.0.len());
         }
+    }
+
+    #[test]
+    fn in_3_13_a_request_that_finds_all_shares_used_up_takes_the_slow_path_which_fills_them_up() {
+        let mut m = three_nodes(linux("3.13"));
+        let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let shares = [0, 1].map(|z| m.zones()[z].watermarks.high - m.zones()[z].watermarks.low);
+        let before_slow_path = |m: &mut Memory| core::iter::from_fn(|| m.alloc(r).ok()).count() as u64;
+        let given = before_slow_path(&mut m);
+        let seen = 2 * m.zones[ZoneId::new(0)].stat_threshold as u64;
+        assert!(given.abs_diff(shares.iter().sum()) <= seen, "{given} of {shares:?}");
+        assert!(m.nr_free_pages() > 40 * 512, "although most of the node is free");
+        assert!(m.alloc_pages(&mut crate::testing::Nobody, r).is_ok());
+        assert!(before_slow_path(&mut m).abs_diff(given) <= seen, "and so on");
+    }
+
+    #[test]
+    fn a_share_overdrawn_by_a_large_block_is_filled_up_bit_by_bit() {
+        let mut m = three_nodes(linux("3.13"));
+        let zone = ZoneId::new(1);
+        let share = (m.zones[zone].watermarks.high - m.zones[zone].watermarks.low) as i64;
+        m.zones[zone].alloc_batch.add_to_total(0, -share - 2 * share);
+        let r = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+        let mut depleted = || {
+            m.fill_up_shares(&r);
+            m.zones[zone].fair_depleted
+        };
+        assert_eq!([depleted(), depleted(), depleted()], [true, true, false]);
     }
 }

@@ -127,6 +127,7 @@ impl Memory {
             }
             memory.free_range(z, at, end);
         }
+        memory.setup_fixed_reserve();
         memory.shared.work = Work::default();
         Ok(memory)
     }

@@ -173,7 +173,7 @@ impl Locked<'_> {
         let list = &mut self.zone.lists[order.index()][from.index()];
         self.frames.unlink(list, pfn, order);
         self.frames.set(pfn, FrameKind::Buddy(to), order);
-        if self.shared.profile.fallback.takes == Fallback::TakeLargest {
+        if matches!(self.shared.profile.fallback.takes, Fallback::LargestThenReserve | Fallback::TakeLargest) {
             self.frames.push_front(&mut self.zone.lists[order.index()][to.index()], pfn, order);
         } else {
             let list = &mut self.zone.lists[order.index()][to.index()];

@@ -6,7 +6,7 @@
 
 mod lru;
 
-use crate::rules::FreeLists;
+use crate::rules::{FreeLists, HighAtomicLimit};
 use crate::state::pcp_lists;
 use crate::state::{FrameKind, List, Memory, NR_LISTS, Tag, Zone};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
@@ -268,12 +268,14 @@ impl Memory {
             self.blocks.count(MigrateType::HighAtomic, z.start.pageblock(), z.last_pageblock().pageblock() + 1);
         let limit = z.managed / 100 / u64::from(PAGEBLOCK_PAGES) + 2;
         ensure!(highatomic <= limit, "{highatomic} HIGHATOMIC pageblocks, at most {limit}");
+        // A fixed reserve is not counted, so that it counts as free memory.
+        let is_fixed = self.shared.profile.highatomic.limit == HighAtomicLimit::FixedByMark;
         // As in the kernel the count may run ahead: a block freed with the type it had before it
         // was reserved merges with the pageblock below, and a request that takes over the two does
         // not check the type of the second.
         let counted = z.nr_reserved_highatomic;
         ensure!(
-            highatomic * u64::from(PAGEBLOCK_PAGES) <= counted
+            (highatomic * u64::from(PAGEBLOCK_PAGES) <= counted || is_fixed)
                 && counted <= z.managed / 100 + 2 * u64::from(PAGEBLOCK_PAGES),
             "{highatomic} HIGHATOMIC pageblocks, {counted} pages counted"
         );

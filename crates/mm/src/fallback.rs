@@ -5,10 +5,11 @@
 //! ones are left, because its page can be migrated away later; any other request takes the largest.
 //! A fallback below pageblock order boosts the zone's watermarks ([`crate::boost`]).
 //!
-//! Up to 4.12 every request takes the largest block ([`take_largest`]). Up to 6.9 blocks are first
-//! moved to the request's own lists and then taken from there ([`move_then_take`]). From 6.15 on a
-//! pageblock is claimed as a whole, or a single block is stolen ([`claim_or_steal`]). Source:
-//! kernel-behaviour §2.5, §2.6.
+//! In 3.13 what is left of a block stays with its type unless the pageblock is claimed, and a
+//! reserve comes last. Up to 4.12 every request takes the largest block ([`take_largest`]). Up to
+//! 6.9 blocks are first moved to the request's own lists and then taken from there
+//! ([`move_then_take`]). From 6.15 on a pageblock is claimed as a whole, or a single block is
+//! stolen ([`claim_or_steal`]). Source: kernel-behaviour §2.5, §2.6.
 
 mod claim_or_steal;
 mod move_then_take;
@@ -85,6 +86,9 @@ impl Locked<'_> {
             return Some(pfn);
         }
         match self.shared.profile.fallback.takes {
+            Fallback::LargestThenReserve => self
+                .rmqueue_take_largest(order, t, flags)
+                .or_else(|| self.rmqueue_smallest(order, MigrateType::HighAtomic)),
             Fallback::TakeLargest => self.rmqueue_take_largest(order, t, flags),
             Fallback::MoveThenTake => self.rmqueue_move_then_take(order, t, flags),
             Fallback::ClaimOrSteal => self.rmqueue_claim_or_steal(order, t, flags, mode),

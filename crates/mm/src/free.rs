@@ -66,6 +66,13 @@ impl Memory {
         }
     }
 
+    /// Frees a single page whose tag no longer means anything to the tail of its per-CPU list.
+    pub(crate) fn free_untagged_cold(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn) {
+        self.shared.vmstat.add(VmEvent::Pgfree, 1);
+        self.shared.emit(Listen::KMEM, || Event::PageFree { pfn, order: Order::ZERO });
+        self.locked(id, cpu).pcp_free_cold(pfn);
+    }
+
     /// Drains this CPU's lists of all zones.
     pub fn drain_cpu(&mut self, cpu: CpuId) {
         for zone in self.zones.ids() {

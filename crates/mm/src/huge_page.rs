@@ -47,7 +47,7 @@ impl HugeDefrag {
     pub fn exists(self, profile: &Profile) -> bool {
         match self {
             HugeDefrag::Always | HugeDefrag::Madvise | HugeDefrag::Never => true,
-            HugeDefrag::Defer => profile.huge_pages.requests != HugeRequests::OnceDirect,
+            HugeDefrag::Defer => !matches!(profile.huge_pages.requests, HugeRequests::Once | HugeRequests::OnceDirect),
             HugeDefrag::DeferMadvise => {
                 !matches!(profile.huge_pages.requests, HugeRequests::OnceDirect | HugeRequests::OnceOrDeferred)
             }
@@ -71,6 +71,7 @@ impl HugeDefrag {
         let local = light | Gfp::THISNODE | Gfp::NORETRY;
         let any = if advised { light } else { light | Gfp::NORETRY };
         match profile.huge_pages.requests {
+            HugeRequests::Once => (light | Gfp::NORETRY, None),
             HugeRequests::LocalThenAny if direct => (local, Some(any)),
             HugeRequests::OnceAnyNode if direct => (any, None),
             HugeRequests::OnceLocal if direct => (any | Gfp::THISNODE, None),
@@ -109,6 +110,14 @@ mod tests {
         let deferred = Gfp::TRANSHUGE_LIGHT | Gfp::KSWAPD_RECLAIM | ONCE;
         assert_eq!(asks("4.6", HugeDefrag::Defer, true), (deferred, None));
         assert!(!HugeDefrag::Defer.exists(&linux("4.4-kcompactd")) && !HugeDefrag::DeferMadvise.exists(&linux("4.6")));
+    }
+
+    #[test]
+    fn in_3_13_a_fault_asks_every_node_once_and_wakes_no_daemon() {
+        assert_eq!(asks("3.13", HugeDefrag::Always, false), (Gfp::TRANSHUGE | Gfp::NORETRY, None));
+        assert_eq!(asks("3.13", HugeDefrag::Never, false), (Gfp::TRANSHUGE_LIGHT | Gfp::NORETRY, None));
+        assert!(!HugeDefrag::Defer.exists(&linux("3.13")));
+        assert_eq!(HugeDefrag::default_of(&linux("3.13")), HugeDefrag::Always);
     }
 
     #[test]

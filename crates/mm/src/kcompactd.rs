@@ -28,7 +28,7 @@ impl Memory {
     /// Asks the node's kcompactd for a block of `order`, if it sleeps and compaction could make
     /// one.
     pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneType) {
-        if order == Order::ZERO {
+        if order == Order::ZERO || !self.shared.profile.kcompactd.exists {
             return;
         }
         // Unless asked for less, it compacts all zones of the node.
@@ -264,6 +264,7 @@ fn work_on(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: C
         highest,
         may_enter_fs: true,
         request_order: None,
+        kswapd: false,
     };
     Some(CompactRun::new(cc, zone, cpu))
 }
@@ -326,7 +327,8 @@ impl NodeSweep {
             return Step::Done(());
         };
         self.next += 1;
-        self.run = Some(CompactRun::new(whole_zone_control(self.proactive), zone, self.cpu));
+        self.run =
+            Some(CompactRun::new(whole_zone_control(&m.shared.profile.compaction, self.proactive), zone, self.cpu));
         Step::Working
     }
 }
@@ -452,7 +454,7 @@ mod tests {
                 (384..512).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
             }
             m.drain_cpu(cpu);
-            let mut proactive = CompactRun::new(whole_zone_control(true), ZONE, cpu);
+            let mut proactive = CompactRun::new(whole_zone_control(&m.shared.profile.compaction, true), ZONE, cpu);
             let (start, last) = (m.zones[ZONE].start, m.zones[ZONE].last_pageblock());
             let far = start.plus(20 * PAGEBLOCK_PAGES);
             while m.zones[ZONE].compaction.cached_migrate_pfn[1] < far {
@@ -471,7 +473,7 @@ mod tests {
                     ignore_skip_hint: false,
                     proactive: false,
                     highest: ZoneType::Normal,
-                    ..whole_zone_control(true)
+                    ..whole_zone_control(&m.shared.profile.compaction, true)
                 };
                 let mut run = CompactRun::new(cc, ZONE, cpu);
                 run.step(&mut m, &mut Nobody, 1);

@@ -198,6 +198,9 @@ impl Kswapd {
             KswapdStage::Napping => {
                 let sleeps = if zone_by_zone { self.may_sleep(m) } else { self.prepare_sleep(m) };
                 if sleeps {
+                    if zone_by_zone && m.shared.profile.kswapd.clears_hints_after_nap {
+                        m.reset_isolation_suitable_node(self.node);
+                    }
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
                     return Step::Wait(Wait::Wakeup);
                 }

@@ -213,6 +213,17 @@ impl Locked<'_> {
         }
     }
 
+    /// Puts a single page at the tail of this CPU's list, in kernels whose lists hold single pages.
+    pub(crate) fn pcp_free_cold(&mut self, pfn: Pfn) {
+        let block_type = self.blocks.migratetype(pfn.pageblock());
+        let list_type = if block_type == MigrateType::HighAtomic { MigrateType::Movable } else { block_type };
+        self.frames.set(pfn, FrameKind::Pcp(block_type), Order::ZERO);
+        let pcp = &mut self.zone.pcps[self.cpu];
+        pcp.lists[index_of(Order::ZERO, list_type)].push_back(pfn.get());
+        pcp.count += 1;
+        self.pcp_overflow_order_zero();
+    }
+
     /// Puts single pages on this CPU's lists, of which only the last may be one too many
     /// ([`PerCpuPages::room`]).
     #[inline(always)]

@@ -5,9 +5,9 @@
 //! CPUs free and allocate pages.
 //!
 //! How it begins, and what a request that cannot reclaim may still do, depends on the kernel's age:
-//! [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`] decides whether it
-//! tries again, [`stall`] whether it waits before it mixes a pageblock. Source: kernel-behaviour
-//! §3.5, §3.10, §4.5.
+//! [`async_then_sync`], [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`]
+//! decides whether it tries again, [`stall`] whether it waits before it mixes a pageblock. Source:
+//! kernel-behaviour §3.5, §3.10, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
@@ -23,6 +23,7 @@ use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
 
+mod async_then_sync;
 mod compact_reclaim_compact;
 mod compact_then_loop;
 mod one_loop;
@@ -109,7 +110,7 @@ impl AllocSlow {
             flags: slow_flags(&request, m),
             state: SlowPathStage::Entry,
             priority: match m.shared.profile.slow_path.attempts {
-                Attempts::CompactReclaimCompact => CompactPriority::Async,
+                Attempts::AsyncThenSync | Attempts::CompactReclaimCompact => CompactPriority::Async,
                 Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,
             },
             compact_result: CompactResult::Skipped,
@@ -165,6 +166,10 @@ impl AllocSlow {
     fn goes_in_rounds(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
     }
+    /// Whether it compacts asynchronously first and synchronously from then on, as in 3.13.
+    fn is_async_then_sync(&self, m: &Memory) -> bool {
+        m.shared.profile.slow_path.attempts == Attempts::AsyncThenSync
+    }
     /// Whether there is anything to compact for: in defrag_mode even a single page may get a
     /// pageblock made.
     fn compacts(&self, m: &Memory) -> bool {
@@ -188,6 +193,7 @@ impl AllocSlow {
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
         let in_rounds = self.goes_in_rounds(m);
+        let async_then_sync = self.is_async_then_sync(m);
         match &mut self.state {
             SlowPathStage::Reclaim(_) => match core::mem::replace(&mut self.state, SlowPathStage::Decide) {
                 SlowPathStage::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
@@ -201,6 +207,10 @@ impl AllocSlow {
             SlowPathStage::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Compacted { result, .. }) if async_then_sync => {
+                    let gave_way = c.gave_way();
+                    self.round_compacted(m, owner, result, gave_way)
+                }
                 Step::Done(Compacted { result, captured }) if in_rounds => {
                     let gave_way = c.gave_way();
                     self.compact_result = result;
@@ -212,6 +222,7 @@ impl AllocSlow {
             SlowPathStage::Compact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
+                Step::Done(Compacted { result, .. }) if async_then_sync => self.last_compacted(m, owner, result),
                 Step::Done(Compacted { result, captured }) => {
                     self.compact_result = result;
                     match self.compacted(m, owner, captured) {
@@ -239,6 +250,7 @@ impl AllocSlow {
 
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         match m.shared.profile.slow_path.attempts {
+            Attempts::AsyncThenSync => self.enter_async_then_sync(m, owner),
             Attempts::CompactReclaimCompact => self.enter_round(m, owner),
             Attempts::CompactThenLoop => self.enter_with_compaction(m, owner),
             Attempts::OneLoop => self.enter_loop(),
@@ -248,6 +260,9 @@ impl AllocSlow {
     /// Begins a round: wakes kswapd, tries the free lists, reclaims; compaction follows.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.rounds = self.rounds.saturating_add(1);
+        if self.is_async_then_sync(m) {
+            return self.begin_round(m, owner);
+        }
         if self.goes_in_rounds(m) {
             return self.enter_round(m, owner);
         }
@@ -257,7 +272,9 @@ impl AllocSlow {
         }
         if !self.can_direct_reclaim() {
             return match m.shared.profile.slow_path.attempts {
-                Attempts::CompactThenLoop | Attempts::CompactReclaimCompact => Step::Done(Err(AllocFailure::Failed)),
+                Attempts::AsyncThenSync | Attempts::CompactReclaimCompact | Attempts::CompactThenLoop => {
+                    Step::Done(Err(AllocFailure::Failed))
+                }
                 Attempts::OneLoop => self.without_reclaim(),
             };
         }
@@ -287,6 +304,9 @@ impl AllocSlow {
             && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
         {
             return Step::Done(Ok(pfn));
+        }
+        if self.is_async_then_sync(m) {
+            return self.reclaimed_in_round(m, owner, freed);
         }
         if self.goes_in_rounds(m) {
             return self.after_reclaim(m, owner, freed);
@@ -349,7 +369,7 @@ impl AllocSlow {
             return Step::Done(Err(why));
         }
         let reserve = match m.shared.profile.watermark.reserves {
-            Reserves::HighHarder => AllocFlags::NON_BLOCK,
+            Reserves::HighWaitless | Reserves::HighHarder => AllocFlags::NON_BLOCK,
             Reserves::MinReserveNonBlock => AllocFlags::MIN_RESERVE,
         };
         if let Some(pfn) = m.get_page_from_freelist(&self.request, AllocFlags::mark(Wmark::Min).with(reserve)) {
@@ -389,14 +409,22 @@ impl AllocSlow {
     }
 
     fn direct_compact(&self, m: &mut Memory, priority: CompactPriority) -> DirectCompact {
+        self.count_stall(m, true);
         DirectCompact::new(m, self.request, self.flags, priority)
+    }
+
+    /// Counts a `compact_stall` where the profile does: at the entry or when it has run.
+    fn count_stall(&self, m: &mut Memory, at_entry: bool) {
+        if (m.shared.profile.slow_path.compact_stall == CompactStall::AtEntry) == at_entry {
+            m.shared.vmstat.add(VmEvent::CompactStall, 1);
+        }
     }
 
     /// After direct compaction: takes the captured block or one from the free lists, and counts the
     /// attempt.
     fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
         let counts = match m.shared.profile.slow_path.compact_stall {
-            CompactStall::Always => true,
+            CompactStall::AtEntry | CompactStall::Always => true,
             CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
             CompactStall::UnlessSkippedOrDeferred => {
                 !matches!(self.compact_result, CompactResult::Skipped | CompactResult::Deferred)
@@ -405,7 +433,7 @@ impl AllocSlow {
         if !counts {
             return None;
         }
-        m.shared.vmstat.add(VmEvent::CompactStall, 1);
+        self.count_stall(m, false);
         let page = match captured {
             Some((pfn, zone)) => {
                 m.account_alloc(zone, pfn, &self.request);
@@ -465,6 +493,8 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
         flags = flags.with(AllocFlags::ATOMIC_MARK);
     }
     let (non_block, highatomic) = match rules {
+        // The reserve of that time is for all.
+        Reserves::HighWaitless => (true, false),
         Reserves::HighHarder => (r.gfp.has(Gfp::ATOMIC_MARK), true),
         Reserves::MinReserveNonBlock => (true, r.gfp.has(Gfp::HIGH)),
     };
@@ -570,6 +600,7 @@ mod tests {
         // Requests that cannot wait: unmarked, `__GFP_HIGH`, marked atomic, and both.
         let requests = [Gfp::NONE, Gfp::HIGH, Gfp::ATOMIC_MARK, Gfp::ATOMIC];
         let none = (false, false);
+        assert_eq!(requests.map(|gfp| rights("3.13", gfp)), [(true, false); 4], "before 4.4 all that cannot wait did");
         assert_eq!(requests.map(|gfp| rights("5.10", gfp)), [none, none, (true, true), (true, true)]);
         assert_eq!(requests.map(|gfp| rights("6.1", gfp)), [(true, false), (true, true), (true, false), (true, true)]);
     }

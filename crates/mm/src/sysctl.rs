@@ -414,6 +414,7 @@ impl Memory {
                 Decides::Marks => {
                     self.note_marks(sysctl);
                     self.setup_watermarks();
+                    self.setup_fixed_reserve();
                 }
                 Decides::Everything => {
                     let differs = n != (setting.get)(&self.shared.at_boot);

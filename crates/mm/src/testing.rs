@@ -1,7 +1,7 @@
 //! Small machines for the engine's own tests.
 
 use crate::boot::{MachineSpec, ZoneSpec};
-use crate::gfp::Gfp;
+use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::{Memory, PageFlags};
@@ -13,6 +13,15 @@ use alloc::vec;
 pub(crate) fn linux(name: &str) -> Profile {
     let text = toml::to_string(&kontig_profiles::linux(name)).expect("a profile can be written");
     toml::from_str(&text).expect("and read")
+}
+
+/// The same with these switches thrown.
+pub(crate) fn linux_with(name: &str, switches: &[&str]) -> Profile {
+    let known = kontig_profiles::switches();
+    let thrown = switches
+        .iter()
+        .fold(kontig_profiles::linux(name), |profile, switch| known[*switch].throw(&profile).expect("the switch fits"));
+    toml::from_str(&toml::to_string(&thrown).expect("a profile can be written")).expect("and read")
 }
 
 /// One Normal zone of this many pageblocks and two CPUs, profile 6.1.
@@ -33,7 +42,7 @@ pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
 /// A user page of this machine, on its way to the LRU in a batch of the first CPU.
 pub(crate) fn user_page(m: &mut Memory, flags: PageFlags) -> Pfn {
     let cpu = CpuId::new(0);
-    let pfn = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO)).expect("memory is free");
+    let pfn = take(m, Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO)).expect("memory is free");
     m.lru_add(cpu, pfn, Order::ZERO, flags);
     pfn
 }
@@ -52,6 +61,11 @@ pub(crate) fn two_zones(profile: Profile) -> Memory {
     Memory::new(&MachineSpec { cpus: 1, zones, thp: false, lru: true }, profile).expect("a valid machine")
 }
 
+/// A block from the free lists, even where all zones have given their shares.
+pub(crate) fn take(m: &mut Memory, request: Request) -> Option<Pfn> {
+    m.alloc(request).ok().or_else(|| m.get_page_from_freelist(&request, AllocFlags::mark(Wmark::Min)))
+}
+
 /// A machine whose memory is all in use by the kernel, except for every other page of the last
 /// `single` pageblocks.
 pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) -> Memory {
@@ -60,7 +74,7 @@ pub(crate) fn with_single_pages(blocks: u32, single: usize, profile: Profile) ->
     zone.watermarks = crate::state::Watermarks::default();
     let cpu = CpuId::new(0);
     let block = Request::new(cpu, NodeId::new(0), Gfp::KERNEL, Order::new(9));
-    let blocks: alloc::vec::Vec<Pfn> = core::iter::from_fn(|| m.alloc(block).ok()).collect();
+    let blocks: alloc::vec::Vec<Pfn> = core::iter::from_fn(|| take(&mut m, block)).collect();
     for &pfn in &blocks[blocks.len() - single..] {
         m.split_page(pfn, Order::new(9));
         (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));

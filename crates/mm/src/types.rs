@@ -321,6 +321,10 @@ impl NodeSet {
     pub const fn has(self, node: NodeId) -> bool {
         self.0 >> node.0 & 1 != 0
     }
+    /// The nodes in either set.
+    pub(crate) const fn or(self, other: NodeSet) -> NodeSet {
+        NodeSet(self.0 | other.0)
+    }
     /// The nodes in both sets.
     #[inline(always)]
     pub const fn and(self, other: NodeSet) -> NodeSet {

@@ -51,7 +51,7 @@ impl Zone {
     #[inline(always)]
     fn unusable_free(&self, order: Order, flags: AllocFlags, profile: &Profile) -> u64 {
         let has_reserve_rights = match profile.watermark.reserves {
-            Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
+            Reserves::HighWaitless | Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
             Reserves::MinReserveNonBlock => {
                 flags.any(AllocFlags::NON_BLOCK | AllocFlags::MIN_RESERVE | AllocFlags::HIGHATOMIC)
             }
@@ -81,7 +81,7 @@ impl Zone {
             min -= min / 2;
         }
         let non_block_discount = match profile.watermark.reserves {
-            Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
+            Reserves::HighWaitless | Reserves::HighHarder => flags.any(AllocFlags::NON_BLOCK),
             Reserves::MinReserveNonBlock => flags.any(AllocFlags::MIN_RESERVE) && flags.any(AllocFlags::NON_BLOCK),
         };
         if non_block_discount {
@@ -93,12 +93,28 @@ impl Zone {
         if order == Order::ZERO {
             return true;
         }
+        if profile.watermark.halves_by_order {
+            return self.is_enough_by_halves(order, min, free);
+        }
         order.and_up().any(|o| {
             let lists = &self.lists[o.index()];
             self.nr_free[o.index()] != 0
                 && (lists[..MigrateType::PCP_TYPES].iter().any(|l| !l.is_empty())
                     || flags.any(AllocFlags::HIGHATOMIC) && !lists[MigrateType::HighAtomic.index()].is_empty())
         })
+    }
+
+    /// Whether the free pages outside blocks of less than each order up to this one exceed the
+    /// mark, halved as often.
+    fn is_enough_by_halves(&self, order: Order, mut min: u64, mut free: i64) -> bool {
+        for o in 0..order.index() {
+            free -= (self.nr_free[o] << o) as i64;
+            min >>= 1;
+            if free <= min as i64 {
+                return false;
+            }
+        }
+        true
     }
 
     /// The allocator's form of the check: order 0 is decided without a function call in all but the
@@ -327,5 +343,30 @@ mod tests {
         assert_eq!(stat_threshold(1, 229_325), 8);
         assert_eq!(stat_threshold(1, 3840), 2);
         assert_eq!(stat_threshold(80, 264_241_152), 125);
+    }
+
+    #[test]
+    fn up_to_4_3_a_block_is_kept_back_where_most_free_memory_is_in_small_ones() {
+        use crate::request::Request;
+        let serves = |profile: &str, mark| {
+            let mut m = crate::testing::machine_with(16, crate::testing::linux(profile));
+            let (zone, cpu, order) = (crate::types::ZoneId::new(0), CpuId::new(0), Order::new(9));
+            m.zones[zone].watermarks = Watermarks::default();
+            let block = Request::new(cpu, crate::types::NodeId::new(0), crate::gfp::Gfp::HIGHUSER_MOVABLE, order);
+            let blocks: Vec<_> =
+                (0..15).map(|_| crate::testing::take(&mut m, block).expect("memory is free")).collect();
+            for block in &blocks[..6] {
+                m.split_page(*block, order);
+                (0..512).step_by(2).for_each(|page| m.free(cpu, block.plus(page), Order::ZERO));
+            }
+            m.drain_cpu(cpu);
+            m.fold_vmstat(cpu);
+            let z = &m.zones[zone];
+            assert_eq!((z.free_pages, z.nr_free(order)), (2048, 1));
+            z.watermark_ok(order, mark, ZoneType::Dma, AllocFlags::mark(Wmark::Min), 2048, &m.shared.profile)
+        };
+        // 1,537 pages are free without the block's others, of which one is not a single page.
+        assert!(serves("4.6", 1536) && !serves("4.6", 1537));
+        assert!(serves("3.13", 1) && !serves("3.13", 2), "half of two is not less than that one");
     }
 }

@@ -7,6 +7,8 @@
 //! Everything is counted in pages of 4 KiB.
 
 use crate::op::FileName;
+use crate::program::Program;
+use std::fmt;
 use std::sync::Arc;
 
 /// The acts of a process, first to last.
@@ -50,13 +52,19 @@ pub enum Act {
     Write(FileName, Pages),
     /// Truncate the second file, then copy the first one to it call by call.
     Copy(FileName, FileName, Pages),
+    /// Create all files of a set, and write each of them, as `tar` does.
+    WriteAll(Files),
+    /// Copy the files of the first set to those of the second, one after the other (`cp -r`).
+    CopyAll(Files, Files),
+    /// Unlink all files of a set (`rm -r`).
+    UnlinkAll(Files),
     /// Write the file's dirty pages to its disk, and wait.
     Fsync(FileName),
     /// Write all dirty pages of files to their disks.
     Sync,
     Unlink(FileName),
-    /// Write 3 to `vm.drop_caches`.
-    DropCaches,
+    /// Write a value to a sysctl.
+    Sysctl(Arc<str>, Arc<str>),
     Sleep {
         ns: u64,
     },
@@ -74,6 +82,8 @@ pub enum Act {
     },
     /// Fork a child that does this and exits. It shares its parent's mappings.
     Fork(Acts),
+    /// Fork a child that runs a program of another kind, and do not wait for it.
+    Start(Starter),
     /// Become another program that does this, without any of the memory.
     Exec(Acts),
     /// Wait until a child has ended.
@@ -82,6 +92,58 @@ pub enum Act {
     WaitAll,
     /// Record the time since the lap before.
     Lap,
+}
+
+/// Makes a program that has not begun.
+#[derive(Clone)]
+pub struct Starter(Arc<dyn Fn() -> Box<dyn Program> + Send + Sync>);
+
+impl Starter {
+    pub fn new(make: impl Fn() -> Box<dyn Program> + Send + Sync + 'static) -> Starter {
+        Starter(Arc::new(make))
+    }
+    pub fn program(&self) -> Box<dyn Program> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Starter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a program's start")
+    }
+}
+
+/// A starter is equal to its own copies.
+impl PartialEq for Starter {
+    fn eq(&self, other: &Starter) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Files whose numbers follow each other, all as long as their mean in whole pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Files {
+    pub first: FileName,
+    pub files: u32,
+    /// Of all of them together.
+    pub pages: u32,
+}
+
+impl Files {
+    pub const fn name(self, file: u32) -> FileName {
+        FileName::new(self.first.disk(), self.first.number() + file as u64)
+    }
+    /// The length of one of them, from 0.
+    pub const fn pages_of(self, file: u32) -> u32 {
+        (self.pages_before(file + 1) - self.pages_before(file)) as u32
+    }
+    const fn pages_before(self, file: u32) -> u64 {
+        file as u64 * self.pages as u64 / self.files as u64
+    }
+    /// All of them, with their lengths.
+    pub fn all(self) -> impl Iterator<Item = (FileName, u32)> {
+        (0..self.files).map(move |file| (self.name(file), self.pages_of(file)))
+    }
 }
 
 /// Pages of a file or an area, in the order in which they are used.
@@ -93,6 +155,9 @@ pub struct Pages {
     pub pages: u32,
     /// The most pages of one call.
     pub call: u32,
+    /// How many calls there are for the same pages, one after the other: more than one where a
+    /// call is of less than a page.
+    pub parts: u32,
     pub random: Option<Random>,
 }
 
@@ -108,15 +173,15 @@ pub struct Random {
 
 impl Pages {
     /// All of an area.
-    pub const ALL: Pages = Pages { first: 0, pages: u32::MAX, call: u32::MAX, random: None };
+    pub const ALL: Pages = Pages { first: 0, pages: u32::MAX, call: u32::MAX, parts: 1, random: None };
 
     /// Pages in order, at most `call` at a time.
     pub const fn in_calls(first: u32, pages: u32, call: u32) -> Pages {
-        Pages { first, pages, call, random: None }
+        Pages { first, pages, call, parts: 1, random: None }
     }
     /// `count` single pages of the range, drawn at random.
     pub const fn at_random(first: u32, range: u32, count: u32, seed: u64) -> Pages {
-        Pages { first, pages: count, call: 1, random: Some(Random { range, seed: Some(seed) }) }
+        Pages { first, pages: count, call: 1, parts: 1, random: Some(Random { range, seed: Some(seed) }) }
     }
 }
 

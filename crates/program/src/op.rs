@@ -243,11 +243,16 @@ pub enum Op {
     },
     /// Unlink a file; it is deleted when nobody has it open.
     Unlink(FileName),
+    /// The same if the file is there, as `rm -f` does.
+    UnlinkIfThere(FileName),
     /// Close an open file.
     Close(OpenFile),
     Sleep(u64),
     /// Compute, in nanoseconds of CPU time.
     Compute(u64),
+    /// Call `schedule()` again and again for this many nanoseconds, as a driver does that waits and
+    /// stays runnable: it takes its share of a CPU, all of it system time.
+    Spin(u64),
     /// Wait until all parties have reached this barrier.
     Barrier {
         /// The same number for all parties.

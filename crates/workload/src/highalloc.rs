@@ -26,7 +26,8 @@ pub struct HighAlloc {
     pub gfp: String,
     /// Attempts of a pass: 95 % of the machine's huge pages.
     pub attempts: u32,
-    /// From the start of an attempt to that of the next, ms.
+    /// From the start of an attempt to that of the next, ms. The driver does not sleep meanwhile:
+    /// it calls `schedule()` until it is time, and takes its share of a CPU.
     #[serde(default = "at_16_mb_s")]
     pub every_ms: f64,
     #[serde(default = "one")]
@@ -156,8 +157,8 @@ impl Program for HighAllocDriver {
         let attempt = done.iter().find(|outcome| matches!(outcome.value, Value::Block(_))).copied();
         if let (Stage::Trying, Some(attempt)) = (self.stage, attempt) {
             let is_last = self.take_in(&attempt);
-            // The next begins when it is time, or at once.
-            todo.push(Op::Sleep(self.every_ns.saturating_sub(attempt.latency_ns())));
+            // The next begins when it is time, or at once. The driver waits for it awake.
+            todo.push(Op::Spin(self.every_ns.saturating_sub(attempt.latency_ns())));
             if is_last {
                 self.obtained.push(self.kept.len() as u32);
                 self.stage = Stage::Freeing;
@@ -210,7 +211,7 @@ mod tests {
                         n += 1;
                         (Value::Block((n % 2 == 1).then_some(Frame::new(512 * n))), takes_ns)
                     }
-                    Op::Sleep(ns) => (Value::Unit, *ns),
+                    Op::Sleep(ns) | Op::Spin(ns) => (Value::Unit, *ns),
                     _ => (Value::Unit, 1),
                 };
                 done.push(Outcome { value, start_ns: now, end_ns: now + ns });
@@ -228,8 +229,9 @@ mod tests {
         let benchmark = driver(4, 1);
         let mut program = benchmark.program(&Start::default()).expect("it can be read");
         let ops = run(&mut program, 25_000_000);
-        let pauses = ops.iter().filter_map(|op| if let Op::Sleep(ns) = op { Some(ns / 1_000_000) } else { None });
-        assert_eq!(pauses.collect::<Vec<_>>(), [2_000, 100, 100, 100, 100]);
+        let pauses = ops.iter().filter_map(|op| if let Op::Spin(ns) = op { Some(ns / 1_000_000) } else { None });
+        assert_eq!(pauses.collect::<Vec<_>>(), [100; 4]);
+        assert_eq!(ops[0], Op::Sleep(2_000_000_000));
         let freed =
             ops.iter().filter_map(|op| if let Op::FreePages { first, .. } = op { Some(first.get()) } else { None });
         assert_eq!(freed.collect::<Vec<_>>(), [3 * 512, 512]);

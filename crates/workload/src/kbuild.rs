@@ -21,9 +21,11 @@ use crate::latencies::Latencies;
 use crate::player::{Manner, Player};
 use kontig_program::act::Acts;
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, SplitMix64, Value};
-use measured::{ALL_UNITS, HEADERS, LINKS, MAKE_PAGES, PROGRAMS, SIZES};
+pub use measured::Release;
+use measured::{LINKS, MAKE_PAGES, PROGRAMS, SIZES};
 use serde::{Deserialize, Serialize};
-use unit::{Tree, linked};
+pub(crate) use unit::Tree;
+use unit::linked;
 
 /// A kernel is built.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -38,31 +40,44 @@ pub struct Kbuild {
     /// The number of the source tree: builds beside each other have one each.
     #[serde(default)]
     pub tree: u8,
+    #[serde(default, skip_serializing_if = "Release::is_default")]
+    pub release: Release,
+    /// Whether something before it unpacks or copies the tree; else it lies on the disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpacked: bool,
 }
 
 const fn an_eighth() -> u32 {
-    ALL_UNITS / 8
+    Release::V6_1.figures().units / 8
+}
+
+impl Kbuild {
+    fn of_tree(&self) -> Tree {
+        Tree { release: self.release, number: self.tree }
+    }
 }
 
 impl Benchmark for Kbuild {
     type Program = Make;
 
     fn program(&self, start: &Start) -> Result<Make, String> {
-        if !(1..=ALL_UNITS).contains(&self.units) {
-            return Err(format!("units = {}: from 1 to the {ALL_UNITS} source files of a kernel", self.units));
+        let all = self.release.figures().units;
+        if !(1..=all).contains(&self.units) {
+            return Err(format!("units = {}: from 1 to the {all} source files of a kernel", self.units));
         }
         if self.jobs == 0 {
             return Err("jobs = 0: at least one is compiled at a time".into());
         }
         let mut random = SplitMix64::new(start.seed);
         Ok(Make {
-            tree: Tree(self.tree),
-            first: if self.units == ALL_UNITS { 0 } else { random.below(ALL_UNITS) },
+            tree: self.of_tree(),
+            first: if self.units == all { 0 } else { random.below(all) },
             units: self.units,
             jobs: self.jobs,
             random,
             stage: Stage::Map,
-            next: 0,
+            // A tree as the archive has it needs no cleaning.
+            next: if self.unpacked { self.units + 1 } else { 0 },
             running: 0,
             not_built: 0,
             began_ns: 0,
@@ -85,7 +100,8 @@ impl Benchmark for Kbuild {
     }
 
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
-        let mean = SIZES.iter().map(|size| u64::from(size.heap_kib)).sum::<u64>() / SIZES.len() as u64 / 4;
+        let heap_kib = |size| u64::from(self.release.figures().scaled(size).heap_kib);
+        let mean = SIZES.iter().map(heap_kib).sum::<u64>() / SIZES.len() as u64 / 4;
         let (needed, has) = (mean * u64::from(self.jobs) * copies, pages);
         if needed <= has {
             return Ok(());
@@ -98,10 +114,13 @@ impl Benchmark for Kbuild {
     }
 
     fn files(&self) -> Vec<(FileName, u32)> {
-        let tree = Tree(self.tree);
+        let tree = self.of_tree();
         let programs = PROGRAMS.iter().map(|program| (program.file(), program.file_pages()));
-        let headers = (0..HEADERS).map(|header| (tree.header(header), tree.header_pages(header)));
-        let sources = (0..ALL_UNITS).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
+        if self.unpacked {
+            return programs.collect();
+        }
+        let headers = (0..tree.figures().headers).map(|header| (tree.header(header), tree.header_pages(header)));
+        let sources = (0..tree.figures().units).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
         programs.chain(headers).chain(sources).collect()
     }
 
@@ -155,7 +174,7 @@ impl Make {
 
     /// The `i`th unit of the build.
     fn unit(&self, i: u32) -> u32 {
-        (self.first + i) % ALL_UNITS
+        (self.first + i) % self.tree.figures().units
     }
 
     fn learn(&mut self, done: &[Outcome]) {
@@ -258,8 +277,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn kbuild(units: u32, jobs: u32) -> Kbuild {
-        Kbuild { units, jobs, tree: 0 }
+        Kbuild { units, jobs, tree: 0, release: Release::V6_1, unpacked: false }
     }
+
+    const TREE: Tree = Tree { release: Release::V6_1, number: 0 };
 
     /// The operations of `make` if each child lives until the next one starts.
     fn made(units: u32, jobs: u32) -> Vec<Op> {
@@ -289,7 +310,7 @@ mod tests {
         let ops = made(3, 1);
         let first_fork = ops.iter().position(|op| matches!(op, Op::Fork(_))).expect("units are compiled");
         let removed: Vec<&Op> = ops[..first_fork].iter().filter(|op| matches!(op, Op::Unlink(_))).collect();
-        let tree = Tree(0);
+        let tree = TREE;
         let make = kbuild(3, 1).program(&Start::default()).expect("it can be read");
         let of_unit = |i: u32| [tree.object(make.unit(i)), tree.dependencies(make.unit(i))];
         let expected = (0..3)
@@ -314,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_unit_takes_the_time_of_its_programs_and_leaves_an_object_and_nothing_temporary() {
-        let tree = Tree(0);
+        let tree = TREE;
         let ops = with_children(&mut Player::new(unit::compiled(tree, 0, &mut SplitMix64::new(1)), Manner::PROGRAM));
         let compute: u64 = ops.iter().map(|op| if let Op::Compute(ns) = op { *ns } else { 0 }).sum();
         // The compiler's 135 ms, and those of seven small programs.
@@ -330,16 +351,74 @@ mod tests {
 
     #[test]
     fn units_are_of_all_sizes_in_any_sixteen_in_a_row() {
-        let kinds = |from: u32| (from..from + 16).map(|unit| Tree(0).size(unit).user_ms).collect::<BTreeSet<_>>();
+        let kinds = |from: u32| (from..from + 16).map(|unit| TREE.size(unit).user_us).collect::<BTreeSet<_>>();
         assert_eq!((kinds(0).len(), kinds(0) == kinds(345)), (16, true));
-        let pages: u32 = (0..HEADERS).map(|header| Tree(0).header_pages(header)).sum();
-        assert_eq!(u64::from(pages), measured::HEADER_BYTES / 4096);
+        let pages: u32 = (0..TREE.figures().headers).map(|header| TREE.header_pages(header)).sum();
+        assert_eq!(u64::from(pages), TREE.figures().header_bytes / 4096);
     }
 
     #[test]
     fn trees_share_programs_and_nothing_else() {
         let files = |tree| Kbuild { tree, ..kbuild(2, 1) }.files().into_iter().collect::<BTreeSet<_>>();
         assert_eq!(files(0).intersection(&files(1)).count(), PROGRAMS.len());
+    }
+
+    /// Seed 004's builds: 254 million minor faults and 6,438 s of user time for ten of them.
+    #[test]
+    fn a_unit_of_3_0_takes_an_1800th_of_640_s_and_25_million_faults_and_no_huge_page() {
+        let tree = Tree { release: Release::V3_0, number: 4 };
+        let (mut computed, mut faults) = (0, 0);
+        for unit in 0..16 {
+            let compiled = unit::compiled(tree, unit, &mut SplitMix64::new(1));
+            for op in with_children(&mut Player::new(compiled, Manner::PROGRAM)) {
+                match op {
+                    Op::Compute(ns) => computed += ns,
+                    // Every page of memory and of a mapped file is a fault: before 3.15 none maps
+                    // those around it.
+                    Op::Mmap { pages } => {
+                        assert!(pages < 512, "never a whole huge page");
+                        faults += pages;
+                    }
+                    Op::MmapFile { pages, .. } => faults += pages,
+                    _ => {}
+                }
+            }
+        }
+        let of_build = |of_16: f64| of_16 / 16.0 * 1800.0;
+        let (user_s, faults) = (of_build(computed as f64 / 1e9), of_build(f64::from(faults)));
+        assert!((600.0..640.0).contains(&user_s), "without what touching pages takes: {user_s} s");
+        assert!((24.5e6..25.5e6).contains(&faults), "without copies after forks: {faults}");
+    }
+
+    #[test]
+    fn a_tree_has_all_its_files_and_what_is_built_of_it_reads_no_other() {
+        for (release, files, pages) in [(Release::V6_1, 78_579, 1417 * 256), (Release::V3_0, 36_782, 480 * 256)] {
+            let tree = Tree { release, number: 2 };
+            let archive = tree.archive();
+            let sum = |of: fn(&kontig_program::act::Files) -> u32| archive.iter().map(of).sum::<u32>();
+            assert_eq!(sum(|set| set.files), files);
+            assert_eq!(sum(|set| set.pages).abs_diff(pages) / 2, 0);
+            let all: BTreeSet<FileName> = archive.iter().flat_map(|set| set.all()).map(|(name, _)| name).collect();
+            assert_eq!(all.len(), files as usize);
+            let outputs: BTreeSet<FileName> =
+                tree.output().iter().flat_map(|set| (0..set.files).map(|file| set.name(file))).collect();
+            let programs: BTreeSet<FileName> = PROGRAMS.iter().map(|program| program.file()).collect();
+            let compiled = unit::compiled(tree, 5, &mut SplitMix64::new(1));
+            for op in with_children(&mut Player::new(compiled, Manner::PROGRAM)) {
+                if let Op::Open { name, .. } = op {
+                    assert!(all.contains(&name) || outputs.contains(&name) || programs.contains(&name), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_unpacked_tree_is_not_laid_out_and_needs_no_cleaning() {
+        let kbuild = Kbuild { unpacked: true, ..kbuild(3, 1) };
+        assert_eq!(kbuild.files().len(), PROGRAMS.len());
+        let ops = lived(&mut kbuild.program(&Start::default()).expect("it can be read"));
+        let first_fork = ops.iter().position(|op| matches!(op, Op::Fork(_))).expect("units are compiled");
+        assert!(!ops[..first_fork].iter().any(|op| matches!(op, Op::Unlink(_) | Op::Open { .. })));
     }
 
     #[test]

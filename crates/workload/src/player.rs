@@ -9,7 +9,7 @@
 
 use crate::latencies::Latencies;
 use crate::size::HPAGE_PMD_NR;
-use kontig_program::act::{Act, Acts, Area, BREAK, HEAP, Pages, TEXT};
+use kontig_program::act::{Act, Acts, Area, BREAK, CALL, HEAP, Pages, TEXT};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
 use std::sync::Arc;
 
@@ -62,6 +62,8 @@ pub struct Player {
     memory: Vec<(Area, Region)>,
     /// Files that stay open.
     kept: Vec<(FileName, OpenFile)>,
+    /// The last two files that the last batch has opened.
+    opened: [Option<OpenFile>; 2],
     random: SplitMix64,
     /// Most pages of the heap in use so far.
     used: u32,
@@ -97,6 +99,9 @@ struct Doing {
     open: [Option<OpenFile>; 2],
 }
 
+/// Files unlinked in a batch.
+const UNLINKED_AT_ONCE: u32 = 64;
+
 impl Player {
     /// A process at its first act.
     pub fn new(acts: impl Into<Acts>, manner: Manner) -> Player {
@@ -109,6 +114,7 @@ impl Player {
             doing: Doing::default(),
             memory: Vec::new(),
             kept: Vec::new(),
+            opened: [None; 2],
             random: SplitMix64::new(0),
             used: 0,
             worked: 0,
@@ -177,6 +183,14 @@ impl Player {
             Act::MapFile(..) | Act::Read(..) | Act::Write(..) | Act::Copy(..) | Act::Fsync(_) => {
                 return self.on_files(act, begun, last, todo);
             }
+            Act::WriteAll(..) | Act::CopyAll(..) => return self.on_set(act, todo),
+            Act::UnlinkAll(set) => {
+                let first = self.doing.handed_over;
+                let end = (first + UNLINKED_AT_ONCE).min(set.files);
+                todo.extend((first..end).map(|file| Op::UnlinkIfThere(set.name(file))));
+                self.doing.handed_over = end;
+                return end == set.files;
+            }
             Act::Touch(area, pages) => return self.on_area(*area, pages, todo, Op::Touch),
             Act::Load(area, pages) => return self.on_area(*area, pages, todo, Op::Load),
             Act::AdviseHuge(area) => todo.extend(self.area(*area).map(Op::AdviseHuge)),
@@ -186,7 +200,7 @@ impl Player {
             }
             Act::Sync => todo.push(Op::Sync),
             Act::Unlink(file) => todo.push(Op::Unlink(*file)),
-            Act::DropCaches => todo.push(Op::Sysctl { name: "vm.drop_caches".into(), value: "3".into() }),
+            Act::Sysctl(name, value) => todo.push(Op::Sysctl { name: (&**name).into(), value: (&**value).into() }),
             Act::Sleep { ns } => todo.push(Op::Sleep(*ns)),
             Act::Work { pages, ns } | Act::Compile { pages, ns } => {
                 let looked_at = match act {
@@ -202,6 +216,10 @@ impl Player {
                 self.children += 1;
                 let memory = self.memory.clone();
                 todo.push(Op::Fork(Box::new(Player { memory, ..Player::new(Arc::clone(acts), self.manner) })));
+            }
+            Act::Start(starter) => {
+                self.children += 1;
+                todo.push(Op::Fork(starter.program()));
             }
             Act::Exec(acts) => todo.push(Op::Exec(Box::new(Player::new(Arc::clone(acts), self.manner)))),
             Act::Wait => todo.push(Op::WaitAny),
@@ -242,7 +260,7 @@ impl Player {
                 None => (*done, most),
             };
             *done += n;
-            call(pages.first + first, n);
+            (0..pages.parts).for_each(|_| call(pages.first + first, n));
         }
         *done >= pages.pages
     }
@@ -294,6 +312,35 @@ impl Player {
             todo.extend(self.doing.open.iter_mut().filter_map(Option::take).map(Op::Close));
         }
         done
+    }
+
+    /// Reads, writes and closes the files that were opened, and opens the next of a set; true if
+    /// there is none.
+    fn on_set(&mut self, act: &Act, todo: &mut Batch) -> bool {
+        let (from, to) = match act {
+            Act::WriteAll(to) => (None, *to),
+            Act::CopyAll(from, to) => (Some(*from), *to),
+            _ => return true,
+        };
+        let next = self.doing.handed_over;
+        if let [source, Some(file)] = std::mem::take(&mut self.opened)
+            && next > 0
+        {
+            let length = to.pages_of(next - 1);
+            for first in (0..length).step_by(CALL as usize) {
+                let pages = CALL.min(length - first);
+                todo.extend(source.map(|source| Op::Read { file: source, first, pages }));
+                todo.push(Op::Write { file, first, pages });
+            }
+            todo.extend(source.into_iter().chain([file]).map(Op::Close));
+        }
+        if next == to.files {
+            return true;
+        }
+        todo.extend(from.map(|from| Op::Open { name: from.name(next), create: self.manner.creates }));
+        todo.push(Op::Open { name: to.name(next), create: true });
+        self.doing.handed_over += 1;
+        false
     }
 
     /// Opens the files of an act one after the other; true once all are open.
@@ -364,10 +411,15 @@ impl Player {
     }
 
     fn learn(&mut self, done: &[Outcome]) {
+        self.opened = [None; 2];
         for outcome in done {
-            if let Value::Ended { failed, .. } = outcome.value {
-                self.children -= 1;
-                self.failed |= failed;
+            match outcome.value {
+                Value::Ended { failed, .. } => {
+                    self.children -= 1;
+                    self.failed |= failed;
+                }
+                Value::File(file) => self.opened = [self.opened[1], Some(file)],
+                _ => {}
             }
             self.now_ns = outcome.end_ns;
         }
@@ -454,7 +506,7 @@ pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_program::act::CALL;
+    use kontig_program::act::{Files, Starter};
 
     const FILE: FileName = FileName::new(0, 4);
 
@@ -603,6 +655,38 @@ mod tests {
             Op::Read { file, first: 0, pages: 1 },
         ];
         assert_eq!(played(vec![read(10, 40), read(0, 1)]), expected);
+    }
+
+    #[test]
+    fn files_of_a_set_are_written_copied_and_unlinked_one_after_the_other() {
+        let set = |first| Files { first: FileName::new(0, first), files: 2, pages: 35 };
+        let (a, b) = (set(10), set(20));
+        assert_eq!([a.pages_of(0), a.pages_of(1)], [17, 18]);
+        let open = |number, create| Op::Open { name: FileName::new(0, number), create };
+        let [one, two, three, four] = [1, 2, 3, 4].map(OpenFile::new);
+        let write = |file, pages| Op::Write { file, first: 0, pages };
+        let read = |file, pages| Op::Read { file, first: 0, pages };
+        let lived_as = |act| lived(&mut Player::new(vec![act], Manner::STEPS));
+        let written = [open(10, true), write(one, 17), Op::Close(one), open(11, true), write(two, 18), Op::Close(two)];
+        assert_eq!(lived_as(Act::WriteAll(a)), written);
+        let copied = [
+            [open(10, false), open(20, true), read(one, 17), write(two, 17), Op::Close(one), Op::Close(two)],
+            [open(11, false), open(21, true), read(three, 18), write(four, 18), Op::Close(three), Op::Close(four)],
+        ];
+        assert_eq!(lived_as(Act::CopyAll(a, b)), copied.concat());
+        let unlinked = [20, 21].map(|number| Op::UnlinkIfThere(FileName::new(0, number)));
+        assert_eq!(lived_as(Act::UnlinkAll(b)), unlinked);
+        let long = Files { files: 1, ..a };
+        assert_eq!(lived_as(Act::WriteAll(long))[1..3], [write(one, 32), Op::Write { file: one, first: 32, pages: 3 }]);
+    }
+
+    #[test]
+    fn a_started_program_runs_beside_the_acts_that_follow() {
+        let starter = Starter::new(|| Box::new(Player::new(vec![sleep(7)], Manner::STEPS)));
+        let mut ops = played(vec![Act::Start(starter), sleep(1), Act::WaitAll]).into_iter();
+        let Some(Op::Fork(mut program)) = ops.next() else { panic!("it is forked") };
+        assert_eq!(lived(program.as_mut()), [Op::Sleep(7)]);
+        assert_eq!(ops.collect::<Vec<_>>(), [Op::Sleep(1), Op::WaitAny]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Phase {
     pub end: End,
     /// Background tasks of earlier phases, by name, whose processes exit when it begins.
     pub stops: Vec<String>,
+    /// The names of tasks that are killed as it begins, with every process they have made.
+    pub kills: Vec<String>,
     /// The tasks that begin with it.
     pub tasks: Vec<Task>,
 }
@@ -155,6 +157,10 @@ impl Task {
         Ok(Started { program: self.benchmark.program(&start)?, state: State::Goes })
     }
 
+    pub(crate) fn benchmark(self) -> Arc<dyn AnyBenchmark> {
+        self.benchmark
+    }
+
     /// The CPUs that its copies are bound to.
     fn cpus(&self) -> impl Iterator<Item = usize> {
         let cpu = |place: &Placement| if let Placement::Cpu(cpu) = place { Some(*cpu) } else { None };
@@ -194,7 +200,7 @@ impl Task {
 impl Phase {
     /// A phase that ends when its tasks are done.
     pub fn new(name: impl Into<String>, tasks: Vec<Task>) -> Phase {
-        Phase { name: name.into(), measured: false, end: End::AllDone, stops: Vec::new(), tasks }
+        Phase { name: name.into(), measured: false, end: End::AllDone, stops: Vec::new(), kills: Vec::new(), tasks }
     }
     /// One that is measured.
     pub fn measured(self) -> Phase {
@@ -303,6 +309,12 @@ impl Scenario {
             }
             if self.phases[..i].iter().any(|other| other.name == *name) {
                 return Err(of_phase(i, format!("two phases are called '{name}'")));
+            }
+            let before =
+                || self.phases[..i].iter().flat_map(|phase| &phase.tasks).filter_map(|task| task.name.as_ref());
+            if let Some(unknown) = phase.kills.iter().find(|name| !before().any(|known| known == *name)) {
+                let reason = format!("phase '{name}' kills '{unknown}', and no task before it has this name");
+                return Err(Wrong::at(&["phase", &i.to_string(), "kills"], reason));
             }
             phase.check().map_err(|wrong| wrong.below(&["phase", &i.to_string()]))?;
             let runs = |stopped: &String| {
@@ -452,6 +464,16 @@ mod tests {
         assert!(refused(vec![one(TOTAL)]).contains("cannot be called 'total'"));
         assert!(refused(vec![Phase::new("a", vec![])]).contains("no phase is measured"));
         assert!(refused(vec![one(MEASURE), Phase::new("after", vec![])]).contains("leave it out"));
+    }
+
+    #[test]
+    fn a_phase_kills_tasks_of_phases_before_it() {
+        let kills = |name: &str| Phase { kills: vec![name.into()], ..Phase::new("second", vec![]) };
+        let last = || Phase::new(MEASURE, vec![Task::new(Compact {})]).measured();
+        let first = || Phase::new("first", vec![churn().named("build").in_background()]);
+        assert_eq!(Scenario { phases: vec![first(), kills("build"), last()] }.check(), Ok(()));
+        let said = refused(vec![first(), kills("make"), last()]);
+        assert!(said.contains("phase 'second' kills 'make', and no task before it has this name"), "{said}");
     }
 
     #[test]

@@ -14,14 +14,18 @@
 //! as `cat`, `dd` and `cp` do. What a step with a name (`as`) takes is measured.
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
+use crate::kbuild::{Release, Tree};
+use crate::kind::Kind;
 use crate::latencies::Latencies;
 use crate::limits::{LONGEST_S, within};
 use crate::player::{Manner, Player};
 use crate::size::pages;
-use kontig_program::act::{Act, HEAP, Pages, Random};
-use kontig_program::{Figure, FileName};
+use kontig_program::act::{Act, Files, HEAP, Pages, Random, Starter};
+use kontig_program::{Figure, FileName, SplitMix64};
+use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The steps of one process.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -66,8 +70,18 @@ pub enum Do {
     /// Write all dirty pages of files back.
     Sync,
     Unlink,
+    /// Unpack the source `tree` of a kernel's `release`.
+    UnpackTree,
+    /// Copy the source `tree` to another one, `to`, file by file.
+    CopyTree,
+    /// Remove the source `tree`, with all that builds have left there.
+    RemoveTree,
     /// Write 3 to `vm.drop_caches`.
     DropCaches,
+    /// Write `value` to `sysctl`.
+    Sysctl,
+    /// Start another program, which does what `run` says, and do not wait for it.
+    Start,
     /// Map `size` and write to all of it.
     Fill,
     /// Write to all of what was filled last again.
@@ -93,7 +107,7 @@ pub struct Step {
     pub disk: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// How much at a time.
+    /// How much at a time; less than a page if a page is a multiple of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piece: Option<String>,
     /// Whether pieces are taken at random.
@@ -101,6 +115,16 @@ pub struct Step {
     pub random: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<u8>,
+    #[serde(default, skip_serializing_if = "Release::is_default")]
+    pub release: Release,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sysctl: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Box<Kind>>,
     /// The name of its figure.
     #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -112,9 +136,26 @@ impl Step {
         Latencies { name: name.into(), ..Latencies::new("step", "it was not done") }
     }
 
+    /// Pages of a piece, and how many pieces a page has.
+    fn piece(&self, i: usize) -> Result<(u32, u32), String> {
+        let text = self.piece.as_deref().unwrap_or("128 KiB");
+        match parse_size(text) {
+            Some(bytes @ 1..4096) if 4096 % bytes == 0 => Ok((1, (4096 / bytes) as u32)),
+            _ => pages("piece", text)
+                .map(|pages| (pages, 1))
+                .map_err(|reason| format!("steps = step {}: {reason}", i + 1)),
+        }
+    }
+
+    /// The program that it starts.
+    fn started(&self) -> Option<Arc<dyn crate::benchmark::AnyBenchmark>> {
+        let run = self.run.as_ref().filter(|_| self.what == Do::Start)?;
+        Some(run.task()?.benchmark())
+    }
+
     /// # Errors
     /// What it lacks, or has and cannot use.
-    fn acts(&self, i: usize, laid_out: &[LaidOut]) -> Result<Vec<Act>, String> {
+    fn acts(&self, i: usize, laid_out: &[LaidOut], start: &Start) -> Result<Vec<Act>, String> {
         let at = |reason: String| format!("steps = step {}: {reason}", i + 1);
         let lacks = |key: &str, example: &str| at(format!("{:?} needs {key}: {key} = {example}", self.what));
         let needs_file =
@@ -138,7 +179,7 @@ impl Step {
             Some(laid) => pages("size", &laid.size).map_err(&at)?.max(all),
             None => all,
         };
-        let piece = pages("piece", self.piece.as_deref().unwrap_or("128 KiB")).map_err(&at)?;
+        let (piece, parts) = self.piece(i)?;
         if self.what == Do::Copy && self.to.is_none() {
             return Err(lacks("to", "2"));
         }
@@ -148,8 +189,20 @@ impl Step {
             (_, ms) => ms.unwrap_or(0.0),
         };
         within("ms", ms, LONGEST_S * 1000.0).map_err(&at)?;
+        let tree = match self.what {
+            Do::UnpackTree | Do::CopyTree | Do::RemoveTree => self.tree.ok_or_else(|| lacks("tree", "1"))?,
+            _ => 0,
+        };
+        let other = match (self.what, self.to) {
+            (Do::CopyTree, None) => return Err(lacks("to", "2")),
+            (Do::CopyTree, Some(to)) => {
+                u8::try_from(to).map_err(|_| at(format!("to = {to}: trees go from 0 to 255")))?
+            }
+            _ => 0,
+        };
+        let [tree, other] = [tree, other].map(|number| Tree { release: self.release, number });
         let random = self.random.then_some(Random { range, seed: None });
-        let pieces = Pages { random, ..Pages::in_calls(0, all, piece.min(all.max(1))) };
+        let pieces = Pages { random, parts, ..Pages::in_calls(0, all, piece.min(all.max(1))) };
         Ok(match self.what {
             Do::Read => vec![Act::Read(file, pieces)],
             Do::Write => vec![Act::Write(file, pieces)],
@@ -157,7 +210,23 @@ impl Step {
             Do::Fsync => vec![Act::Fsync(file)],
             Do::Sync => vec![Act::Sync],
             Do::Unlink => vec![Act::Unlink(file)],
-            Do::DropCaches => vec![Act::DropCaches],
+            Do::UnpackTree => tree.archive().map(Act::WriteAll).into(),
+            Do::CopyTree => tree.archive().into_iter().zip(other.archive()).map(|(a, b)| Act::CopyAll(a, b)).collect(),
+            Do::RemoveTree => tree.archive().into_iter().chain(tree.output()).map(Act::UnlinkAll).collect(),
+            Do::DropCaches => vec![Act::Sysctl("vm.drop_caches".into(), "3".into())],
+            Do::Sysctl => {
+                let name = self.sysctl.as_deref().ok_or_else(|| lacks("sysctl", "\"vm.min_free_kbytes\""))?;
+                let value = self.value.ok_or_else(|| lacks("value", "1024"))?;
+                vec![Act::Sysctl(name.into(), value.to_string().into())]
+            }
+            Do::Start => {
+                let started = self.started().ok_or_else(|| lacks("run", "{ kind = \"kbuild\", jobs = 1 }"))?;
+                let seed = SplitMix64::new(start.seed ^ (i as u64 + 1)).next_u64();
+                let of_it = Start { seed, copies: 1, ..*start };
+                started.program(&of_it).map_err(&at)?;
+                let start = move || started.program(&of_it).expect("its parameters were read before");
+                vec![Act::Start(Starter::new(start))]
+            }
             Do::Fill => vec![Act::Map(HEAP, all), Act::Touch(HEAP, Pages::ALL)],
             Do::Touch => vec![Act::Touch(HEAP, Pages::ALL)],
             Do::Free => vec![Act::Unmap(HEAP)],
@@ -172,7 +241,7 @@ impl Benchmark for Steps {
     fn program(&self, start: &Start) -> Result<Player, String> {
         let mut acts = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
-            acts.extend(step.acts(i, &self.files)?);
+            acts.extend(step.acts(i, &self.files, start)?);
             acts.push(Act::Lap);
         }
         if acts.is_empty() {
@@ -205,7 +274,8 @@ impl Benchmark for Steps {
     }
 
     fn files(&self) -> Vec<(FileName, u32)> {
-        self.laid().unwrap_or_default()
+        let of_started = self.steps.iter().filter_map(Step::started).flat_map(|started| started.files());
+        self.laid().unwrap_or_default().into_iter().chain(of_started).collect()
     }
 
     fn written(&self) -> Vec<Written> {
@@ -215,24 +285,32 @@ impl Benchmark for Steps {
         // The second repetition finds the files that the first one left.
         let times = if self.repeat == 1 { 1 } else { 2 };
         for (i, step) in (0..times).flat_map(|_| self.steps.iter().enumerate()) {
-            let Ok(acts) = step.acts(i, &self.files) else { continue };
-            let disk = match acts[..] {
-                [Act::Write(file, of)] => {
-                    let has = held.entry(file).or_default();
-                    *has = of.pages.max(*has);
-                    file.disk()
-                }
-                // The copy is truncated first.
-                [Act::Copy(_, to, of)] => {
-                    held.insert(to, of.pages);
-                    to.disk()
-                }
-                [Act::Unlink(file)] => {
-                    held.remove(&file);
-                    continue;
-                }
-                _ => continue,
-            };
+            let Ok(acts) = step.acts(i, &self.files, &Start::default()) else { continue };
+            let mut disk = None;
+            for act in acts {
+                disk = match act {
+                    Act::Write(file, of) => {
+                        let has = held.entry(file).or_default();
+                        *has = of.pages.max(*has);
+                        Some(file.disk())
+                    }
+                    // The copy is truncated first.
+                    Act::Copy(_, to, of) => {
+                        held.insert(to, of.pages);
+                        Some(to.disk())
+                    }
+                    Act::WriteAll(set) | Act::CopyAll(_, set) => {
+                        held.insert(set.first, set.pages);
+                        Some(set.first.disk())
+                    }
+                    Act::Unlink(file) | Act::UnlinkAll(Files { first: file, .. }) => {
+                        held.remove(&file);
+                        None
+                    }
+                    _ => None,
+                };
+            }
+            let Some(disk) = disk else { continue };
             let on_disk = |(name, pages): (&FileName, &u32)| u64::from(if name.disk() == disk { *pages } else { 0 });
             let before: u64 = laid.iter().map(|(name, pages)| on_disk((name, pages))).sum();
             let now: u64 = held.iter().map(on_disk).sum();
@@ -245,7 +323,10 @@ impl Benchmark for Steps {
     fn fits(&self, pages: u64, copies: u64) -> Result<(), String> {
         let (mut held, mut stack) = (0, Vec::new());
         for (i, step) in self.steps.iter().enumerate() {
-            for act in step.acts(i, &self.files)? {
+            if let Some(started) = step.started() {
+                started.fits(pages, copies).map_err(|reason| format!("steps = step {}: {reason}", i + 1))?;
+            }
+            for act in step.acts(i, &self.files, &Start::default())? {
                 match act {
                     Act::Map(_, fills) => {
                         held += u64::from(fills);
@@ -267,11 +348,13 @@ impl Benchmark for Steps {
 
     fn last_disk(&self) -> Option<u8> {
         let of_steps = self.steps.iter().filter(|step| step.file.is_some()).map(|step| step.disk);
-        of_steps.chain(self.files.iter().map(|file| file.disk)).max()
+        let of_trees = self.steps.iter().filter(|step| step.tree.is_some()).map(|_| 0);
+        let of_started = self.steps.iter().filter_map(Step::started).filter_map(|started| started.last_disk());
+        of_steps.chain(self.files.iter().map(|file| file.disk)).chain(of_trees).chain(of_started).max()
     }
 
     fn is_random(&self) -> bool {
-        self.steps.iter().any(|step| step.random)
+        self.steps.iter().any(|step| step.random || step.started().is_some_and(|started| started.is_random()))
     }
 }
 
@@ -362,11 +445,53 @@ mod tests {
     }
 
     #[test]
+    fn a_tree_that_is_copied_and_built_takes_up_its_disk_until_it_is_removed() {
+        let build = "{ do = 'start', run = { kind = 'kbuild', release = '3.0', unpacked = true, units = 9, jobs = 1, \
+                     tree = 1 } }";
+        let tree = |what: &str| format!("{{ do = '{what}', tree = 0, to = 1, release = '3.0' }}");
+        let text = |all: &[&str]| format!("steps = [{}]", all.join(", "));
+        let (unpack, copy, remove) = (tree("unpack-tree"), tree("copy-tree"), tree("remove-tree"));
+        let written = |all: &[&str]| steps(&text(all)).written()[0].pages.div_ceil(256);
+        assert_eq!(written(&[&unpack, &copy]), 2 * 480);
+        assert_eq!(written(&[&unpack, &remove, &unpack]), 480);
+        let all = steps(&text(&[&unpack, &copy, build]));
+        assert!(all.is_random() && all.last_disk() == Some(0));
+        assert!(!all.files().is_empty() && all.files().len() < 20, "the programs of the build alone");
+        let fits = all.fits(1024, 1).unwrap_err();
+        assert!(fits.starts_with("steps = step 3: jobs = 1: as many compilers use "), "{fits}");
+        let ops = lived(&mut all.program(&Start::default()).expect("it can be done"));
+        assert_eq!(ops.iter().filter(|op| matches!(op, Op::Write { .. })).count(), 2 * 36_782);
+        assert!(matches!(ops.last(), Some(Op::Fork(_))));
+    }
+
+    #[test]
+    fn a_page_is_written_as_often_as_it_has_pieces() {
+        let text = "steps = [{ do = 'write', file = 1, size = '8 KiB', piece = '1024' }]";
+        let write = |first| Op::Write { file: OpenFile::new(1), first, pages: 1 };
+        assert_eq!(all(text)[1..9], [0, 0, 0, 0, 1, 1, 1, 1].map(write));
+        let odd = steps(&text.replace("1024", "1000")).program(&Start::default()).err().expect("refused");
+        assert!(odd.starts_with("steps = step 1: piece"), "{odd}");
+    }
+
+    #[test]
+    fn a_sysctl_is_written() {
+        let sysctl = |name: &str, value: &str| Op::Sysctl { name: name.into(), value: value.into() };
+        let text = "steps = [{ do = 'sysctl', sysctl = 'vm.min_free_kbytes', value = 1024 }, { do = 'drop-caches' }]";
+        assert_eq!(all(text), [sysctl("vm.min_free_kbytes", "1024"), sysctl("vm.drop_caches", "3")]);
+    }
+
+    #[test]
     fn a_steps_missing_key_is_named() {
         let refused = |text: &str| steps(text).program(&Start::default()).err().expect("refused");
         assert_eq!(refused("steps = [{ do = 'sync' }, { do = 'read' }]"), "steps = step 2: Read needs file: file = 1");
         let no_size = refused("steps = [{ do = 'write', file = 3 }]");
         assert_eq!(no_size, "steps = step 1: Write needs size: size = \"1 GiB\"");
         assert!(refused("steps = []").ends_with("there is nothing to do"));
+        let lacks = |what: &str| refused(&format!("steps = [{{ do = '{what}' }}]"));
+        assert_eq!(lacks("copy-tree"), "steps = step 1: CopyTree needs tree: tree = 1");
+        assert!(lacks("sysctl").ends_with("Sysctl needs sysctl: sysctl = \"vm.min_free_kbytes\""));
+        assert!(lacks("start").ends_with("Start needs run: run = { kind = \"kbuild\", jobs = 1 }"));
+        let of_run = refused("steps = [{ do = 'start', run = { kind = 'kbuild', jobs = 0 } }]");
+        assert!(of_run.starts_with("steps = step 1: jobs = 0"), "{of_run}");
     }
 }

@@ -78,6 +78,9 @@ pub struct PhaseEntry {
     /// Background tasks of earlier phases, by name, whose processes exit as it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stops: Vec<String>,
+    /// Tasks of earlier phases that get `SIGKILL` as it begins, with every process they have made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kills: Vec<String>,
     /// The tasks that begin with it.
     #[serde(default)]
     pub task: Vec<TaskEntry>,
@@ -187,6 +190,7 @@ impl TryFrom<Written> for Workload {
             measured: name == MEASURE,
             seconds: None,
             stops: Vec::new(),
+            kills: Vec::new(),
             task: vec![TaskEntry::plain(run)],
         };
         match written {
@@ -194,8 +198,14 @@ impl TryFrom<Written> for Workload {
                 let rest = settle_s.unwrap_or(0.0);
                 within("settle_s", rest, LONGEST_S)?;
                 let seconds = (rest > 0.0).then_some(rest);
-                let settle =
-                    PhaseEntry { name: SETTLE.into(), measured: false, seconds, stops: Vec::new(), task: Vec::new() };
+                let settle = PhaseEntry {
+                    name: SETTLE.into(),
+                    measured: false,
+                    seconds,
+                    stops: Vec::new(),
+                    kills: Vec::new(),
+                    task: Vec::new(),
+                };
                 let settle = Some(settle).filter(|settle| settle.seconds.is_some());
                 let phases = [Some(plain(PREPARE, prepare)), settle, Some(plain(MEASURE, measure))];
                 Ok(Workload { phases: phases.into_iter().flatten().collect() })
@@ -252,7 +262,7 @@ impl PhaseEntry {
     /// The work of its only task, if the phase has nothing else but its name.
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
-            [one] if self.seconds.is_none() && self.stops.is_empty() => {
+            [one] if self.seconds.is_none() && self.stops.is_empty() && self.kills.is_empty() => {
                 let plain = one.name.is_none() && !one.background && one.copies.is_none() && one.memory.is_none();
                 (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
             }
@@ -279,6 +289,7 @@ impl PhaseEntry {
             measured: self.measured,
             stops: self.stops.clone(),
             end: self.seconds.map_or(End::AllDone, |s| End::After { ns: (s * 1e9) as u64 }),
+            kills: self.kills.clone(),
             tasks: self.task.iter().filter_map(task).collect(),
         }
     }

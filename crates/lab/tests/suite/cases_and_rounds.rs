@@ -259,3 +259,50 @@ fn bad_cases_and_targets_are_refused_with_their_places() {
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
+
+#[test]
+fn what_a_task_has_started_goes_on_until_a_phase_kills_it() {
+    let experiment = r#"id = "small"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+
+[[workload.phase]]
+name = "start"
+measured = true
+
+[[workload.phase.task]]
+name = "script"
+run = { kind = "steps", steps = [{ do = "start", run = { kind = "churn", size = "8 MiB", pause_us = 0 } }] }
+
+[[workload.phase]]
+name = "beside"
+measured = true
+seconds = 0.1
+
+[[workload.phase]]
+name = "killed"
+measured = true
+seconds = 0.1
+kills = ["script"]
+
+[[workload.phase]]
+name = "after"
+measured = true
+seconds = 0.1
+
+[[variant]]
+name = "a"
+profile = "6.1"
+"#;
+    let outcome = run(experiment, TARGET).remove(0);
+    let [run] = &outcome.runs[..] else { panic!("{} runs", outcome.runs.len()) };
+    let time = |name: &str| {
+        let phase = run.phases.iter().find(|phase| phase.name == name).expect("it is a phase");
+        phase.cpu.get("script").map_or(0, |time| time.user_ns + time.system_ns)
+    };
+    let busy = 90_000_000;
+    // The time of what it has started is the script's own once that has ended.
+    assert!(time("beside") == 0 && time("killed") > busy, "{} {}", time("beside"), time("killed"));
+    assert_eq!(time("after"), 0);
+}

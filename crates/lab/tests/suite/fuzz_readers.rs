@@ -22,7 +22,7 @@ const MACHINE_WITH_BASE: &str = "name = \"mine\"\nsummary = \"s\"\nbase = \"xeon
     [[zone]]\nnode = 0\nkind = \"Normal\"\nend = \"5 GiB\"\nreserved = \"1 MiB\"\nsource = \"s\"\n\
     [costs]\nbase = \"guest-512m\"\nsyscall = { ns = 7, source = \"s\" }\n";
 const WORKLOADS: [&str; 2] = [
-    include_str!("../../../../workloads/stress-highalloc.toml"),
+    include_str!("../../../../workloads/kbuild+highalloc.toml"),
     "summary = \"s\"\nbase = \"fio+huge-faults\"\n[[phase]]\nname = \"write\"\n[[phase.task]]\nname = \"writer\"\n\
      each = { first_file = [1, 2] }\nrun = { files = 3 }\n",
 ];

@@ -45,6 +45,13 @@ fn smaller(kind: &mut Kind) {
             steps.repeat = 1;
             steps.files.iter_mut().for_each(|file| file.size = "8 MiB".into());
             steps.steps.iter_mut().filter_map(|step| step.size.as_mut()).for_each(|size| *size = "4 MiB".into());
+            steps.steps.iter_mut().filter_map(|step| step.run.as_mut()).for_each(|kind| smaller(kind));
+            // Two trees of a kernel.
+            steps.steps.retain(|step| match (&step.run, step.tree) {
+                (Some(run), _) => !matches!(&**run, Kind::Kbuild(build) if build.tree > 1),
+                (None, Some(tree)) => tree <= 1 && step.to.is_none_or(|to| to <= 1),
+                (None, None) => true,
+            });
         }
         _ => {}
     }

@@ -88,6 +88,7 @@ impl DirectCompact {
             highest: self.request.gfp.highest_zone(),
             may_enter_fs: self.request.gfp.has(Gfp::FS),
             request_order: Some(self.request.order),
+            kswapd: false,
         }
     }
 
@@ -105,6 +106,7 @@ impl DirectCompact {
                 return Step::Done(Compacted { result: self.result, captured: None });
             };
             if self.priority != CompactPriority::SyncFull
+                && !m.shared.profile.compaction.defers_preferred_zone
                 && m.locked(zone, self.request.cpu).compaction_deferred(self.order)
             {
                 self.add_result(m, CompactResult::Deferred);
@@ -123,16 +125,21 @@ impl DirectCompact {
         }
         self.run = None;
         self.add_result(m, status);
+        let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
-            m.locked(zone, self.request.cpu).compaction_defer_reset(self.order, false);
+            if by_zone {
+                m.locked(zone, self.request.cpu).compaction_defer_reset(self.order, false);
+            }
             return Step::Done(Compacted { result: self.result, captured: captured.map(|pfn| (pfn, zone)) });
         }
-        if self.priority != CompactPriority::Async
+        if by_zone
+            && self.priority != CompactPriority::Async
             && matches!(status, CompactResult::Complete | CompactResult::PartialSkipped)
         {
             m.locked(zone, self.request.cpu).defer_compaction(self.order);
         }
-        if self.priority == CompactPriority::Async && owner.is_awaited(m) {
+        let gives_way = m.shared.profile.compaction.gives_way_between_zones;
+        if gives_way && self.priority == CompactPriority::Async && owner.is_awaited(m) {
             // Another task waits for the CPU; asynchronous compaction does not make it wait for the
             // other zones.
             self.gave_way = true;
@@ -172,6 +179,7 @@ impl Memory {
             return status == CompactResult::Success;
         }
         let z = &self.zones[zone];
+        let (flags, highest) = self.shared.profile.compaction.rights(flags, highest);
         z.watermark_ok(order, z.wmark(Wmark::Low), highest, flags, z.free_pages, &self.shared.profile)
     }
 }

@@ -8,14 +8,17 @@
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen};
 use crate::gfp::Wmark;
-use crate::rules::ProactiveScore;
+use crate::rules::{CompactionRules, ProactiveScore, Scanners};
 use crate::state::Memory;
 use crate::types::Order;
 
 impl CompactRun {
-    /// Whether the free scanner has reached the migration scanner's pageblock.
-    pub(super) fn scanners_met(&self) -> bool {
-        self.free.pfn.pageblock() <= self.migrate.pfn.pageblock()
+    /// Whether the scanners have met, as this kernel sees it.
+    pub(super) fn scanners_met(&self, rules: &CompactionRules) -> bool {
+        match rules.scanners {
+            Scanners::PageByPage => self.free.pfn <= self.migrate.pfn,
+            Scanners::ByPageblock => self.free.pfn.pageblock() <= self.migrate.pfn.pageblock(),
+        }
     }
 
     /// `Continue`, or the result with which the run ends.
@@ -27,7 +30,7 @@ impl CompactRun {
         let order = self.cc.order;
         m.shared.emit(Listen::COMPACTION_DETAIL, || Event::Finished { at, order, ret });
         let ret = if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret };
-        if !self.cc.direct && order.is_some() {
+        if !self.cc.direct && !self.cc.kswapd && order.is_some() {
             let node = m.zones[self.zone].node;
             // Up to 4.6 every meeting is `Complete`, wherever the scanners began. For the count, a
             // run that did not begin at the zone's ends is partial.
@@ -46,18 +49,35 @@ impl CompactRun {
 
     /// Whether a block of this order is available above the low watermark.
     fn is_above_low_mark(&self, m: &Memory, order: Order) -> bool {
-        let (z, flags) = (&m.zones[self.zone], self.cc.alloc_flags);
-        z.watermark_ok(order, z.wmark(Wmark::Low), self.cc.highest, flags, z.free_pages, &m.shared.profile)
+        let (z, rules) = (&m.zones[self.zone], &m.shared.profile.compaction);
+        let (flags, highest) = rules.rights(self.cc.alloc_flags, self.cc.highest);
+        let once_more = if rules.ends_by_own_type { u64::from(order.pages()) } else { 0 };
+        z.watermark_ok(order, z.wmark(Wmark::Low) + once_more, highest, flags, z.free_pages, &m.shared.profile)
+    }
+
+    /// Whether the zone has a block that ends a run for this order.
+    fn has_block(&self, m: &Memory, order: Order) -> bool {
+        let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
+        match m.shared.profile.compaction.ends_by_own_type {
+            false => order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t)),
+            true => {
+                order.and_up().any(|o| !z.free_list(o, t).is_empty() || order.is_whole_pageblock() && z.nr_free(o) != 0)
+            }
+        }
     }
 
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
-        if self.scanners_met() {
+        let rules = &m.shared.profile.compaction;
+        if self.scanners_met(rules) {
             let z = &mut m.zones[self.zone];
-            z.reset_cached_positions();
-            if self.cc.direct {
+            if rules.resets_on_meeting {
+                z.reset_cached_positions(rules.positions);
+            }
+            let clears = self.cc.direct || rules.scanners == Scanners::PageByPage && !self.cc.kswapd;
+            if clears {
                 z.compaction.blockskip_flush = true;
             }
-            let complete = self.whole_zone || m.shared.profile.compaction.meeting_is_complete;
+            let complete = self.whole_zone || rules.meeting_is_complete;
             return if complete { CompactResult::Complete } else { CompactResult::PartialSkipped };
         }
         let z = &m.zones[self.zone];
@@ -86,12 +106,11 @@ impl CompactRun {
                 if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {
-                let t = self.cc.migratetype;
-                let page_at_hand = order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t));
-                if page_at_hand {
-                    return CompactResult::Success;
+                if self.has_block(m, order) {
+                    CompactResult::Success
+                } else {
+                    CompactResult::NoSuitablePage
                 }
-                CompactResult::NoSuitablePage
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
-use crate::rules::FreeLists;
+use crate::rules::{FreeLists, HighAtomicLimit, Scanners};
 use crate::state::{BlockFilter, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 
@@ -17,6 +17,9 @@ const OUT_OF_REACH: Pfn = Pfn::new(u32::MAX);
 impl CompactRun {
     /// Isolates free pages until they suffice for the pages to migrate, or the scanners meet.
     pub(super) fn isolate_freepages(&mut self, m: &mut Memory) {
+        if m.shared.profile.compaction.scanners == Scanners::PageByPage {
+            return self.isolate_free_of_pageblocks(m);
+        }
         self.fast_isolate_freepages(m);
         if self.free.stock.pages > 0 {
             return;
@@ -95,7 +98,8 @@ impl CompactRun {
 
     /// Isolates free blocks in `[from, end)` of one pageblock. Returns where it stopped and how
     /// many pages it isolated.
-    fn isolate_freepages_block(&mut self, m: &mut Memory, from: Pfn, end: Pfn, stride: u32) -> (Pfn, u32) {
+    pub(super) fn isolate_freepages_block(&mut self, m: &mut Memory, from: Pfn, end: Pfn, stride: u32) -> (Pfn, u32) {
+        let stops_at_enough = m.shared.profile.compaction.scanners == Scanners::ByPageblock;
         let block = from.pageblock();
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let (mut scanned, mut total) = (0u64, 0u32);
@@ -117,7 +121,7 @@ impl CompactRun {
                 }
                 self.take_free_block(m, at, order);
                 total += order.pages();
-                if self.free.stock.pages >= self.free.wanted {
+                if stops_at_enough && self.free.stock.pages >= self.free.wanted {
                     at = at.plus(order.pages());
                     break;
                 }
@@ -373,7 +377,8 @@ impl Memory {
         locked.del_from_free_list(pfn, order, t);
         if order.get() >= 8 {
             for b in pfn.pageblock()..=pfn.plus(order.pages() - 1).pageblock() {
-                if !locked.blocks.migratetype(b).is_mergeable() {
+                let fixed = locked.shared.profile.highatomic.limit == HighAtomicLimit::FixedByMark;
+                if !locked.blocks.migratetype(b).is_mergeable() && !fixed {
                     continue;
                 }
                 if locked.shared.profile.buddy.free_lists == FreeLists::AsPageblock {

@@ -56,7 +56,7 @@ impl CompactRun {
             return None;
         }
         self.putback_migratepages(m);
-        if t.out_of_targets && !self.scanners_met() {
+        if t.out_of_targets && !(rules.sees_meeting && self.scanners_met(&rules)) {
             return Some(CompactResult::Contended);
         }
         if rules.finishes_pageblock {
@@ -336,6 +336,7 @@ mod tests {
             highest: ZoneType::Normal,
             may_enter_fs: true,
             request_order: None,
+            kswapd: false,
         };
         let mut owner = Busy::default();
         let mut run = CompactRun::new(control, ZoneId::new(0), cpu);

@@ -7,7 +7,7 @@
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::owner::{Owner, Turn};
-use crate::rules::{CompactionRules, FastFind};
+use crate::rules::{CompactionRules, FastFind, Scanners};
 use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
@@ -27,7 +27,7 @@ pub(super) enum Isolate {
 /// for pages without a mapping: anonymous ones outside the swap cache and released ones. Other
 /// pages are isolated, and migration finds out.
 #[inline(always)]
-fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
+pub(super) fn is_kept_by_batch<O: Owner>(m: &Memory, owner: &mut O, pfn: Pfn) -> bool {
     if m.lru.holds(pfn) == 0 {
         return false;
     }
@@ -56,6 +56,9 @@ impl CompactRun {
 
     /// Isolates from the next suitable pageblock, visiting at most `budget` pageblocks.
     pub(super) fn isolate_migratepages<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Isolate {
+        if m.shared.profile.compaction.scanners == Scanners::PageByPage {
+            return self.isolate_from_pageblock(m, owner);
+        }
         let filter = self.source_filter(&m.shared.profile.compaction);
         let mut low = self.migrate.pfn;
         let mut chosen_by_search = false;
@@ -141,7 +144,7 @@ impl CompactRun {
 
     /// Whether this run leaves pages that must be written before they can move, because it does not
     /// wait for writeback.
-    fn leaves_unwritten(&self, rules: &CompactionRules) -> bool {
+    pub(super) fn leaves_unwritten(&self, rules: &CompactionRules) -> bool {
         match self.cc.mode {
             MigrateMode::Async => true,
             MigrateMode::SyncLight => rules.light_leaves_unwritten,
@@ -173,7 +176,7 @@ impl CompactRun {
     /// Offers the CPU to a daemon that waits for it. Blocks the daemon frees are not captured for
     /// this run's request.
     #[inline(always)]
-    fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
+    pub(super) fn offer_cpu<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
         if owner.is_awaited(m) {
             let claim = core::mem::take(&mut m.zones[self.zone].compaction.capture);
             owner.turn(m, Turn::Offered);
@@ -294,7 +297,7 @@ impl CompactRun {
         self.migrate.pfn = low;
     }
 
-    fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, tag: Tag) {
+    pub(super) fn isolate_page(&mut self, m: &mut Memory, pfn: Pfn, tag: Tag) {
         if tag.kind() == FrameKind::Lru {
             m.lru_isolate(self.cpu, pfn, tag.order());
         }

@@ -6,8 +6,8 @@
 //! ([`free_scanner`]) isolates free pages in high ones ([`targets`] keeps them), and every isolated
 //! page is migrated to a free one ([`migrate`]). [`suitable`] decides whether a run may start,
 //! [`defer`] skips attempts after failures, [`finished`] ends a run, and [`skip`] keeps the hints a
-//! run leaves for the next. [`walk`] steps over pageblocks that a run need not stop at. Source:
-//! kernel-behaviour §5.
+//! run leaves for the next. [`walk`] steps over pageblocks that a run need not stop at. The oldest
+//! kernels have scanners of their own ([`page_by_page`]). Source: kernel-behaviour §5.
 
 pub mod defer;
 pub mod direct;
@@ -15,6 +15,7 @@ pub mod finished;
 pub mod free_scanner;
 pub mod migrate;
 pub mod migrate_scanner;
+mod page_by_page;
 pub mod proactive;
 pub mod run;
 pub mod skip;

@@ -6,7 +6,7 @@
 use super::state::CompactControl;
 use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Wmark};
-use crate::rules::{ProactiveRules, ProactiveScore};
+use crate::rules::{CompactionRules, ProactiveRules, ProactiveScore};
 use crate::state::Memory;
 use crate::sysctl::COMPACTION_PROACTIVENESS;
 use crate::types::{MigrateType, NodeId, ZoneType};
@@ -46,20 +46,22 @@ impl Memory {
 
 /// The parameters of a whole-zone run outside any allocation: proactive, or
 /// `/proc/sys/vm/compact_memory`.
-pub(crate) fn whole_zone_control(proactive: bool) -> CompactControl {
+pub(crate) fn whole_zone_control(rules: &CompactionRules, proactive: bool) -> CompactControl {
+    let honours_hints = rules.whole_zone_honours_hints && !proactive;
     CompactControl {
         order: None,
         migratetype: MigrateType::Unmovable,
-        mode: if proactive { MigrateMode::SyncLight } else { MigrateMode::Sync },
+        mode: if proactive || honours_hints { MigrateMode::SyncLight } else { MigrateMode::Sync },
         direct: false,
-        whole_zone: true,
-        ignore_skip_hint: true,
+        whole_zone: !honours_hints,
+        ignore_skip_hint: !honours_hints,
         ignore_block_suitable: false,
         proactive,
         alloc_flags: AllocFlags::mark(Wmark::Min),
         highest: ZoneType::Dma,
         may_enter_fs: true,
         request_order: None,
+        kswapd: false,
     }
 }
 

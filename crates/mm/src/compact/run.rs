@@ -8,6 +8,7 @@ use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::owner::Owner;
+use crate::rules::Positions;
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Order, Pfn, ZoneId};
@@ -86,11 +87,11 @@ impl CompactRun {
 
     /// Places the scanners: at the cached positions, or at the zone's ends.
     fn begin(&mut self, m: &mut Memory) {
-        if self.cc.order.is_some_and(|o| m.locked(self.zone, self.cpu).compaction_restarting(o)) {
-            match m.shared.profile.compaction.clears_all_hints {
-                true => m.clear_all_hints(self.zone),
-                false => m.reset_isolation_suitable(self.zone),
-            }
+        let rules = m.shared.profile.compaction;
+        let restarts = self.cc.order.is_some_and(|o| m.locked(self.zone, self.cpu).compaction_restarting(o));
+        let clears = restarts && !self.cc.kswapd;
+        if clears && rules.clears_hints_first {
+            self.clear_hints(m);
         }
         let sync = self.cc.mode != MigrateMode::Async;
         let z = &mut m.zones[self.zone];
@@ -99,18 +100,26 @@ impl CompactRun {
             (self.migrate.pfn, self.free.pfn) = (start, last);
         } else {
             let c = &mut z.compaction;
-            if c.cached_free_pfn < start || c.cached_free_pfn >= end {
-                c.cached_free_pfn = last;
+            let (beyond, highest, slot) = match rules.positions {
+                Positions::OneUntilIsolated => (c.cached_free_pfn > end, end, 0),
+                Positions::EachMode => (c.cached_free_pfn >= end, last, usize::from(sync)),
+            };
+            if c.cached_free_pfn < start || beyond {
+                c.cached_free_pfn = highest;
             }
-            if c.cached_migrate_pfn[sync as usize] < start || c.cached_migrate_pfn[sync as usize] >= end {
+            if c.cached_migrate_pfn[slot] < start || c.cached_migrate_pfn[slot] >= end {
                 c.cached_migrate_pfn = [start, start];
             }
-            (self.migrate.pfn, self.free.pfn) = (c.cached_migrate_pfn[sync as usize], c.cached_free_pfn);
+            (self.migrate.pfn, self.free.pfn) = (c.cached_migrate_pfn[slot], c.cached_free_pfn);
             self.whole_zone = self.migrate.pfn <= c.init_migrate_pfn;
         }
-        let follows = m.shared.profile.compaction.sync_follows_async;
-        self.update_cached =
-            follows && !sync && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
+        if clears && !rules.clears_hints_first {
+            self.clear_hints(m);
+        }
+        let z = &m.zones[self.zone];
+        self.update_cached = rules.sync_follows_async
+            && !sync
+            && z.compaction.cached_migrate_pfn[0] == z.compaction.cached_migrate_pfn[1];
         let (migrate_pfn, free_pfn, mode) = (self.migrate.pfn, self.free.pfn, self.cc.mode);
         m.shared.emit(Listen::COMPACTION, || Event::CompactionBegin {
             zone_start: start,
@@ -120,6 +129,14 @@ impl CompactRun {
             mode,
         });
         m.lru_add_drain(self.cpu);
+    }
+
+    /// Clears skip hints for the run that follows the longest deferral.
+    fn clear_hints(&self, m: &mut Memory) {
+        match m.shared.profile.compaction.clears_all_hints {
+            true => m.clear_all_hints(self.zone),
+            false => m.reset_isolation_suitable(self.zone),
+        }
     }
 
     /// Isolates and migrates one batch; `Some` ends the run.
@@ -163,8 +180,9 @@ impl CompactRun {
     /// Once the scanner has left the order-aligned block it migrated from, drains the CPU's LRU
     /// batches and page lists, so that the pages freed there can merge.
     fn drain_if_block_left(&mut self, m: &mut Memory) {
-        let (Some(order), Some(last)) = (self.cc.order.filter(|o| *o > Order::ZERO), self.migrate.last_migrated_pfn)
-        else {
+        let within = !m.shared.profile.compaction.drains_after_run;
+        let order = self.cc.order.filter(|o| within && *o > Order::ZERO);
+        let (Some(order), Some(last)) = (order, self.migrate.last_migrated_pfn) else {
             return;
         };
         if last < self.migrate.pfn.block_start(order) {

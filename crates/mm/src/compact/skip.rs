@@ -6,6 +6,7 @@
 //! kernel-behaviour §5.7 (5.1 and later).
 
 use crate::event::MigrateMode;
+use crate::rules::Positions;
 use crate::state::{Memory, Tag, Zone};
 use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -14,10 +15,12 @@ const SAMPLE_STRIDE: usize = 8;
 
 impl Zone {
     /// Lets the next run start at the zone's ends.
-    pub(crate) fn reset_cached_positions(&mut self) {
-        let (start, last) = (self.start, self.last_pageblock());
-        self.compaction.cached_migrate_pfn = [start, start];
-        self.compaction.cached_free_pfn = last;
+    pub(crate) fn reset_cached_positions(&mut self, positions: Positions) {
+        self.compaction.cached_migrate_pfn = [self.start, self.start];
+        self.compaction.cached_free_pfn = match positions {
+            Positions::OneUntilIsolated => self.end,
+            Positions::EachMode => self.last_pageblock(),
+        };
     }
 
     /// The migration scanner is done with the pageblock before `pfn`; the next run of this mode may
@@ -117,7 +120,7 @@ impl Memory {
     pub(super) fn clear_all_hints(&mut self, zone: ZoneId) {
         let z = &mut self.zones[zone];
         z.compaction.blockskip_flush = false;
-        z.reset_cached_positions();
+        z.reset_cached_positions(self.shared.profile.compaction.positions);
         let (first, last) = (z.start.pageblock(), z.last_pageblock().pageblock());
         self.shared.work.any = true;
         self.shared.work.blocks_visited += (last + 1 - first) as u64;

@@ -37,6 +37,8 @@ pub struct CompactControl {
     /// The order of the request itself, where a larger block is made for it. A block of this order
     /// is captured as soon as it merges.
     pub request_order: Option<Order>,
+    /// kswapd compacts; it neither restarts after a deferral nor has hints cleared.
+    pub kswapd: bool,
 }
 
 /// A run in progress. It owns isolated pages between its steps, so it must be stepped until it is
@@ -81,6 +83,8 @@ pub(super) struct MigrateScanner {
     pub(super) finish_pageblock: bool,
     /// Isolate the rest of the pageblock before checking whether the run is finished.
     pub(super) again_at_once: bool,
+    /// A page has been isolated, so the next run's position stays where it is.
+    pub(super) settled: bool,
     /// Start of the current batch.
     pub(super) iteration_start: Pfn,
     /// Where pages were last migrated from; `None` once the per-CPU lists have been drained since.
@@ -105,6 +109,8 @@ pub(super) struct FreeScanner {
     pub(super) scanned: u64,
     /// Order at which the next free-list search starts.
     pub(super) search_order: u8,
+    /// A page has been isolated, so the next run's position stays where it is.
+    pub(super) settled: bool,
 }
 
 /// Free pages isolated and not yet used as targets.
@@ -144,6 +150,7 @@ impl CompactRun {
                 walking: false,
                 finish_pageblock: false,
                 again_at_once: false,
+                settled: false,
                 iteration_start: Pfn::default(),
                 last_migrated_pfn: None,
                 fast_start_pfn: None,
@@ -156,6 +163,7 @@ impl CompactRun {
                 targets: [Pfn::default(); PAGEBLOCK_PAGES as usize],
                 scanned: 0,
                 search_order: cc.order.map_or(0, Order::get),
+                settled: false,
             },
             whole_zone: cc.whole_zone,
             fast_search_fail: 0,
@@ -186,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_run_takes_over_all_that_another_has_left() {
-        let run = CompactRun::new(whole_zone_control(true), ZoneId::new(0), CpuId::new(0));
+        let rules = crate::testing::linux("6.1").compaction;
+        let run = CompactRun::new(whole_zone_control(&rules, true), ZoneId::new(0), CpuId::new(0));
         let left = Carried { whole_zone: false, fast_search_fail: 3, search_order: 5 };
         assert_eq!(run.after(left).carried(), left);
     }

@@ -34,16 +34,25 @@ impl Memory {
         let Some(o) = order else {
             return CompactResult::Continue;
         };
+        let (flags, highest) = self.shared.profile.compaction.rights(flags, highest);
         let z = &self.zones[zone];
         let free = z.free_pages;
         let there = if daemon && self.kcompactd_makes_pageblocks() { z.free_pages_in_blocks() } else { free };
-        let mut result = self.suitable_by_watermarks(zone, o, flags, highest, there, free);
+        let room_first = self.shared.profile.compaction.asks_room_first;
+        let mut result = match room_first {
+            false => self.suitable_by_watermarks(zone, o, flags, highest, there, free),
+            true if self.has_room_to_compact(zone, o, Wmark::Low, highest, free) => CompactResult::Continue,
+            true => CompactResult::Skipped,
+        };
         let index_decides = o.is_costly() || self.shared.profile.compaction.index_decides_for_all;
         if result == CompactResult::Continue && index_decides {
             let index = self.zones[zone].contig_info(o).fragmentation_index();
             if self.shared.decide(&EXTFRAG_THRESHOLD, |t| (0..=i64::from(t)).contains(&index)) {
                 result = CompactResult::NotSuitableZone;
             }
+        }
+        if room_first && result == CompactResult::Continue && self.is_there_with_room(zone, o, highest) {
+            result = CompactResult::Success;
         }
         if result == CompactResult::Success && self.shared.profile.compaction.success_is_untraced {
             return result;
@@ -76,6 +85,15 @@ impl Memory {
         } else {
             CompactResult::Skipped
         }
+    }
+
+    /// Whether a block of this order is available above the low mark and the room that compaction
+    /// for it would need.
+    fn is_there_with_room(&self, zone: ZoneId, order: Order, highest: ZoneType) -> bool {
+        let (z, profile) = (&self.zones[zone], &self.shared.profile);
+        let mark = z.wmark(Wmark::Low) + profile.compaction.gap(order);
+        let plain = AllocFlags::mark(Wmark::Min);
+        order.and_up().any(|o| z.nr_free(o) != 0) && z.watermark_ok(order, mark, highest, plain, z.free_pages, profile)
     }
 
     /// Whether `free` pages leave room to migrate pages for `order`: the base watermark plus the

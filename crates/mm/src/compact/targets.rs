@@ -7,7 +7,7 @@
 //! kernel-behaviour §5.5.2.
 
 use super::state::CompactRun;
-use crate::rules::Targets;
+use crate::rules::{Positions, Targets};
 use crate::state::{FrameKind, Memory};
 use crate::types::{Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
@@ -83,7 +83,8 @@ impl CompactRun {
         self.free.stock.pages += order.pages();
     }
 
-    /// Frees the rest of the stock, and lets the next run start at the highest pageblock among it.
+    /// Frees the rest of the stock. Where the rules move the position back, the next run starts at
+    /// the highest pageblock among it.
     pub(super) fn release_freepages(&mut self, m: &mut Memory) {
         let mut highest = None;
         while let Some(page) = m.frames.stack_pop(&mut self.free.stock.stack) {
@@ -98,7 +99,8 @@ impl CompactRun {
             }
         }
         self.free.stock.pages = 0;
-        if let Some(highest) = highest {
+        let moves_position = m.shared.profile.compaction.positions == Positions::EachMode;
+        if let Some(highest) = highest.filter(|_| moves_position) {
             let cached = &mut m.zones[self.zone].compaction.cached_free_pfn;
             *cached = (*cached).max(highest.pageblock_start());
         }

@@ -108,6 +108,7 @@ mod tests {
             highest: ZoneType::Normal,
             may_enter_fs: true,
             request_order: None,
+            kswapd: false,
         };
         let zone = ZoneId::new(0);
         let mut run = CompactRun::new(control, zone, cpu);

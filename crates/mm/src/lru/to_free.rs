@@ -12,11 +12,18 @@ use crate::types::{CLUSTER_MAX, CpuId, Order, Pfn};
 pub(crate) struct ToFree {
     pages: [Pfn; CLUSTER_MAX as usize],
     count: usize,
+    /// To the tails of the per-CPU lists.
+    cold: bool,
 }
 
 impl ToFree {
     pub(crate) const fn new() -> ToFree {
-        ToFree { pages: [Pfn::new(0); CLUSTER_MAX as usize], count: 0 }
+        ToFree { pages: [Pfn::new(0); CLUSTER_MAX as usize], count: 0, cold: false }
+    }
+
+    /// Pages that reclaim frees, which some kernels put to the tails of the per-CPU lists.
+    pub(crate) fn reclaimed(m: &Memory) -> ToFree {
+        ToFree { cold: m.shared.profile.pcp.reclaimed_to_tail, ..ToFree::new() }
     }
 
     /// Adds a page of any order.
@@ -36,6 +43,7 @@ impl ToFree {
     /// Frees all of the collected pages.
     pub(crate) fn free(mut self, m: &mut Memory, cpu: CpuId) {
         if !m.shared.profile.lru.frees_in_order {
+            let free = if self.cold { free_cold } else { free };
             self.pages[..self.count].iter().rev().for_each(|pfn| free(m, cpu, *pfn));
             return;
         }
@@ -56,4 +64,9 @@ impl ToFree {
 fn free(m: &mut Memory, cpu: CpuId, pfn: Pfn) {
     let order = m.frames.tag(pfn).order();
     m.free_untagged(m.blocks.zone_of(pfn), cpu, pfn, order);
+}
+
+/// Frees a single page to the tail of its per-CPU list.
+fn free_cold(m: &mut Memory, cpu: CpuId, pfn: Pfn) {
+    m.free_untagged_cold(m.blocks.zone_of(pfn), cpu, pfn);
 }

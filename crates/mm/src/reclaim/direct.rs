@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::rules::StallsFor;
 use crate::state::{Backing, Memory, NodeStat};
 use crate::step::{Daemon, Step, Wait};
-use crate::types::{LruvecId, NodeId, Order, ZoneId, ZoneType};
+use crate::types::{LruvecId, NodeId, NodeSet, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
@@ -156,7 +156,8 @@ impl DirectReclaim {
             self.first_node.get_or_insert(node);
             if per_zone {
                 self.zones_reclaimable |= reclaimable;
-                self.state = DirectReclaimStage::Node(ShrinkNode::new(m.zones[zone].lruvec, is_highest));
+                let with_slab = is_highest && !m.shared.profile.reclaim.slab_after_zones;
+                self.state = DirectReclaimStage::Node(ShrinkNode::new(m.zones[zone].lruvec, with_slab));
                 return;
             }
             if self.last_node.replace(node) != Some(node) {
@@ -182,6 +183,9 @@ impl DirectReclaim {
 
     /// Ends the reclaim, or goes on at the next priority or with another pass. `Some` is the end.
     fn next_priority<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Option<u64> {
+        if m.shared.profile.reclaim.slab_after_zones {
+            self.shrink_slab(m, owner);
+        }
         self.total_scanned += self.sc.nr_scanned;
         let enough = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim || self.sc.compaction_ready;
         if !enough && self.sc.priority > 0 && self.may_find_more(m) {
@@ -214,6 +218,18 @@ impl DirectReclaim {
         }
         // A reclaimable zone may still yield something.
         Some(u64::from(m.shared.profile.lru.lists_per_zone && self.zones_reclaimable))
+    }
+
+    /// Shrinks the caches of the request's nodes by what was scanned at this priority.
+    fn shrink_slab<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) {
+        let (mut at, mut pages, mut nodes) = (0, 0, NodeSet::default());
+        while let Some(zone) = m.next_zone(&self.request, &mut at) {
+            pages += m.reclaimable_pages(zone).max(0) as u64;
+            nodes = nodes.or(NodeSet::only(m.zones[zone].node));
+        }
+        for node in nodes.iter() {
+            self.sc.nr_reclaimed += m.shrink_slab(owner, node, &self.sc, (self.sc.nr_scanned, pages));
+        }
     }
 
     /// Whether the next priority could find more than this one. Without an ordered LRU there is no
@@ -310,11 +326,12 @@ impl Memory {
             return true;
         }
         let rules = &self.shared.profile.reclaim;
+        let all = rules.throttles_for_all_zones;
         let (exact, exhausted_counts) = (rules.throttles_by_exact_count, rules.throttles_for_exhausted_zones);
         let (mut reserve, mut free) = (0, 0);
         for &z in &self.nodes[node].zones {
             let zone = &self.zones[z];
-            let counts = self.reclaimable_pages(z) > 0 || exhausted_counts && zone.nr_free_pages_exact() == 0;
+            let counts = all || self.reclaimable_pages(z) > 0 || exhausted_counts && zone.nr_free_pages_exact() == 0;
             if zone.managed > 0 && zone.kind <= ZoneType::Normal && counts {
                 reserve += zone.wmark(Wmark::Min);
                 free += if exact { zone.nr_free_pages_exact() } else { zone.nr_free_pages() };
@@ -452,5 +469,46 @@ mod tests {
         m.nodes[NODE].kswapd.highest = Some(ZoneType::Dma);
         m.allow_direct_reclaim(NODE);
         assert_eq!(m.nodes[NODE].kswapd.highest, Some(ZoneType::Dma));
+    }
+
+    /// A cache from which nothing can be freed; counts the calls.
+    struct Asked(u32);
+
+    impl Owner for Asked {
+        fn may_isolate(&mut self, _: crate::types::Pfn) -> bool {
+            false
+        }
+        fn migrate(&mut self, _: crate::types::Pfn, _: crate::types::Pfn, _: u32) -> crate::owner::MigrateOutcome {
+            crate::owner::MigrateOutcome::Failed
+        }
+        fn shrinker(&mut self, _: NodeId, number: usize) -> Option<crate::owner::Shrinker> {
+            self.0 += u32::from(number == 0);
+            None
+        }
+    }
+
+    #[test]
+    fn in_3_13_caches_are_shrunk_at_each_priority_even_where_no_zone_is() {
+        let asked = |profile: &str| {
+            let mut m = crate::testing::two_zones(crate::testing::linux(profile));
+            let request = Request::new(crate::types::CpuId::new(0), NodeId::new(0), Gfp::KERNEL, Order::ZERO);
+            let (mut owner, mut reclaim) = (Asked(0), DirectReclaim::new(request, Order::ZERO));
+            while !matches!(reclaim.step(&mut m, &mut owner), Step::Done(_)) {}
+            (owner.0, m.vmstat().get(VmEvent::AllocstallNormal))
+        };
+        // Without pages on their lists the zones are looked at once only.
+        assert_eq!((asked("3.13"), asked("4.6")), ((13, 1), (2, 2)));
+    }
+
+    #[test]
+    fn in_3_13_zones_with_nothing_to_reclaim_count_for_the_throttle() {
+        let allows = |profile: &str| {
+            let mut m = crate::testing::two_zones(crate::testing::linux(profile));
+            // Nothing is left of DMA32, and no zone has a page to reclaim.
+            m.zones[ZoneId::new(0)].free_pages = 0;
+            m.zones[ZoneId::new(1)].free_pages = 0;
+            m.allow_direct_reclaim(NodeId::new(0))
+        };
+        assert_eq!([allows("3.13"), allows("4.6")], [false, true]);
     }
 }

@@ -50,7 +50,7 @@ impl Memory {
         stat: &mut ReclaimStat,
     ) -> u64 {
         let mut reclaimed = 0;
-        let mut free = ToFree::new();
+        let mut free = ToFree::reclaimed(self);
         let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         self.offer_cpu(owner);
         for &pfn in isolated.pages() {
@@ -327,7 +327,7 @@ impl Memory {
             // A lazyfree page goes without a shadow.
             self.shared.vmstat.add(VmEvent::Pglazyfreed, pages);
             None
-        } else if backing == Backing::Anon && !self.shared.profile.lru.shadows_of_anon {
+        } else if !self.shared.profile.lru.leaves_shadow(backing) {
             None
         } else {
             Some(self.workingset_eviction(pfn, pages))

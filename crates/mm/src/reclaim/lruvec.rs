@@ -33,12 +33,14 @@ pub(super) struct ShrinkLruvec {
     turn: usize,
     /// It has waited once already because too many pages were isolated.
     stalled: bool,
+    /// The shares have been adjusted.
+    adjusted: bool,
 }
 
 impl ShrinkLruvec {
     pub(super) fn new(m: &mut Memory, lruvec: LruvecId, sc: &ScanControl) -> ShrinkLruvec {
         let targets = m.get_scan_count(lruvec, sc);
-        ShrinkLruvec { lruvec, left: targets, targets, reclaimed: 0, turn: 0, stalled: false }
+        ShrinkLruvec { lruvec, left: targets, targets, reclaimed: 0, turn: 0, stalled: false, adjusted: false }
     }
 
     /// Scans a cluster of one list.
@@ -84,11 +86,19 @@ impl ShrinkLruvec {
         }
         self.turn = 0;
         m.offer_cpu(owner);
-        let proportional = !sc.kswapd && sc.priority == DEF_PRIORITY;
-        if self.reclaimed >= sc.nr_to_reclaim && !proportional && !self.drop_the_smaller() {
-            return self.done(m, owner, sc);
-        }
-        Step::Working
+        let enough = self.reclaimed >= sc.nr_to_reclaim;
+        let over = match m.shared.profile.reclaim.requests_stop_at_target {
+            true if enough && sc.kswapd && !core::mem::replace(&mut self.adjusted, true) => {
+                self.drop_the_smaller();
+                false
+            }
+            true => enough && !sc.kswapd,
+            false => {
+                let proportional = !sc.kswapd && sc.priority == DEF_PRIORITY;
+                enough && !proportional && !self.drop_the_smaller()
+            }
+        };
+        if over { self.done(m, owner, sc) } else { Step::Working }
     }
 
     /// Enough is freed: drops the kind with less left to scan. False if one kind has nothing left
@@ -131,9 +141,14 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gfp::Gfp;
+    use crate::owner::{MigrateOutcome, PageState};
+    use crate::state::PageFlags;
+    use crate::testing::{linux, ordered_machine_with, user_page};
+    use crate::types::{CpuId, Order, Pfn, ZoneType};
 
     fn shrinking(targets: Scan, left: Scan) -> ShrinkLruvec {
-        ShrinkLruvec { lruvec: LruvecId::new(0), left, targets, reclaimed: 0, turn: 0, stalled: false }
+        ShrinkLruvec { lruvec: LruvecId::new(0), left, targets, reclaimed: 0, turn: 0, stalled: false, adjusted: false }
     }
 
     #[test]
@@ -160,5 +175,38 @@ mod tests {
         let mut lists = shrinking([300, 100, 0, 0], [200, 100, 0, 0]);
         assert!(!lists.drop_the_smaller());
         assert_eq!(lists.left, [200, 100, 0, 0]);
+    }
+
+    /// Owns pages that can all be freed.
+    struct Clean;
+
+    impl Owner for Clean {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Moved
+        }
+        fn page_state(&mut self, _: Pfn, _: u32) -> PageState {
+            PageState::default()
+        }
+    }
+
+    #[test]
+    fn in_3_13_a_request_stops_when_it_has_its_pages_and_kswapd_where_the_lists_end() {
+        let reclaims = |profile: &str, kswapd| {
+            let mut m = ordered_machine_with(16, linux(profile));
+            (0..300).for_each(|_| {
+                user_page(&mut m, PageFlags::FILE);
+            });
+            m.lru_add_drain(CpuId::new(0));
+            let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
+            sc.kswapd = kswapd;
+            let mut lists = shrinking([0, 0, 200, 0], [0, 0, 200, 0]);
+            while lists.step(&mut m, &mut Clean, &mut sc) != Step::Done(()) {}
+            sc.nr_reclaimed
+        };
+        assert_eq!([reclaims("3.13", false), reclaims("3.13", true)], [32, 200]);
+        assert_eq!([reclaims("4.6", false), reclaims("4.6", true)], [200, 32], "at the first priority");
     }
 }

@@ -14,7 +14,7 @@ use crate::vmstat::VmEvent;
 impl Memory {
     /// Calls each of the node's shrinkers. Returns the pages freed by them. Of the `considered`
     /// pages on the LRU lists, `scanned` have been scanned.
-    pub(super) fn shrink_slab<O: Owner>(
+    pub(crate) fn shrink_slab<O: Owner>(
         &mut self,
         owner: &mut O,
         node: NodeId,

@@ -16,8 +16,9 @@ pub(crate) const ROUND_CONGESTION_NS: u64 = 20_000_000;
 
 impl Memory {
     /// The wait after a cluster, up to 5.15: kswapd waits if it met pages again before they were
-    /// written, other tasks if the zone or node is congested and a device queue is full. Sets the
-    /// flags from this cluster.
+    /// written, other tasks if the zone or node is congested and a device queue is full, and in
+    /// 3.13 both where all pages are dirty and nobody has queued them. Sets the flags from this
+    /// cluster.
     pub(super) fn wait_for_congestion<O: Owner>(
         &mut self,
         owner: &mut O,
@@ -25,11 +26,15 @@ impl Memory {
         sc: &mut ScanControl,
     ) -> Option<Wait> {
         let met = core::mem::take(&mut sc.met);
+        let unqueued = met.taken > 0 && met.unqueued_dirty == met.taken;
+        let waits_for_unqueued = self.shared.profile.reclaim.waits_for_unqueued;
         let vec = &mut self.lru.vecs[lruvec];
         vec.writeback |= met.writeback > 0 && met.writeback == met.taken;
         vec.congested |= met.dirty > 0 && met.dirty == met.congested;
-        vec.dirty |= met.taken > 0 && met.unqueued_dirty == met.taken;
-        let waits = met.immediate > 0 || met.taken > 0 && !sc.kswapd && vec.congested && owner.is_congested();
+        vec.dirty |= unqueued;
+        let waits = met.immediate > 0
+            || unqueued && waits_for_unqueued
+            || met.taken > 0 && !sc.kswapd && vec.congested && owner.is_congested();
         waits.then_some(Wait::Congestion { at_most_ns: CONGESTION_NS })
     }
 
@@ -80,7 +85,11 @@ mod tests {
     }
 
     fn waits(kswapd: bool, congested: bool, met: Met) -> bool {
-        let mut m = ordered_machine_with(1, linux("4.6"));
+        waits_in("4.6", kswapd, congested, met)
+    }
+
+    fn waits_in(profile: &str, kswapd: bool, congested: bool, met: Met) -> bool {
+        let mut m = ordered_machine_with(1, linux(profile));
         let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
         (sc.kswapd, sc.met) = (kswapd, met);
         m.wait_for_congestion(&mut Disk { congested }, LruvecId::new(0), &mut sc).is_some()
@@ -100,5 +109,13 @@ mod tests {
     #[test]
     fn kswapd_waits_where_it_meets_pages_again_before_they_are_written() {
         assert!(waits(true, false, Met { immediate: 1, taken: 32, ..Met::default() }));
+    }
+
+    #[test]
+    fn in_3_13_all_wait_that_take_only_dirty_pages_nobody_has_queued() {
+        let dirty = Met { dirty: 32, unqueued_dirty: 32, taken: 32, ..Met::default() };
+        let waits = |profile, met| [false, true].map(|kswapd| waits_in(profile, kswapd, false, met));
+        assert_eq!((waits("3.13", dirty), waits("4.6", dirty)), ([true; 2], [false; 2]));
+        assert_eq!(waits("3.13", Met { unqueued_dirty: 31, ..dirty }), [false; 2]);
     }
 }

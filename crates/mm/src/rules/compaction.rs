@@ -1,7 +1,8 @@
 //! Rules of a compaction run: suitability, the two scanners, migration and capture.
 
 use super::rule::{mechanism, variants};
-use crate::types::{CLUSTER_MAX, Order};
+use crate::gfp::AllocFlags;
+use crate::types::{CLUSTER_MAX, Order, ZoneType};
 
 variants! {
     /// How the free scanner keeps the pages it isolates.
@@ -40,6 +41,33 @@ variants! {
     }
 }
 
+variants! {
+    /// How the two scanners walk, and when they have met.
+    pub enum Scanners {
+        /// The migration scanner goes through the rest of one pageblock at a time, page by page,
+        /// and counts what it looks at even where it then passes the pageblock over. The free
+        /// scanner takes all that is free in a pageblock, and next begins at the highest one it
+        /// took from. They have met when their page frames have.
+        PageByPage,
+        /// The migration scanner passes pageblocks over without looking into them; the free scanner
+        /// stops within a pageblock, and goes on there. They have met when their pageblocks have.
+        ByPageblock,
+    }
+}
+
+variants! {
+    /// Where the next run's scanners begin.
+    pub enum Positions {
+        /// One position for each scanner, whatever the run's mode. A run moves it only until it has
+        /// isolated a page. After a reset, the free scanner begins at the zone's end.
+        OneUntilIsolated,
+        /// A position of the migration scanner for each mode, moved by every pageblock that is done
+        /// with. A run that returns free pages moves the free scanner's back to them; after a reset
+        /// that begins at the last pageblock.
+        EachMode,
+    }
+}
+
 mechanism! {
     /// Movable pages move to the top of a zone until a large block is free.
     pub struct CompactionRules for "compaction" {
@@ -58,6 +86,57 @@ mechanism! {
         /// Up to 4.8.
         #[rule(section = "5.6")]
         pub ends_by_low_mark: bool,
+        /// All marks are asked as for a request without any rights, from which no zone keeps pages
+        /// back; later, with the rights and the zones of the request itself.
+        #[rule(section = "5.13.4")]
+        pub ignores_rights: bool,
+        /// Whether there is room to migrate is asked first, then the index, and last whether the
+        /// page is available with that room to spare; later, the page comes first, without room.
+        #[rule(section = "5.13.4")]
+        pub asks_room_first: bool,
+        /// A run ends only above the low mark and the size of the block, by a block on the list of
+        /// the request's own type; for a whole pageblock, by any. Later, a block that the request
+        /// could claim will do.
+        #[rule(section = "5.13.4")]
+        pub ends_by_own_type: bool,
+        /// Deferral is asked and set for the zone that the request prefers, once for all its zones,
+        /// and set after each synchronous compaction without a page; later, for each zone by its
+        /// own result.
+        #[rule(section = "5.13.4")]
+        pub defers_preferred_zone: bool,
+        /// This CPU's lists are drained, in all zones, once a direct compaction has run; later, in
+        /// the zone, whenever a run leaves the block it migrated from.
+        #[rule(section = "5.13.4")]
+        pub drains_after_run: bool,
+        /// Between two zones, an asynchronous compaction ends if another task waits for the CPU.
+        #[rule(section = "5.9")]
+        pub gives_way_between_zones: bool,
+        /// How the two scanners walk, and when they have met.
+        #[rule(section = "5.13.4")]
+        pub scanners: Scanners,
+        /// Where the next run's scanners begin.
+        #[rule(section = "5.13.4")]
+        pub positions: Positions,
+        /// A run after the longest deferral clears the skip hints before it reads where to begin;
+        /// before, afterwards, and so began where the last run had ended.
+        #[rule(section = "5.12")]
+        pub clears_hints_first: bool,
+        /// The free scanner searches down to the migration scanner's pageblock, and notices when it
+        /// gets there: the run is complete. Before, it stopped short of that, and the run ended
+        /// without having met.
+        #[rule(section = "5.12")]
+        pub sees_meeting: bool,
+        /// A pageblock that an asynchronous run passes over for its type gets the skip hint.
+        #[rule(section = "5.12")]
+        pub hints_unsuitable: bool,
+        /// When the scanners meet, the next run begins at the zone's ends; before, only once the
+        /// hints were cleared.
+        #[rule(section = "5.12")]
+        pub resets_on_meeting: bool,
+        /// A write to `vm.compact_memory` begins where the last run has ended and honours the skip
+        /// hints; later, it scans all of each zone.
+        #[rule(section = "5.13.4")]
+        pub whole_zone_honours_hints: bool,
         /// Migration targets are taken only above the low mark, and the scan goes on after a
         /// refusal; later, above the min mark. Up to 4.8.
         #[rule(section = "2.10")]
@@ -232,6 +311,14 @@ mechanism! {
 }
 
 impl CompactionRules {
+    /// The rights with which a request asks for the marks: its own or, by the oldest rules, none.
+    pub(crate) fn rights(&self, flags: AllocFlags, highest: ZoneType) -> (AllocFlags, ZoneType) {
+        match self.ignores_rights {
+            false => (flags, highest),
+            true => (AllocFlags::mark(flags.wmark), ZoneType::Dma),
+        }
+    }
+
     /// Free pages that compaction for `order` needs beyond the mark (`compact_gap`, §5.2).
     pub fn gap(&self, order: Order) -> u64 {
         let twice = 2 << order.get();

@@ -5,6 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// How a type without free blocks of its own gets one.
     pub enum Fallback {
+        /// Takes the largest foreign block and, unless it claims the pageblock, leaves the rest
+        /// where it was. An unmovable request moves other free blocks only where a movable one
+        /// would, too. If there is no foreign block, takes one of the RESERVE.
+        LargestThenReserve,
         /// Takes the largest foreign block, after moving the other free blocks of its pageblock to
         /// the heads of its own lists; it keeps the rest of the block. From 4.1 to 4.12.
         TakeLargest,

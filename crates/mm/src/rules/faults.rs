@@ -39,6 +39,10 @@ mechanism! {
         /// swap slots. Since 4.14.
         #[rule(section = "4.7")]
         pub reads_swap_by_address: bool,
+        /// A fault on a mapped file's page maps those around it that are in memory, too, 16 at
+        /// most. Since 3.15.
+        #[rule(section = "4.7")]
+        pub maps_around: bool,
         /// Before a write to a page brought back from swap, this CPU's batches are drained to the
         /// LRU.
         #[rule(section = "4.7")]

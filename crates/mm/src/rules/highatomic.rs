@@ -5,6 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The largest reserve of a zone.
     pub enum HighAtomicLimit {
+        /// As many movable pageblocks at the zone's start as the min mark fills, at most two,
+        /// chosen when the marks are set: a RESERVE of blocks for any request that finds none
+        /// elsewhere.
+        FixedByMark,
         /// 1 % of the zone and a pageblock. From 4.4 to 6.7.
         PercentAndBlock,
         /// 1 % of the zone, rounded up to pageblocks; none in zones of which 1 % is less than a

@@ -6,6 +6,9 @@ variants! {
     /// The requests a fault makes for a huge page, given the administrator's `defrag` and the
     /// program's `madvise`.
     pub enum HugeRequests {
+        /// One request, for any node, with both reclaim and compaction or with neither; it never
+        /// wakes kswapd.
+        Once,
         /// One request, for the local node alone, with both reclaim and compaction or with neither;
         /// it never wakes kswapd. Up to 4.5.
         OnceDirect,

@@ -33,6 +33,9 @@ variants! {
 mechanism! {
     /// A daemon on each node compacts when kswapd, or a request, asks for a block.
     pub struct KcompactdRules for "kcompactd" {
+        /// There is such a daemon. Since 4.6.
+        #[rule(section = "5.9")]
+        pub exists: bool,
         /// It also scans pageblocks that have the skip hint, and sets none. Up to 4.14.
         #[rule(section = "5.9")]
         pub ignores_hints: bool,

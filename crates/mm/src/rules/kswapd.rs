@@ -29,6 +29,20 @@ variants! {
 mechanism! {
     /// A daemon on each node reclaims until the node is balanced.
     pub struct KswapdRules for "kswapd" {
+        /// Where zones are balanced one by one: for a block, a zone is balanced when the block is
+        /// available above the high mark and compaction would not be skipped; a run ends for single
+        /// pages once it has reclaimed twice the block in a round. Later, enough single pages for
+        /// the block will do, and a run keeps its order.
+        #[rule(section = "4.4.1")]
+        pub works_for_blocks: bool,
+        /// It compacts the node's zones itself, asynchronously, after a round that reclaimed more
+        /// than its zones were to give, if none of them had the block above its low mark.
+        #[rule(section = "4.4.1")]
+        pub compacts: bool,
+        /// Skip hints are cleared when kswapd sleeps until it is woken; later, before the nap that
+        /// comes first.
+        #[rule(section = "4.4.1")]
+        pub clears_hints_after_nap: bool,
         /// A run that a boost started does not count as failed if it reclaims nothing.
         #[rule(section = "4.4")]
         pub boosted_runs_never_fail: bool,

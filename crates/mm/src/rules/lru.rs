@@ -1,6 +1,7 @@
 //! Rules of the LRU lists.
 
 use super::rule::mechanism;
+use crate::types::Backing;
 
 mechanism! {
     /// Users' pages are kept in the order of their use.
@@ -14,11 +15,18 @@ mechanism! {
         /// on the size of the zone; later, for both, on the number of such pages.
         #[rule(section = "4.1")]
         pub half_of_files_inactive: bool,
+        /// An evicted page of a file leaves a shadow, by which its refault is known. Since 3.15.
+        #[rule(section = "4.1.2")]
+        pub shadows_of_files: bool,
         /// Evicted anonymous pages leave shadows too, a refault makes room among pages of both
         /// kinds, and every activation advances the clock; before, all of this was for file pages
         /// only.
         #[rule(section = "4.1")]
         pub shadows_of_anon: bool,
+        /// Writing to a page of the page cache counts as a use, as reading it does: the second one
+        /// activates it. Up to 4.6.
+        #[rule(section = "4.1")]
+        pub writes_count_as_use: bool,
         /// A page remembers that it was active once (PG_workingset).
         #[rule(section = "4.1")]
         pub remembers_workingset: bool,
@@ -42,5 +50,15 @@ mechanism! {
         /// before, it started on the active list, and one use kept it there.
         #[rule(section = "4.1")]
         pub new_anon_is_inactive: bool,
+    }
+}
+
+impl LruRules {
+    /// Whether an evicted page of this kind leaves a shadow.
+    pub(crate) fn leaves_shadow(&self, backing: Backing) -> bool {
+        match backing {
+            Backing::Anon => self.shadows_of_anon,
+            Backing::File => self.shadows_of_files,
+        }
     }
 }

@@ -46,12 +46,25 @@ mechanism! {
         /// are scanned.
         #[rule(section = "4.2")]
         pub trims_however_little: bool,
+        /// A request stops as soon as it has its pages, and only kswapd adjusts the shares, once,
+        /// and scans the rest of them to the end. Later, both adjust them, stop where one kind of
+        /// page is done, and a request scans all of them at its first priority.
+        #[rule(section = "4.2")]
+        pub requests_stop_at_target: bool,
         /// The event a task waits for when reclaim outruns its success.
         #[rule(section = "4.3")]
         pub stalls_for: StallsFor,
         /// The share of a cache that is scanned.
         #[rule(section = "4.6")]
         pub slab_share: SlabShare,
+        /// Whoever takes a cluster of dirty pages that nobody has queued for writing waits, kswapd,
+        /// too. From 3.11 to 3.15.
+        #[rule(section = "4.3")]
+        pub waits_for_unqueued: bool,
+        /// Caches are shrunk by the scan of all zones: after each priority of a request, and after
+        /// each zone of kswapd; later, with the highest zone of a node, by the scan of its lists.
+        #[rule(section = "4.6")]
+        pub slab_after_zones: bool,
         /// However little of a cache is due, a batch of its objects is scanned each time, or all of
         /// a smaller cache. 4.19 and 4.20.
         #[rule(section = "4.6")]
@@ -109,6 +122,9 @@ mechanism! {
         /// progress.
         #[rule(section = "4.5")]
         pub throttles_by_exact_count: bool,
+        /// All zones count in that decision, whatever there is to reclaim.
+        #[rule(section = "4.5")]
+        pub throttles_for_all_zones: bool,
         /// A zone with nothing to reclaim and nothing free counts in that decision; before, no zone
         /// with nothing to reclaim did.
         #[rule(section = "4.5")]

@@ -5,6 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The order of the slow path's attempts.
     pub enum Attempts {
+        /// Compaction for a request of any order, asynchronous at first and synchronous from then
+        /// on; reclaim; compaction again. kswapd is woken once. A request that does not wake it
+        /// gives up if its compaction was deferred.
+        AsyncThenSync,
         /// Compaction, for a request of any order; reclaim; compaction again. A request for a huge
         /// page gives up if the first compaction was deferred. From 3.14 to 4.7.
         CompactReclaimCompact,
@@ -18,6 +22,9 @@ variants! {
 variants! {
     /// When a direct compaction counts as a `compact_stall`.
     pub enum CompactStall {
+        /// Where a compaction that the request's flags allow is not deferred, even if it then skips
+        /// every zone.
+        AtEntry,
         /// Always. From 5.1 to 5.12.
         Always,
         /// Unless every zone was skipped. Since 5.13.
@@ -33,6 +40,10 @@ mechanism! {
         /// The order of the slow path's attempts.
         #[rule(section = "3.5")]
         pub attempts: Attempts,
+        /// A request with THISNODE, NORETRY and NOWARN fails before it tries anything, and wakes
+        /// nobody.
+        #[rule(section = "3.7")]
+        pub bound_fails_at_once: bool,
         /// A request bound to one node that may not reclaim fails before it tries anything, and
         /// wakes nobody. Up to 4.5.
         #[rule(section = "3.6")]

@@ -5,8 +5,10 @@ use super::rule::{mechanism, variants};
 variants! {
     /// The requests that may dip into the reserves below the min watermark.
     pub enum Reserves {
-        /// `ALLOC_HIGH` and `ALLOC_HARDER`: only HARDER counts the HIGHATOMIC reserve as free. Up
-        /// to 6.2.
+        /// `ALLOC_HIGH` and `ALLOC_HARDER`, which is for any request that cannot wait. Up to 4.3.
+        HighWaitless,
+        /// `ALLOC_HIGH` and `ALLOC_HARDER`, which is for requests marked atomic: only HARDER counts
+        /// the HIGHATOMIC reserve as free. From 4.4 to 6.2.
         HighHarder,
         /// `ALLOC_MIN_RESERVE` and `ALLOC_NON_BLOCK`: either counts it. Since 6.3, and in the
         /// stable series of 6.1.
@@ -20,6 +22,10 @@ mechanism! {
         /// The requests that may dip into the reserves below the min watermark.
         #[rule(section = "3.2")]
         pub reserves: Reserves,
+        /// For a block, free memory in blocks of at least each smaller order, too, must exceed the
+        /// mark, halved once an order; later, it is enough that a block is there. Up to 4.3.
+        #[rule(section = "3.2")]
+        pub halves_by_order: bool,
         /// Ceiling of the computed `vm.min_free_kbytes`, in kB: 65536 up to 5.7, then 262144.
         #[rule(section = "1.3")]
         pub min_free_kbytes_cap: u32,

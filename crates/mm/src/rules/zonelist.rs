@@ -10,6 +10,11 @@ mechanism! {
         /// 3.12 to 4.7.
         #[rule(section = "3.4")]
         pub goes_round: bool,
+        /// The shares that zones give in their turn are filled up at the beginning of the slow
+        /// path, which a request enters when all are used up, too; later, by the walk itself, which
+        /// then goes on.
+        #[rule(section = "3.7")]
+        pub fills_up_on_slow_path: bool,
         /// A request that prefers the Normal zone takes from a lower one rather than split a
         /// foreign pageblock. Since 5.0.
         #[rule(section = "3.3")]

@@ -97,7 +97,9 @@ proptest! {
                     .any(|t| !z.free_list(o, *t).is_empty())
             });
             let reserve = z.nr_reserved_highatomic;
-            let fits = listed && z.kind <= r.gfp.highest_zone() && z.nr_free_pages() >= reserve + (1 << r.order);
+            // In 3.13 the fast path fails once every zone has given its share.
+            let ends_early = plan.profile().zonelist.fills_up_on_slow_path;
+            let fits = listed && !ends_early && z.kind <= r.gfp.highest_zone() && z.nr_free_pages() >= reserve + (1 << r.order);
             let got = w.alloc(r);
             prop_assert!(got.is_some() || !fits, "{:?} got nothing", r);
             w.verify().expect("consistent after an allocation");

@@ -18,6 +18,8 @@ pub(crate) enum Wait {
     Io(QueueId),
     /// It computes for this many nanoseconds of CPU time.
     Compute(u64),
+    /// The same in the kernel: it is system time.
+    Spin(u64),
 }
 
 /// The value of a finished step. If the step works or waits, the function returns the same, wrapped

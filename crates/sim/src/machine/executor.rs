@@ -108,6 +108,7 @@ impl Machine {
         (task.state, then) = match step {
             Step::Working => (TaskState::Runnable, Then::GoOn),
             Step::Wait(Wait::Compute(ns)) => (TaskState::Runnable, Then::Compute(ns)),
+            Step::Wait(Wait::Spin(ns)) => (TaskState::Runnable, Then::Spin(ns)),
             Step::Wait(Wait::Wakeup | Wait::Time(_)) => (TaskState::Resting, Then::Wait),
             Step::Wait(Wait::Queue(_) | Wait::QueueAtMost(..)) => (TaskState::Queued, Then::Wait),
             Step::Wait(Wait::Io(_)) => (TaskState::Queued, Then::WaitForIo),
@@ -175,7 +176,7 @@ impl Machine {
                     self.kernel.queues.open(self.kernel.daemons.rest_of(daemon));
                 }
             }
-            Wait::Compute(_) => return,
+            Wait::Compute(_) | Wait::Spin(_) => return,
         }
         self.deliver_wakes(now);
     }

@@ -271,6 +271,19 @@ impl Machine {
         self.tasks[id.index()].caller.comm = Comm::new(name);
     }
 
+    /// Sends `SIGKILL` to a program started with [`Machine::spawn`] and to every process that it or
+    /// its descendants have made, orphans included.
+    pub fn kill_all_of(&mut self, id: TaskId) {
+        for (number, task) in self.tasks.iter().enumerate() {
+            if let Body::Process(process) = &task.body
+                && (process.root() == Some(id) || number == id.index())
+                && task.state != TaskState::Done
+            {
+                self.kernel.family.kill(process.id());
+            }
+        }
+    }
+
     /// The program of a task started with [`Machine::spawn`].
     pub fn program(&self, id: TaskId) -> Option<&dyn Program> {
         match &self.tasks[id.index()].body {

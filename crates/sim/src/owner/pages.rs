@@ -35,8 +35,9 @@ pub(crate) struct Pages {
     pub(crate) full: Option<u8>,
     /// Whether reclaim has met dirty pages that no flusher is writing.
     pub(crate) flushers_wanted: bool,
-    /// The CPU of the running task.
+    /// The CPU of the running task, and whether that is kswapd.
     pub(crate) cpu: CpuId,
+    pub(crate) in_kswapd: bool,
     /// TLB shootdowns by migration since last taken.
     pub(crate) shootdowns: u64,
 }
@@ -248,9 +249,18 @@ impl Owner for Pages {
     }
 
     fn shrink(&mut self, m: &mut Memory, node: NodeId, number: usize, objects: u64, gfp: Gfp) -> Option<Shrunk> {
-        let cpu = self.cpu;
+        let (cpu, in_kswapd) = (self.cpu, self.in_kswapd);
         let Pages { files, frames, mapcounts, .. } = self;
         let files = files.as_mut()?;
-        files.may_shrink(number, gfp).then(|| files.shrink(m, cpu, (frames, mapcounts), node, (number, objects)))
+        if !files.may_shrink(number, gfp) {
+            return None;
+        }
+        let before = files.counts.inodes_took;
+        let shrunk = files.shrink(m, cpu, (frames, mapcounts), node, (number, objects));
+        if in_kswapd {
+            files.counts.inodes_took_in_kswapd += files.counts.inodes_took - before;
+            files.counts.inodes_took = before;
+        }
+        Some(shrunk)
     }
 }

@@ -1,9 +1,9 @@
 //! Faults on files mapped for reading.
 //!
-//! A fault on a page in memory also maps the pages around it that are in memory, 16 at most
-//! (fault-around). A missing page is read with the pages around it, unless that has missed too
-//! often. Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`), `mm/memory.c`
-//! (`do_fault_around`) of 6.1.
+//! A fault on a page in memory also maps the pages around it that are in memory, 16 at most, where
+//! the kernel has this (fault-around). A missing page is read with the pages around it, unless that
+//! has missed too often. Source: `mm/filemap.c` (`filemap_fault`, `filemap_map_pages`),
+//! `mm/memory.c` (`do_fault_around`) of 6.1.
 
 use super::read_in::ReadIn;
 use crate::base::context::Context;
@@ -37,8 +37,9 @@ impl Kernel {
             return false;
         }
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        let start = at.page & !(AROUND - 1);
-        let end = (start + AROUND).min(self.pages.spaces.mapping(at.mapping).pages());
+        let around = if self.mem.profile().faults.maps_around { AROUND } else { 1 };
+        let start = at.page & !(around - 1);
+        let end = (start + around).min(self.pages.spaces.mapping(at.mapping).pages());
         let mut mapped = 0;
         for page in start..end {
             if !self.pages.spaces.mapping(at.mapping).is_none(page) {

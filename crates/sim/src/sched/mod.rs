@@ -44,6 +44,8 @@ pub(crate) enum Then {
     GoOn,
     /// It computes for this long, ns, and then wants another turn.
     Compute(u64),
+    /// The same in the kernel.
+    Spin(u64),
     Wait,
     /// It waits for a device.
     WaitForIo,
@@ -60,10 +62,22 @@ struct Entity {
     vruntime: i64,
     /// When it was last picked or joined its CPU.
     touched_at: u64,
-    /// Time left to compute.
+    /// Time left to compute, and whether it does so in the kernel.
     left: u64,
+    in_kernel: bool,
     for_io: bool,
     time: CpuTime,
+}
+
+impl Entity {
+    /// So much computing as CPU time.
+    #[inline]
+    fn computes(&self, ns: u64) -> CpuTime {
+        match self.in_kernel {
+            false => CpuTime { user_ns: ns, system_ns: 0 },
+            true => CpuTime { user_ns: 0, system_ns: ns },
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -139,6 +153,7 @@ impl Schedule {
             vruntime: 0,
             touched_at: 0,
             left: 0,
+            in_kernel: false,
             for_io: false,
             time: CpuTime::default(),
         };
@@ -185,7 +200,7 @@ impl Schedule {
     pub(crate) fn time_of(&self, task: u32, now: u64) -> CpuTime {
         let e = &self.entities[task as usize];
         let mut time = e.time;
-        time.user_ns += self.computed(e.cpu as usize, task, now);
+        time.add(self.computed(e.cpu as usize, task, now));
         time
     }
 
@@ -193,17 +208,21 @@ impl Schedule {
     pub(crate) fn use_of(&self, cpu: usize, now: u64) -> CpuUse {
         let mut c = self.cpus[cpu].clone();
         c.settle_idle(now);
-        let user_ns = c.time.user_ns + self.computed(cpu, c.current, now);
-        let busy = user_ns + c.time.system_ns + c.iowait_ns;
+        let mut time = c.time;
+        time.add(self.computed(cpu, c.current, now));
+        let CpuTime { user_ns, system_ns } = time;
+        let busy = user_ns + system_ns + c.iowait_ns;
         let idle_ns = now.max(c.clock).saturating_sub(busy);
-        CpuUse { user_ns, system_ns: c.time.system_ns, iowait_ns: c.iowait_ns, idle_ns }
+        CpuUse { user_ns, system_ns, iowait_ns: c.iowait_ns, idle_ns }
     }
 
     /// Computing time up to `now` that the CPU's clock does not include yet.
-    fn computed(&self, cpu: usize, task: u32, now: u64) -> u64 {
+    fn computed(&self, cpu: usize, task: u32, now: u64) -> CpuTime {
         let c = &self.cpus[cpu];
-        let computes = c.current == task && task != NONE && self.entities[task as usize].left > 0;
-        if computes { now.min(c.turn_at).saturating_sub(c.clock) } else { 0 }
+        if c.current != task || task == NONE || self.entities[task as usize].left == 0 {
+            return CpuTime::default();
+        }
+        self.entities[task as usize].computes(now.min(c.turn_at).saturating_sub(c.clock))
     }
 
     #[inline]
@@ -283,9 +302,9 @@ impl Schedule {
         c.time.add(time);
         c.clock = now;
         match then {
-            Then::GoOn | Then::Compute(_) => {
-                if let Then::Compute(ns) = then {
-                    e.left = ns;
+            Then::GoOn | Then::Compute(_) | Then::Spin(_) => {
+                if let Then::Compute(ns) | Then::Spin(ns) = then {
+                    (e.left, e.in_kernel) = (ns, matches!(then, Then::Spin(_)));
                 }
                 if c.is_slice_over() {
                     self.yield_to_waiting(turn.cpu);
@@ -394,9 +413,10 @@ impl Schedule {
         }
         let e = &mut self.entities[c.current as usize];
         let ran = at.min(c.turn_at).saturating_sub(c.clock).min(e.left);
+        let time = e.computes(ran);
         e.left -= ran;
-        e.time.user_ns += ran;
-        c.time.user_ns += ran;
+        e.time.add(time);
+        c.time.add(time);
         c.clock += ran;
     }
 

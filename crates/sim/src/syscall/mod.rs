@@ -59,6 +59,7 @@ pub(crate) enum Syscall {
     /// An operation with nothing left to do.
     Nothing,
     Compute(compute::Compute),
+    Spin(compute::Spin),
     Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
     Exec(exit::Exec),
@@ -161,6 +162,10 @@ impl Syscall {
             Op::Sync => Syscall::Sync(sync::Sync::new()),
             Op::Truncate { file, pages } => Syscall::Truncate(truncate::Truncate::new(opened(file)?, pages)),
             Op::Unlink(name) => truncate::Truncate::unlink(k, name)?.map_or(Syscall::Nothing, Syscall::Truncate),
+            Op::UnlinkIfThere(name) => {
+                let gone = truncate::Truncate::unlink(k, name).ok().flatten();
+                gone.map_or(Syscall::Nothing, Syscall::Truncate)
+            }
             Op::Fork(program) => Syscall::Fork(Box::new(fork::Fork::new(process, thread, program))),
             Op::Wait(child) => Syscall::Wait(wait_child::WaitChild::new(k, process, Some(child), &op)?),
             Op::WaitAny => Syscall::Wait(wait_child::WaitChild::new(k, process, None, &op)?),
@@ -177,6 +182,7 @@ impl Syscall {
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
+            Op::Spin(ns) => Syscall::Spin(compute::Spin::new(ns)),
         }))
     }
 
@@ -185,7 +191,7 @@ impl Syscall {
         match self {
             Syscall::Touch(call) => call.may_end(),
             Syscall::Exec(call) => call.may_end(),
-            Syscall::Wait(_) | Syscall::Join(_) | Syscall::Barrier(_) | Syscall::Compute(_) => true,
+            Syscall::Wait(_) | Syscall::Join(_) | Syscall::Barrier(_) | Syscall::Compute(_) | Syscall::Spin(_) => true,
             _ => false,
         }
     }
@@ -228,6 +234,7 @@ impl Syscall {
             }),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
             Syscall::Compute(call) => Ok(call.step()),
+            Syscall::Spin(call) => Ok(call.step(c)),
             Syscall::Barrier(call) => call.step(k),
             Syscall::Fork(call) => call.step(k, c),
             Syscall::Exec(call) => Ok(call.step(k, c).map(|()| Value::Unit)),

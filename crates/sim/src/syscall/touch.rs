@@ -235,9 +235,15 @@ impl Touch {
                     Written::Page => k.far_pages(c, pfn, 1),
                 };
             }
+            let (is_far, written) = (k.far.is_some(), self.writes.is_some());
             let m = k.pages.spaces.mapping(self.span.mapping);
-            m.used(next, self.writes.is_some());
-            next += 1;
+            match if is_far { 0 } else { m.used_while_there(next, end - next, written) } {
+                0 => {
+                    m.used(next, written);
+                    next += 1;
+                }
+                run => next += run,
+            }
             if next == end || self.faults(m, next) {
                 break;
             }

@@ -157,6 +157,9 @@ impl Write {
         *length = (*length).max(index + 1);
         k.dirty_page(self.inode, index, pfn, c.now)?;
         c.now += ns(k.costs.write_page) + k.far_pages(c, pfn, 1);
+        if k.mem.profile().lru.writes_count_as_use {
+            k.mem.mark_accessed(c.cpu, pfn);
+        }
         self.next += 1;
         if was_dirty {
             return Ok(None);

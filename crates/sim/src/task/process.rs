@@ -107,7 +107,7 @@ impl Process {
         if let (MemPolicy::Interleave(_), Step::Working | Step::Wait(_)) = (c.policy.policy, &step) {
             k.family.set_policy(self.id, self.thread, c.policy);
         }
-        self.set_on_cpu(k, matches!(step, Step::Working | Step::Wait(Wait::Compute(_))));
+        self.set_on_cpu(k, matches!(step, Step::Working | Step::Wait(Wait::Compute(_) | Wait::Spin(_))));
         Ok(step)
     }
 

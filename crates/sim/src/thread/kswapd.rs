@@ -25,7 +25,9 @@ impl KswapdThread {
 
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Infallible, Wait> {
         self.kswapd.run_on(c.cpu);
+        k.pages.in_kswapd = true;
         let step = self.kswapd.step(&mut k.mem, &mut k.pages, c.timed_out);
+        k.pages.in_kswapd = false;
         k.charge(&mut c.now);
         if k.mem.take_eased(self.kswapd.node()) {
             k.queues.wake_all(k.daemons.rest_of(self.daemon()));

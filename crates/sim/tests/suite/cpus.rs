@@ -214,3 +214,20 @@ fn tasks_run_in_the_same_places_every_time_however_often_they_are_observed() {
         assert!(mixed(slice) == once, "looked at every {slice} ns");
     }
 }
+
+#[test]
+fn a_driver_that_waits_awake_takes_its_share_of_a_cpu_and_no_longer_than_it_is_to_wait() {
+    let mut m = machine(1, 16, linux("6.1"));
+    let alone = run(&mut m, 0, ops(vec![Op::Spin(50 * MS)]));
+    let syscall = log(&m, alone)[0].latency_ns() - 50 * MS;
+    assert_eq!(m.cpu_time(alone), CpuTime { user_ns: 0, system_ns: 50 * MS + syscall });
+    assert!(syscall < MS, "{syscall} ns");
+    let computes = [busy(30 * MS), busy(30 * MS)].map(|program| m.spawn(program, Placement::Cpu(0)));
+    let spins = run(&mut m, 0, ops(vec![Op::Spin(9 * SECOND)]));
+    let took = log(&m, spins)[0].latency_ns();
+    assert!((9 * SECOND..9 * SECOND + 50 * MS).contains(&took), "until its next turn: {took} ns");
+    let CpuTime { user_ns, system_ns } = m.cpu_time(spins);
+    assert_eq!(user_ns, 0);
+    assert!((2_900 * MS..3_100 * MS).contains(&system_ns), "{system_ns} ns, one of three shares");
+    assert!(computes.iter().all(|id| m.cpu_time(*id).user_ns > 29 * SECOND / 10));
+}

@@ -211,3 +211,59 @@ fn with_slab_an_inode_that_goes_leaves_a_page_and_with_slub_a_quarter_of_a_large
     assert_eq!((slab, slub.0), ((Some(100), Some(0)), Some(88)));
     assert!(slub.1 > Some(0), "{slub:?}");
 }
+
+#[test]
+fn pages_that_go_with_their_inodes_are_counted_by_who_shrinks_them() {
+    let took = |profile: &str, drop: bool| {
+        let mut m = machine_with_disk(2, 32, profile);
+        // Half as many pages again as there are in memory.
+        for file in 0..12_000 {
+            assert!(m.lay_file(FileName::new(0, 100 + file), 2));
+        }
+        let mut p = Prompt::new(m, 1);
+        for file in (0..12_000).filter(|file| !drop || *file < 40) {
+            let opened =
+                p.call(0, Op::Open { name: FileName::new(0, 100 + file), create: false }).expect("opened").value;
+            let Value::File(file) = opened else { panic!("{opened:?}") };
+            // Twice, so that the pages are active, and are there when their inode is the oldest.
+            for _ in 0..2 {
+                p.call(0, Op::Read { file, first: 0, pages: 2 }).expect("read");
+            }
+            p.call(0, Op::Close(file)).expect("closed");
+        }
+        if drop {
+            p.call(0, Op::Sysctl { name: "vm.drop_caches".into(), value: "2".into() }).expect("a sysctl");
+        }
+        p.m.memory().check().expect("consistent");
+        let counts = p.m.file_counts();
+        (counts.inodes_took, counts.inodes_took_in_kswapd)
+    };
+    let (by_processes, by_kswapd) = took("5.10", true);
+    assert!((80 - 15..=80).contains(&by_processes), "all but those in a batch for the LRU: {by_processes}");
+    assert_eq!(by_kswapd, 0);
+    assert_eq!(took("6.1", true), (0, 0), "from 5.16 on an inode with pages stays");
+    let (by_processes, by_kswapd) = took("5.10", false);
+    assert!(by_kswapd > 100 && by_kswapd > by_processes, "{by_processes} {by_kswapd}");
+    assert_eq!(took("6.1", false), (0, 0));
+}
+
+#[test]
+fn up_to_4_6_a_page_that_is_written_twice_is_active_and_later_one_that_is_read_twice() {
+    let active = |writes_count_as_use: bool, write: bool| {
+        let mut profile = linux("5.6");
+        profile.lru.writes_count_as_use = writes_count_as_use;
+        let mut p = Prompt::new(machine_of(2, 64, profile, ssd()), 1);
+        let opened = p.call(0, Op::Open { name: FILE, create: true }).expect("opened").value;
+        let Value::File(file) = opened else { panic!("{opened:?}") };
+        p.call(0, Op::Write { file, first: 0, pages: 320 }).expect("written");
+        for _ in 0..2 {
+            let read = Op::Read { file, first: 0, pages: 320 };
+            let op = if write { Op::Write { file, first: 0, pages: 320 } } else { read };
+            p.call(0, op).expect("done");
+        }
+        p.m.memory_mut().drain_cpu(kontig_mm::CpuId::new(0));
+        p.m.memory().lru().of_node(p.m.memory().nodes()[0].id).size(LruList::ActiveFile)
+    };
+    assert!(active(true, true) > 280, "all but those in a batch");
+    assert!(active(false, true) == 0 && active(false, false) > 280);
+}

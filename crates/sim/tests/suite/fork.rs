@@ -252,3 +252,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn all_that_a_program_has_made_is_killed_orphans_too_and_nothing_else() {
+    let endless = || script(|_| Some(Op::Compute(MS)));
+    // A child whose own child outlives it.
+    let parent = move |log: &[kontig_program::Outcome]| match log.len() {
+        0 => Some(Op::Fork(script(|_| Some(Op::Compute(MS))))),
+        _ => None,
+    };
+    let starter = move || {
+        script(move |log| match log.len() {
+            0 => Some(Op::Fork(script(parent))),
+            1 => Some(Op::Fork(script(|_| Some(Op::Sleep(MS))))),
+            _ => None,
+        })
+    };
+    let mut m = machine(2, 64, linux("6.1"));
+    let before = free_pages(&m);
+    let [killed, other] = [0, 1].map(|_| m.spawn(starter(), kontig_program::Placement::Any));
+    let alone = m.spawn(endless(), kontig_program::Placement::Any);
+    pass(&mut m, 20 * MS);
+    let of_both = before - free_pages(&m);
+    let [user, of_other, of_alone] = [killed, other, alone].map(|id| m.cpu_time(id).user_ns);
+    m.kill_all_of(killed);
+    pass(&mut m, 40 * MS);
+    assert_eq!(before - free_pages(&m), of_both / 2, "their kernel pages are free");
+    assert!(m.cpu_time(killed).user_ns > user, "the time of those that have ended counts as its own");
+    assert!(m.cpu_time(alone).user_ns > of_alone);
+    let user = m.cpu_time(killed).user_ns;
+    pass(&mut m, 80 * MS);
+    assert_eq!(m.cpu_time(killed).user_ns, user);
+    m.kill_all_of(other);
+    pass(&mut m, 90 * MS);
+    assert!(m.cpu_time(other).user_ns > of_other);
+    assert_eq!(free_pages(&m), before);
+    m.memory().check().unwrap();
+}

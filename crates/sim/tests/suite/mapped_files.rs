@@ -34,6 +34,18 @@ fn a_fault_reads_what_is_around_it_and_maps_sixteen_pages_of_what_is_there() {
 }
 
 #[test]
+fn before_3_15_a_fault_maps_no_page_but_its_own() {
+    let mut profile = linux("4.4-kcompactd");
+    profile.faults.maps_around = false;
+    let mut m = machine_of(2, 64, profile, ssd());
+    assert!(m.lay_file(FILE, 640));
+    run(&mut m, 0, mapper(FILE, 640, 1));
+    let first = event(&m, VmEvent::Pgfault);
+    run(&mut m, 0, mapper(FILE, 640, 2));
+    assert_eq!(event(&m, VmEvent::Pgfault) - first, 640, "what it has mapped does not fault again");
+}
+
+#[test]
 fn a_mapping_larger_than_memory_is_read_on_and_what_is_reclaimed_leaves_its_page_tables() {
     for profile in ["5.10", "6.1", "7.2"] {
         let mut m = machine_with_disk(2, 32, profile);

@@ -1,4 +1,5 @@
-//! Memory and time of a kernel build's programs, measured while they built one.
+//! Memory and time of a kernel build's programs, measured while they built one; and what is taken
+//! to be different where another kernel is built.
 //!
 //! Source: Linux 6.1 (Debian's, `defconfig` of x86-64) built with GCC 12.2 and binutils 2.40 on
 //! Debian 12, one file at a time. `make -n` names 2,886 files to compile. 56 of them, taken at
@@ -8,9 +9,103 @@
 
 use super::unit::in_pages;
 use kontig_program::FileName;
+use serde::{Deserialize, Serialize};
 
-/// Source files of a whole kernel.
-pub(super) const ALL_UNITS: u32 = 2886;
+/// The kernel that is built.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub enum Release {
+    /// 6.1 by GCC 12.2, as measured.
+    #[default]
+    #[serde(rename = "6.1")]
+    V6_1,
+    /// 3.0 by a compiler of 2011: 6.1's figures, scaled.
+    #[serde(rename = "3.0")]
+    V3_0,
+}
+
+/// The figures that differ from one kernel and its compiler to another.
+pub(super) struct Figures {
+    /// Source files of a whole kernel of `defconfig`.
+    pub(super) units: u32,
+    /// Files that any unit includes, those that nearly all units include, and their length.
+    pub(super) headers: u32,
+    pub(super) common_headers: u32,
+    pub(super) header_bytes: u64,
+    /// Files of the tree that no build reads, and their pages.
+    pub(super) others: (u32, u32),
+    /// Of a compiler of 6.1: its heap and its program, the headers it reads, and its time.
+    memory_percent: u32,
+    headers_percent: u32,
+    user_permille: u32,
+    /// How much of a compiler's heap lies in mappings of 2 MiB, which the kernel aligns (6.7 and
+    /// later), so that the first fault in each may be for a huge page; the rest is the break's.
+    pub(super) mapped_percent: u32,
+    /// Whether `objtool` looks through each object (4.6 and later).
+    pub(super) has_objtool: bool,
+}
+
+impl Release {
+    /// The tree of 6.1 has 78,579 files, which take 1,417 MiB in whole pages. The 56 compilers of
+    /// it, traced on a 6.18, mapped 20.9 aligned ranges of 2 MiB in the mean (1 to 40); their
+    /// drivers and assemblers none. So a whole build has 60,300 such faults.
+    const OF_6_1: Figures = Figures {
+        units: 2886,
+        headers: HEADERS,
+        common_headers: 292,
+        header_bytes: HEADER_BYTES,
+        others: (78_579 - HEADERS - 2886, 1417 * 256 - in_pages(HEADER_BYTES as u32) - sources(2886)),
+        memory_percent: 100,
+        headers_percent: 100,
+        user_permille: 1000,
+        mapped_percent: 87,
+        has_objtool: true,
+    };
+
+    /// The tree of 3.0 has 36,782 files of 430 MB, some 480 MiB in whole pages. Not measured: 1,800
+    /// of them are compiled, and read a third of the headers. Memory and time are those with which
+    /// ten builds come to seed 004's 6,438 s of user time and 254 million minor faults. Hardly any
+    /// of these were for huge pages, so the heap is the break's alone.
+    const OF_3_0: Figures = Figures {
+        units: 1800,
+        headers: HEADERS / 3,
+        common_headers: 292 / 3,
+        header_bytes: HEADER_BYTES / 3,
+        others: (36_782 - HEADERS / 3 - 1800, 480 * 256 - in_pages(HEADER_BYTES as u32 / 3) - sources(1800)),
+        memory_percent: 54,
+        headers_percent: 33,
+        user_permille: 720,
+        mapped_percent: 0,
+        has_objtool: false,
+    };
+
+    /// Whether files need not say it.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Release::default()
+    }
+
+    pub(super) const fn figures(self) -> &'static Figures {
+        match self {
+            Release::V6_1 => &Release::OF_6_1,
+            Release::V3_0 => &Release::OF_3_0,
+        }
+    }
+}
+
+impl Figures {
+    /// A unit's figures, scaled from those of 6.1.
+    pub(super) fn scaled(&self, size: &Size) -> Size {
+        Size {
+            heap_kib: size.heap_kib * self.memory_percent / 100,
+            user_us: (u64::from(size.user_us) * u64::from(self.user_permille) / 1000) as u32,
+            headers: (size.headers * self.headers_percent / 100).min(self.headers),
+            ..*size
+        }
+    }
+    /// The mapped pages of the compiler's program.
+    pub(super) fn compiler_pages(&self) -> u32 {
+        CC1.mapped_pages() * self.memory_percent / 100
+    }
+}
 
 /// A program of the build.
 pub(super) struct Tool {
@@ -77,22 +172,23 @@ pub(super) const PROGRAMS: [&Tool; 9] = [&SH, &GCC, &CC1, &AS, &OBJTOOL, &FIXDEP
 
 /// A sixteenth of the units: the compiler's heap and time, the object, the source file, and how
 /// many files are included.
+#[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) heap_kib: u32,
-    pub(super) user_ms: u32,
+    pub(super) user_us: u32,
     pub(super) object: u32,
     source: u32,
     pub(super) headers: u32,
 }
 
 impl Size {
-    pub(super) fn source_pages(&self) -> u32 {
+    pub(super) const fn source_pages(&self) -> u32 {
         in_pages(self.source)
     }
 }
 
 const fn size(heap_kib: u32, user_ms: u32, object: u32, source: u32, headers: u32) -> Size {
-    Size { heap_kib, user_ms, object, source, headers }
+    Size { heap_kib, user_us: user_ms * 1000, object, source, headers }
 }
 
 /// The sixteenths by the compiler's time. Heap and time are of the same processes; objects, sources
@@ -120,21 +216,23 @@ pub(super) const SIZES: [Size; 16] = [
 /// headers, which come first. The mean of ten compilers, looked at every 3 ms.
 pub(super) const HEAP_PERCENT: [u32; 16] = [13, 26, 36, 46, 55, 63, 70, 77, 82, 86, 90, 94, 96, 97, 99, 100];
 
-/// How much of a compiler's heap lies in mappings of 2 MiB, which the kernel aligns (6.7 and
-/// later), so that the first fault in each may be for a huge page; the rest is the break's. The 56
-/// compilers, traced on a 6.18, mapped 20.9 aligned ranges of 2 MiB in the mean (1 to 40); their
-/// drivers and assemblers none. So a whole build has 60,300 such faults.
-pub(super) const CC1_MAPPED_PERCENT: u32 = 87;
-
 /// Size of the assembler's source relative to the object: 1.7 to 4.9 in eight units.
 pub(super) const ASSEMBLY: u32 = 3;
 
 /// Bytes a `.cmd` file has for each file that is included: 56,667 in the mean, for 572.
 pub(super) const DEPENDENCY: u32 = 99;
 
-/// Files that the 56 units include, all together.
-pub(super) const HEADERS: u32 = 1348;
-/// Of these, those that all units but the smallest include.
-pub(super) const COMMON_HEADERS: u32 = 292;
+/// Files that the 56 units include, all together; all units but the smallest include 292 of them.
+const HEADERS: u32 = 1348;
 /// Bytes of all of them.
-pub(super) const HEADER_BYTES: u64 = 11_381_673;
+const HEADER_BYTES: u64 = 11_381_673;
+
+/// Pages of this many source files; a sixteenth of them are of each size.
+pub(super) const fn sources(units: u32) -> u32 {
+    let (mut all, mut i) = (0, 0);
+    while i < SIZES.len() {
+        all += SIZES[i].source_pages();
+        i += 1;
+    }
+    units * all / SIZES.len() as u32
+}

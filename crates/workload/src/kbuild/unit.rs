@@ -1,10 +1,10 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, CC1_MAPPED_PERCENT, COMMON_HEADERS, DEPENDENCY, FIXDEP, GCC, HEADER_BYTES, HEADERS,
-    HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM, OBJTOOL, RM, SH, SIZES, Size, Tool,
+    AS, ASSEMBLY, CC1, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM,
+    OBJTOOL, RM, Release, SH, SIZES, Size, Tool, sources,
 };
-use kontig_program::act::{Act, Acts, BREAK, CALL, HEAP, Pages, TEXT};
+use kontig_program::act::{Act, Acts, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
 
 /// In how many steps a compiler comes to its full heap.
@@ -17,11 +17,38 @@ pub(super) const fn in_pages(bytes: u32) -> u32 {
 
 /// A source tree, by number. Its files have numbers of their own.
 #[derive(Clone, Copy)]
-pub(super) struct Tree(pub(super) u8);
+pub(crate) struct Tree {
+    pub(crate) release: Release,
+    pub(crate) number: u8,
+}
 
 impl Tree {
     fn file(self, kind: u64, number: u32) -> FileName {
-        FileName::new(0, 1 << 40 | u64::from(self.0) << 32 | kind << 24 | u64::from(number))
+        FileName::new(0, 1 << 40 | u64::from(self.number) << 32 | kind << 24 | u64::from(number))
+    }
+    pub(super) fn figures(self) -> &'static Figures {
+        self.release.figures()
+    }
+    /// All its files before a build, as an archive holds them: headers, sources, and those that no
+    /// build reads.
+    pub(crate) fn archive(self) -> [Files; 3] {
+        let Figures { units, headers, header_bytes, others: (others, of_others), .. } = *self.figures();
+        [
+            Files { first: self.header(0), files: headers, pages: (header_bytes / 4096) as u32 },
+            Files { first: self.source(0), files: units, pages: sources(units) },
+            Files { first: self.file(7, 0), files: others, pages: of_others },
+        ]
+    }
+    /// The files that a build leaves there, finished or not.
+    pub(crate) fn output(self) -> [Files; 4] {
+        let units = self.figures().units;
+        let of = |first, files| Files { first, files, pages: 0 };
+        [
+            of(self.object(0), units),
+            of(self.dependencies(0), units),
+            of(self.assembly(0), units),
+            of(self.kernel(0), LINKS),
+        ]
     }
     pub(super) fn header(self, header: u32) -> FileName {
         self.file(1, header)
@@ -45,13 +72,14 @@ impl Tree {
     }
     /// Headers are all as long as their mean, of 2.06 pages: two, and three of every sixteenth.
     pub(super) fn header_pages(self, header: u32) -> u32 {
-        let at = |header: u32| u64::from(header) * HEADER_BYTES / u64::from(HEADERS) / 4096;
+        let Figures { headers, header_bytes, .. } = self.figures();
+        let at = |header: u32| u64::from(header) * header_bytes / u64::from(*headers) / 4096;
         (at(header + 1) - at(header)) as u32
     }
     /// Large and small units lie among each other: every unit's place among the sixteenths is
     /// another than its neighbours'.
-    pub(super) fn size(self, unit: u32) -> &'static Size {
-        &SIZES[(unit * 7 % SIZES.len() as u32) as usize]
+    pub(super) fn size(self, unit: u32) -> Size {
+        self.figures().scaled(&SIZES[(unit * 7 % SIZES.len() as u32) as usize])
     }
 }
 
@@ -81,32 +109,33 @@ pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Acts {
     let (assembly, object) = (in_pages(size.object * ASSEMBLY), in_pages(size.object));
     let read_object = || read(tree.object(unit), object);
     let assembler = small(&AS, vec![read(tree.assembly(unit), assembly), write(tree.object(unit), object)]);
-    let driver = [run(compiler(tree, unit, size, random)).to_vec(), run(assembler).to_vec()].concat();
+    let driver = [run(compiler(tree, unit, &size, random)).to_vec(), run(assembler).to_vec()].concat();
     let driver = small(&GCC, [driver, vec![Act::Unlink(tree.assembly(unit))]].concat());
     let checks = small(&OBJTOOL, vec![read_object(), write(tree.object(unit), object)]);
     let fixdep = small(&FIXDEP, vec![write(tree.dependencies(unit), size.headers * DEPENDENCY / 4096 + 1)]);
-    let programs = [driver, checks, fixdep, small(&NM, vec![read_object()]), small(&RM, vec![])];
-    [Act::Exec(small(&SH, programs.into_iter().flat_map(run).collect()))].into()
+    let checks = tree.figures().has_objtool.then_some(checks);
+    let last = [fixdep, small(&NM, vec![read_object()]), small(&RM, vec![])];
+    let programs = [driver].into_iter().chain(checks).chain(last);
+    [Act::Exec(small(&SH, programs.flat_map(run).collect()))].into()
 }
 
 /// `cc1`: it reads the source and what it includes while its heap grows, and writes the assembler's
 /// source.
 fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts {
+    let Figures { headers, common_headers, mapped_percent, .. } = *tree.figures();
     let heap = in_pages(size.heap_kib * 1024);
-    let mut acts = vec![
-        Act::MapFile(TEXT, CC1.file(), CC1.mapped_pages()),
-        Act::Map(HEAP, heap * CC1_MAPPED_PERCENT / 100),
-        Act::Grow(BREAK, heap - heap * CC1_MAPPED_PERCENT / 100),
-        read(tree.source(unit), size.source_pages()),
-    ];
-    let all = u64::from(size.user_ms) * 1_000_000;
+    let mapped = heap * mapped_percent / 100;
+    let mut acts = vec![Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
+    acts.extend((mapped > 0).then_some(Act::Map(HEAP, mapped)));
+    acts.extend([Act::Grow(BREAK, heap - mapped), read(tree.source(unit), size.source_pages())]);
+    let all = u64::from(size.user_us) * 1000;
     for step in 0..STEPS {
         let of_step = size.headers * step / STEPS..size.headers * (step + 1) / STEPS;
         for header in of_step {
             // The common part comes first.
-            let header = match header < COMMON_HEADERS {
+            let header = match header < common_headers {
                 true => header,
-                false => COMMON_HEADERS + random.below(HEADERS - COMMON_HEADERS),
+                false => common_headers + random.below(headers - common_headers),
             };
             acts.push(read(tree.header(header), tree.header_pages(header)));
         }

@@ -46,7 +46,8 @@ impl Workload {
             .iter_mut()
             .filter(|phase| phase.name == PREPARE)
             .for_each(|phase| phase.name = "work before".into());
-        self.phases.insert(0, PhaseEntry { name, measured: false, seconds: None, stops: Vec::new(), task });
+        self.phases
+            .insert(0, PhaseEntry { name, measured: false, seconds: None, stops: Vec::new(), kills: Vec::new(), task });
         self.phases.extend(measured);
     }
 

@@ -24,11 +24,13 @@ struct Of {
     state: PageState,
     asked: u32,
     gone: u32,
+    /// Those of them that left a shadow.
+    shadows: u32,
 }
 
 impl Of {
     fn state(state: PageState) -> Of {
-        Of { state, asked: 0, gone: 0 }
+        Of { state, asked: 0, gone: 0, shadows: 0 }
     }
 }
 
@@ -47,8 +49,9 @@ impl Owner for Of {
     fn references(&mut self, _: Pfn, _: u32) -> References {
         References::default()
     }
-    fn removed(&mut self, _: Pfn, _: u32, _: Option<Shadow>) {
+    fn removed(&mut self, _: Pfn, _: u32, shadow: Option<Shadow>) {
         self.gone += 1;
+        self.shadows += u32::from(shadow.is_some());
     }
 }
 
@@ -141,6 +144,7 @@ fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
         highest: ZoneType::Normal,
         may_enter_fs: true,
         request_order: None,
+        kswapd: false,
     };
     let mut run = CompactRun::new(control, ZoneId::new(0), CPU);
     while run.step(m, of, 64) == Step::Working {}
@@ -232,4 +236,22 @@ fn a_dirty_page_whose_blocks_are_written_stays_and_hurries_nobody() {
         assert_eq!(m.shrink_inactive_list(&mut dirty, VEC, LruList::InactiveFile, 32, &mut sc), 0);
         assert_eq!((sc.met.unqueued_dirty, dirty.gone), (unqueued, 0));
     }
+}
+
+/// Reclaims a page of a file; returns the shadows left, and whether the page is the next to be
+/// allocated although another was freed before it.
+fn reclaimed(profile: &str) -> (u32, bool) {
+    let mut m = crate::testing::ordered_machine_with(16, crate::testing::linux(profile));
+    let (freed, page) = (user_page(&mut m, PageFlags::FILE), user_page(&mut m, PageFlags::FILE));
+    m.lru_add_drain(CPU);
+    m.free(CPU, freed, Order::ZERO);
+    let mut owner = Of::state(PageState::default());
+    assert_eq!(m.shrink_inactive_list(&mut owner, VEC, LruList::InactiveFile, 32, &mut sc()), 1);
+    let next = m.alloc(Request::new(CPU, NODE, Gfp::HIGHUSER_MOVABLE, Order::ZERO)).expect("memory is free");
+    (owner.shadows, next == page)
+}
+
+#[test]
+fn in_3_13_a_reclaimed_page_leaves_no_shadow_and_is_the_last_to_be_used_again() {
+    assert_eq!((reclaimed("3.13"), reclaimed("4.6")), ((0, false), (1, true)));
 }

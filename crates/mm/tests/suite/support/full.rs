@@ -19,6 +19,8 @@ const STEPS_MAX: u32 = 400_000;
 /// requests.
 const ENDLESS_ROUNDS: u32 = 10_000;
 const ENDLESS_WAITS: u32 = 1_000;
+/// Steps of requests after which dirty pages are old.
+const STEPS_TO_WRITE: u32 = 2_000;
 
 /// The kind of a new page and its initial state.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,6 +162,8 @@ pub struct Full {
     pub eager: bool,
     /// Requests on the slow path, and how often each has waited for kswapd.
     slow: Vec<(AllocSlow, Ask, u32)>,
+    /// Steps that requests have taken.
+    steps: u32,
     sweeps: Vec<NodeSweep>,
     kswapds: Vec<(Kswapd, Rest)>,
     kcompactds: Vec<(Kcompactd, Rest)>,
@@ -182,6 +186,7 @@ impl Full {
             tenant: Tenant::new(frames, swap),
             eager: false,
             slow: Vec::new(),
+            steps: 0,
             sweeps: Vec::new(),
             kswapds: (0..nodes).map(|n| (Kswapd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
             kcompactds: (0..nodes).map(|n| (Kcompactd::new(NodeId::new(n), cpu_of(n)), Rest::Asleep)).collect(),
@@ -395,6 +400,14 @@ impl Full {
         }
     }
 
+    /// Flushers write what has been dirty for long. Without them, reclaim up to 5.3 goes on for
+    /// ever for a request that insists on a large block, as long as there are pages to scan.
+    fn write_old_pages(&mut self) {
+        let dirty = self.tenant.pages.values_mut().filter(|page| page.state.dirty);
+        dirty.for_each(|page| (page.state.dirty, page.state.writeback) = (false, true));
+        self.end_writeback(0, false);
+    }
+
     /// Frees a page, at once or, if a batch holds it, with the batch.
     pub fn free(&mut self, id: u32, cpu: usize) {
         for cache in &mut self.tenant.caches {
@@ -452,6 +465,10 @@ impl Full {
     fn slow_step(&mut self, i: usize) -> Option<Option<u32>> {
         let step = self.slow[i].0.step(&mut self.m, &mut self.tenant, 8);
         self.tell();
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_TO_WRITE) {
+            self.write_old_pages();
+        }
         let end = match step {
             Step::Working if self.has_no_end(i) => None,
             Step::Working => return None,

@@ -108,6 +108,9 @@ pub struct Counts {
     pub swapped_in: u64,
     pub swapped_out: u64,
     pub major_faults: u64,
+    /// Clean pages that went with their inodes, by who shrank these.
+    pub inodes_took: u64,
+    pub inodes_took_in_kswapd: u64,
 }
 
 impl Counts {
@@ -123,6 +126,8 @@ impl Counts {
         (fewer("pswpin", "pages", "Pages read from swap"), |c| c.swapped_in),
         (fewer("pswpout", "pages", "Pages written to swap"), |c| c.swapped_out),
         (fewer("pgmajfault", "faults", "Page faults that waited for a disk"), |c| c.major_faults),
+        (fewer("pginodesteal", "pages", "Pages freed with their inodes by processes"), |c| c.inodes_took),
+        (fewer("kswapd_inodesteal", "pages", "Pages freed with their inodes by kswapd"), |c| c.inodes_took_in_kswapd),
     ];
 }
 

@@ -168,7 +168,9 @@ impl Files {
                 if !self.inodes_take_pages {
                     continue;
                 }
-                pages += self.invalidate(m, cpu, (frames, mapcounts), inode);
+                let took = self.invalidate(m, cpu, (frames, mapcounts), inode);
+                self.counts.inodes_took += took;
+                pages += took;
                 if self.inodes[inode].pages > 0 {
                     self.unused_inodes[node.index()].add(inode);
                     continue;

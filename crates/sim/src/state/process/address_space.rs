@@ -229,6 +229,12 @@ impl Mapping {
     pub(crate) fn used(&mut self, page: u32, written: bool) {
         self.entries.used(page, written);
     }
+    /// Marks pages in the same way from this one on, while each holds a frame and needs no fault;
+    /// their number, of this many of one table.
+    #[inline(always)]
+    pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
+        self.entries.used_while_there(page, most, written)
+    }
     /// The number of empty entries from this one on, among this many of one table.
     #[inline(always)]
     pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {

@@ -457,6 +457,39 @@ impl PageTables {
         }
     }
 
+    /// Marks the pages from this one on as accessed, and as dirty if they were written, while each
+    /// holds a frame and needs no fault; their number, of this many of one table.
+    #[inline(always)]
+    pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
+        let mut count = 0;
+        for (word, bits) in words(page, most) {
+            let there = match &self.tables[word / WORDS] {
+                Table { mapped: TABLE_PAGES, .. } => !0,
+                Table { form: Form::Full(number), .. } => {
+                    let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
+                    entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
+                }
+                _ => self.mapped[word],
+            };
+            let (first, wanted) = (bits.trailing_zeros(), bits.count_ones());
+            let marks = self.marks.get_mut(word);
+            let faults = marks.as_ref().map_or(0, |marks| {
+                marks[Mark::Elsewhere as usize] | if written { marks[Mark::Protected as usize] } else { 0 }
+            });
+            let run = (!(there & !faults) >> first).trailing_zeros().min(wanted);
+            if let Some(marks) = marks {
+                let of_run = (((1u64 << run) - 1) << first) as u32;
+                marks[Mark::Accessed as usize] |= of_run;
+                marks[Mark::Dirty as usize] |= if written { of_run } else { 0 };
+            }
+            count += run;
+            if run < wanted {
+                break;
+            }
+        }
+        count
+    }
+
     /// Unmaps a page, if it is mapped: the contents of its entry.
     #[inline(always)]
     pub(crate) fn take(&mut self, page: u32) -> Option<Taken> {
@@ -537,6 +570,16 @@ mod tests {
             first: u32,
             pages: u32,
         },
+        /// Uses pages from one on, up to the first that faults or the end of its table.
+        Use {
+            first: u32,
+            pages: u32,
+            written: bool,
+        },
+        /// Write-protects a page, so that the next write to it faults.
+        Protect {
+            page: u32,
+        },
         /// Maps a page to a slot in swap.
         Swap {
             page: u32,
@@ -553,6 +596,12 @@ mod tests {
             (page.clone(), 0..5000u32).prop_map(|(page, to)| Do::Move { page, to }),
             (page.clone(), 1..70u32, 0..5000u32).prop_map(|(first, pages, frame)| Do::Write { first, pages, frame }),
             (page.clone(), 1..70u32).prop_map(|(first, pages)| Do::TakeFrames { first, pages }),
+            (page.clone(), 1..70u32, any::<bool>()).prop_map(|(first, pages, written)| Do::Use {
+                first,
+                pages,
+                written
+            }),
+            page.clone().prop_map(|page| Do::Protect { page }),
             page.prop_map(|page| Do::Swap { page }),
         ]
     }
@@ -603,6 +652,27 @@ mod tests {
                         for (page, frame) in there.iter().zip(frames) {
                             prop_assert_eq!(plain.remove(page), Some(frame.get()));
                             prop_assert!(!tables.is(*page, Mark::Accessed) && !tables.is(*page, Mark::Dirty));
+                        }
+                    }
+                    Do::Use { first, pages, written } => {
+                        let most = pages.min(TABLE_PAGES - first % TABLE_PAGES);
+                        let faults = |tables: &PageTables, page: &u32| {
+                            let is_protected = written && tables.is(*page, Mark::Protected);
+                            !plain.contains_key(page) || elsewhere.contains(page) || is_protected
+                        };
+                        let there = (first..first + most).take_while(|page| !faults(&tables, page)).count() as u32;
+                        let dirty = |tables: &PageTables, page| tables.is(page, Mark::Dirty);
+                        let before: Vec<bool> = (first..first + most).map(|page| dirty(&tables, page)).collect();
+                        prop_assert_eq!(tables.used_while_there(first, most, written), there);
+                        for (i, was_dirty) in (0..).zip(before) {
+                            let is_used = i < there;
+                            prop_assert!(!is_used || tables.is(first + i, Mark::Accessed));
+                            prop_assert_eq!(dirty(&tables, first + i), was_dirty || is_used && written);
+                        }
+                    }
+                    Do::Protect { page } => {
+                        if plain.contains_key(&page) {
+                            tables.mark(page, Mark::Protected, true);
                         }
                     }
                     Do::Swap { page } => {

@@ -54,7 +54,12 @@ pub fn machine_with_disk(cpus: usize, blocks: u32, profile: &str) -> Machine {
 
 /// The same with another disk.
 pub fn machine_with(cpus: usize, blocks: u32, profile: &str, disk: DiskEntry) -> Machine {
-    let memory = Memory::new(&kontig_mm::MachineSpec { lru: true, ..spec(cpus, blocks) }, linux(profile));
+    machine_of(cpus, blocks, linux(profile), disk)
+}
+
+/// The same under a profile that is none of the built-in ones.
+pub fn machine_of(cpus: usize, blocks: u32, profile: kontig_mm::Profile, disk: DiskEntry) -> Machine {
+    let memory = Memory::new(&kontig_mm::MachineSpec { lru: true, ..spec(cpus, blocks) }, profile);
     let mut m = Machine::new(memory.expect("a valid machine"), CostModel::new(&xeon().costs));
     m.attach_disks(&MachineFile { disk: vec![disk], swap: None, ..xeon() }).expect("a disk that can be");
     m
