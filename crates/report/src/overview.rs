@@ -18,7 +18,7 @@ pub struct Listed<'a> {
     pub result: &'a ExperimentResult,
 }
 
-/// Missed rows shown.
+/// The most missed rows that are shown.
 const WORST: usize = 20;
 
 /// The overview for a terminal of `width` columns.

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_removes_the_files_removes_each_of_them() {
+    fn the_remover_removes_each_file() {
         let mut rm = job(Rw::Remove, 20);
         let all: Vec<Op> = (100..120).map(|number| Op::Unlink(FileName::new(1, number))).collect();
         assert_eq!(asks(&mut rm, usize::MAX), all);

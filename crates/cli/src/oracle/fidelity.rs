@@ -32,7 +32,7 @@ pub struct FidelityArgs {
 }
 
 pub fn fidelity(args: &FidelityArgs) -> Result<Ending, LabError> {
-    super::at_the_top("oracle/mechanisms.toml")?;
+    super::source_tree::at_the_top("oracle/mechanisms.toml")?;
     let page = Page::of(Path::new(""), &args.recordings).map_err(|e| AskedWrongly::Value(e.to_string()))?;
     let text = if args.json { format!("{:#}\n", as_json(&page)) } else { markdown::page(&page) };
     match &args.out {

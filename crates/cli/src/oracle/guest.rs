@@ -135,7 +135,7 @@ fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
     if !asked.is_empty() {
         return Ok(asked.to_vec());
     }
-    super::at_the_top(RECORDED)?;
+    super::source_tree::at_the_top(RECORDED)?;
     let entries = std::fs::read_dir(Path::new(RECORDED))
         .map_err(|e| AskedWrongly::Unreadable { path: RECORDED.into(), reason: e.to_string() })?;
     let mut all: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()).collect();

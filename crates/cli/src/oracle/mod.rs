@@ -4,12 +4,12 @@ pub mod doctor;
 pub mod fidelity;
 pub mod guest;
 pub mod record;
+mod source_tree;
 pub mod verify;
 
 use crate::Ending;
 use clap::Subcommand;
-use kontig_lab::{AskedWrongly, LabError};
-use std::path::Path;
+use kontig_lab::LabError;
 
 #[derive(Subcommand)]
 pub(crate) enum OracleCommand {
@@ -26,14 +26,6 @@ pub(crate) enum OracleCommand {
     Guest(guest::GuestArgs),
     /// Show what is missing for making recordings, and how to install it
     Doctor(doctor::DoctorArgs),
-}
-
-/// Refuses to go on where this path of the source tree is not there.
-fn at_the_top(path: &str) -> Result<(), LabError> {
-    if Path::new(path).exists() {
-        return Ok(());
-    }
-    Err(AskedWrongly::Value(format!("{path} is not here: run it at the top of Kontig's source tree")).into())
 }
 
 pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {

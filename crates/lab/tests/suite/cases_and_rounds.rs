@@ -261,7 +261,7 @@ fn bad_cases_and_targets_are_refused_with_their_places() {
 }
 
 #[test]
-fn what_a_task_has_started_goes_on_until_a_phase_kills_it() {
+fn children_of_a_task_go_on_until_a_phase_kills_them() {
     let experiment = r#"id = "small"
 summary = "x"
 assumptions = "x"

@@ -72,7 +72,7 @@ fn without_published_rows_only_measured_columns_remain() {
 }
 
 #[test]
-fn what_was_published_of_the_workload_stands_in_place_of_nothing() {
+fn a_publication_of_the_workload_stands_in_place_of_nothing() {
     let mut table = common::repeated();
     let line = "nothing was published to hold these rows against";
     assert!(render(&table, None, false).contains(line));

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_for_some_seconds_is_given_back_fifth_by_fifth() {
+    fn slabs_unused_for_some_seconds_are_given_back_fifth_by_fifth() {
         let (mut m, mut s) = caches();
         let free = m.nr_free_pages();
         let all: Vec<Object> = (0..400).map(|_| take(&mut s, &mut m, 0, Cache::XfsInode)).collect();
