@@ -213,9 +213,9 @@ mod tests {
             }
         }
         assert_eq!(
-            missing, 21,
-            "defrag_mode in nine profiles, proactiveness and khugepaged's max_ptes_shared in four, the boost in three, \
-             the scale factor in one"
+            missing, 26,
+            "defrag_mode in ten profiles, proactiveness and khugepaged's max_ptes_shared in five, the boost in four, \
+             the scale factor in two"
         );
     }
 
