@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_name_like_no_other_is_answered_with_all_there_are() {
         let said = source("[[phase]]\nqqqqqqqq = 1").parse::<Workload>().unwrap_err().to_string();
-        assert_eq!(said, "x.toml:2: unknown key 'qqqqqqqq'; known: name, measured, seconds, kills, task");
+        assert_eq!(said, "x.toml:2: unknown key 'qqqqqqqq'; known: name, measured, seconds, stops, kills, task");
     }
 
     #[test]

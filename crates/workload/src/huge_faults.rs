@@ -62,7 +62,11 @@ impl Benchmark for HugeFaults {
             huge: Latencies::new("fault-huge", "no huge page was faulted in"),
             base: Latencies::new("fault-base", "only huge pages were faulted in"),
         };
-        Ok(if self.threads == 1 { Faults::Alone(alone) } else { Faults::Shared(Shared::new(self.threads, alone)) })
+        Ok(if self.threads == 1 {
+            Faults::Alone(Box::new(alone))
+        } else {
+            Faults::Shared(Box::new(Shared::new(self.threads, alone)))
+        })
     }
 
     fn measured(&self, copies: &[&Faults]) -> Measured {
@@ -90,8 +94,8 @@ impl Benchmark for HugeFaults {
 /// The process that runs the loop, alone or with threads.
 #[derive(Clone)]
 pub enum Faults {
-    Alone(FaultLoop),
-    Shared(Shared),
+    Alone(Box<FaultLoop>),
+    Shared(Box<Shared>),
 }
 
 impl Faults {

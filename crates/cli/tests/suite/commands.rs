@@ -339,7 +339,7 @@ fn a_stored_result_is_rerun_byte_for_byte() {
     let kept: Vec<String> = files(&dir.join("kept")).iter().map(|f| f.display().to_string()).collect();
     let runs = |v: &str| [0, 1].map(|r| format!("runs/small/{v}/{r}.json"));
     let mut expected = [runs("vanilla"), runs("patched__60")].concat();
-    expected.extend(["result.json".into(), "host.json".into()]);
+    expected.extend(["result.json", "host.json", "request.json"].map(Into::into));
     expected.sort();
     assert_eq!(kept, expected);
 }
