@@ -120,7 +120,7 @@ pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<
     let profile = need.profile(&kernel)?;
     let caller = Caller::of_host(roots, need.reserve, page_size, limits);
     let supply = supply.for_caller(&caller);
-    let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "the frames were not looked at");
+    let quick = Check::of_supply(&supply, &ladders, page_size, &kernel, "no frame was examined");
     // More privilege would not change these.
     if quick.verdict == Verdict::Met || quick.limit.is_some() {
         return Ok(Ok(HostCheck { check: quick, caller, unpermitted: None }));
@@ -255,7 +255,7 @@ fn verdict(check: &Check, page_bytes: u64) -> String {
         }
         (Verdict::NotReachable, _) if check.limit.is_some() => check.limit.iter().map(limit).collect::<String>(),
         (Verdict::NotReachable, _) => "not reachable: neither compaction nor dropping cache makes these blocks".into(),
-        _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("the frames were not looked at")),
+        _ => format!("unknown: {}", check.unknown.as_deref().unwrap_or("no frame was examined")),
     }
 }
 
