@@ -11,11 +11,11 @@ pub const LIMITS: [&str; 10] = [
      distributions enable.",
     "**Not modelled:** control groups (`check` and `prepare` count their limits), CMA, hotplug, zswap, \
      AutoNUMA, pinned pages.",
-    "**The page cache has single pages**, not large folios; of file systems' metadata there is a part of \
-     XFS's.",
+    "**The page cache has single pages**, not large folios; of metadata a part of XFS's.",
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",
     "**No disk, no reclaim.** A machine without a `[[disk]]`, such as seed 000's, has neither page cache nor \
      swap.",
-    "**Eight kernels are not recorded:** 4.4, 4.6, 4.20-rc3, 5.0, 5.6, 5.9, 6.14 and 6.15 follow their sources.",
+    "**Nine kernels are not recorded:** 3.13, 4.4, 4.6, 4.20-rc3, 5.0, 5.6, 5.9, 6.14 and 6.15 follow their \
+     sources.",
     "**No recording has several CPUs or nodes** at once.",
 ];

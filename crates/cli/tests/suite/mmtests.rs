@@ -253,8 +253,12 @@ fn a_directory_may_hold_other_things_and_they_stay_but_no_variant_is_written_ove
     }
     let flat = "log/small/flat/1/tests-timestamp-vanilla exists";
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, flat);
-    refused(&["reproduce", &e, "--mmtests", "experiment.toml"], FAILED, "experiment.toml: cannot be written: this is no directory");
-    refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full/.kontig: cannot be written");
+    refused(
+        &["reproduce", &e, "--mmtests", "experiment.toml"],
+        FAILED,
+        "experiment.toml: cannot be written: this is no directory",
+    );
+    refused(&["reproduce", &e, "--mmtests", "/dev/full"], FAILED, "/dev/full: cannot be written: this is no directory");
     let e = experiment(d.path(), &[("\"vanilla\"", "\"flat\"")]);
     refused(&["reproduce", &e, "--mmtests", "log"], ASKED_WRONGLY, "call this variant something else");
 }

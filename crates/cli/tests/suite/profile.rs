@@ -27,10 +27,16 @@ fn refused(dir: &Path, args: &[&str]) -> String {
     said
 }
 
-/// The words of the lines that name a rule.
+/// The words of the lines that name a rule. A long list of kernels, with the section, stands on the
+/// next line.
 fn rule_lines(text: &str) -> Vec<Vec<&str>> {
-    let lines = text.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   "));
-    lines.map(|l| l.split_whitespace().collect()).collect()
+    let lines: Vec<&str> = text.lines().collect();
+    let mut rules = Vec::new();
+    for (i, line) in lines.iter().enumerate().filter(|(_, l)| l.starts_with("  ") && !l.starts_with("   ")) {
+        let last = if line.contains('§') { i } else { i + 1 };
+        rules.push(lines[i..=last.min(lines.len() - 1)].iter().flat_map(|line| line.split_whitespace()).collect());
+    }
+    rules
 }
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
