@@ -7,7 +7,7 @@
 //! page is migrated to a free one ([`migrate`]). [`suitable`] decides whether a run may start,
 //! [`defer`] skips attempts after failures, [`finished`] ends a run, and [`skip`] keeps the hints a
 //! run leaves for the next. [`walk`] steps over pageblocks that a run need not stop at. The oldest
-//! kernels have scanners of their own ([`page_by_page`]). Source: kernel-behaviour §5.
+//! kernels have scanners of their own (`page_by_page`). Source: kernel-behaviour §5.
 
 pub mod defer;
 pub mod direct;
