@@ -8,8 +8,8 @@
 
 use super::{Mutant, name, noticed_by, read, root, run};
 use kontig_oracle::Recording;
+use kontig_oracle::fidelity::evidence::MEASURE;
 use kontig_oracle::fidelity::evidence::{EVIDENCE, MECHANISMS, Measured, Mechanisms};
-use kontig_oracle::fidelity::markdown::MEASURE;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
