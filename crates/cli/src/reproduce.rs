@@ -11,6 +11,7 @@ use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_report::overview::Listed;
+use kontig_report::table::Figures;
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
 use std::collections::BTreeMap;
@@ -210,6 +211,7 @@ fn show(
         let terminal = std::io::stdout().is_terminal();
         // Files and pipes have no width.
         let width = crate::wrap::columns();
+        let figures = if o.all_figures { Figures::All } else { Figures::Matter };
         let mut text = String::new();
         if overview {
             let series = |result| source(session, result).map_or("", |source| source.experiment.series());
@@ -221,7 +223,7 @@ fn show(
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id).filter(|_| !overview) {
             for x in cases {
                 let result = with_remarks_on_kernels(session, &x.result);
-                text += &kontig_report::table::render(&result, width, terminal);
+                text += &kontig_report::table::render(&result, figures, width, terminal);
                 if o.statistics {
                     text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
                 }

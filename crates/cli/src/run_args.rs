@@ -11,6 +11,9 @@ pub struct OutputArgs {
     /// Print one JSON document (schema kontig.reproduce/3) instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print every figure, of every phase, and not only those that the conclusion is about
+    #[arg(long, conflicts_with = "json")]
+    pub all_figures: bool,
     /// Also print statistics of every figure over repetitions and rounds: mean, deviation, best,
     /// and which differences are significant
     #[arg(long, conflicts_with = "json")]

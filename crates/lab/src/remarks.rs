@@ -8,7 +8,7 @@ use crate::experiment::Variant;
 use crate::quantity::Quantity;
 use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
-use kontig_results::{Ending, MEASURE, Reading, Remark, RunResult};
+use kontig_results::{Ending, MEASURE, NOTHING_IS_RANDOM, Reading, Remark, RunResult};
 use kontig_text::grouped;
 
 /// All remarks on the runs of these variants, in the order they are shown. `notes` are about the
@@ -43,7 +43,7 @@ fn not_random(by_variant: &[Repetitions<'_>]) -> Option<String> {
     if by_variant.iter().flatten().any(|run| run.random) {
         return None;
     }
-    Some("nothing in this workload is random: the seed has no effect, and every variant runs once".into())
+    Some(NOTHING_IS_RANDOM.into())
 }
 
 /// How to avoid that a rule ends runs.

@@ -7,6 +7,7 @@
 
 mod rounds;
 
+use crate::conclusion;
 use crate::data::Data;
 pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
@@ -138,6 +139,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     if held {
         pills(out, e.result);
     }
+    conclusion(out, e.result);
     if !e.result.rows.is_empty() {
         let layout = Layout::of(e.result);
         tables(out, e.result, &layout.single, held);
@@ -154,6 +156,20 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         let _ = write!(out, "<div class=\"prose notes\"><h3>Notes</h3>{}</div>", paragraphs(&e.notes));
     }
     out.push_str("</section>");
+}
+
+/// The conclusion, before any table. Its lines that belong to the one above begin with spaces.
+fn conclusion(out: &mut String, e: &ExperimentResult) {
+    let lines = conclusion::lines(e);
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<div class=\"conclusion\">");
+    for line in lines {
+        let class = if line.starts_with(' ') { " class=\"of\"" } else { "" };
+        let _ = write!(out, "<p{class}>{}</p>", escape(line.trim_start()));
+    }
+    out.push_str("</div>");
 }
 
 fn pills(out: &mut String, e: &ExperimentResult) {

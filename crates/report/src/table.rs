@@ -4,6 +4,7 @@
 //! names are dropped, so that none can move the cursor.
 
 use crate::ageing;
+use crate::conclusion;
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
@@ -12,13 +13,22 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table
 use kontig_results::{Counts, ExperimentResult, Measured, Remark, Row, Score};
 use std::ops::Range;
 
-/// The table of `e`, with a line for each variant above, and the score and remarks below.
+/// The figures of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figures {
+    /// Published ones; without any, those that the conclusion is about, or all of a single variant
+    /// that are not by phase.
+    Matter,
+    All,
+}
+
+/// The table of `e`, with a line for each variant and the conclusion above, and remarks below.
 ///
 /// `width` is the terminal's, in columns: in a wider table, unit, range and verdict move under the
 /// row's name or figure; figures never wrap. Without a width, lines are as long as they need.
-/// `colour` turns on ANSI colours. A `*` marks headline rows. Rows without published figures follow
-/// in a second table, and figures by phase in a third.
-pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> String {
+/// `colour` turns on ANSI colours. A `*` marks headline rows. With [`Figures::All`], rows without
+/// published figures follow in a second table, and figures by phase in a third.
+pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
     let mut out = format!("{} on {}\n", plain(&standing::title(e)), plain(&e.machine));
@@ -26,22 +36,8 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         let role = if i == 0 && e.variants.len() > 1 { "  (baseline)" } else { "" };
         out.push_str(&format!("  {} = {}{role}\n", letter(i), plain(variant)));
     }
-    if let Some(how) = standing::how_merged(e) {
-        out.push_str(&wrapped(&how, width));
-    }
-    let paint = Paint { e, colour };
-    let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
     if held {
-        out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
-        out.push('\n');
         out.push_str(&wrapped(&score(&e.score), width));
-        out.push_str(&wrapped(&nothing_changes(&e.score), width));
-        if let Some(explained) = standing::counts_explained(&e.score) {
-            out.push_str(&wrapped(&explained, width));
-        }
-        for line in standing::apart(e) {
-            out.push_str(&wrapped(&plain(&line), width));
-        }
         let is_missed = |row: &&Row| verdict::standing(row) == Standing::Missed;
         let missed: Vec<_> = e.rows.iter().filter(is_missed).map(|r| plain(&standing::name(r))).collect();
         if !missed.is_empty() {
@@ -49,7 +45,30 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
             out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
         }
     }
-    if !others.is_empty() || !held {
+    conclusion::lines(e).iter().for_each(|line| out.push_str(&wrapped(line, width)));
+    if let Some(how) = standing::how_merged(e) {
+        out.push_str(&wrapped(&how, width));
+    }
+    let paint = Paint { e, colour };
+    let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
+    let others = match figures {
+        Figures::All => others,
+        Figures::Matter if held => Vec::new(),
+        Figures::Matter if e.variants.len() == 1 => others,
+        Figures::Matter => conclusion::that_matter(e),
+    };
+    if held {
+        out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
+        out.push('\n');
+        out.push_str(&wrapped(&nothing_changes(&e.score), width));
+        if let Some(explained) = standing::counts_explained(&e.score) {
+            out.push_str(&wrapped(&explained, width));
+        }
+        for line in standing::apart(e) {
+            out.push_str(&wrapped(&plain(&line), width));
+        }
+    }
+    if !others.is_empty() {
         out.push_str(if held { "\nnot published\n" } else { "" });
         out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width)));
         out.push('\n');
@@ -65,7 +84,7 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
         out.push_str("\nround by round\n");
         out.push_str(&ageing::render(e, width, colour));
     }
-    if !layout.by_phase.is_empty() {
+    if figures == Figures::All && !layout.by_phase.is_empty() {
         out.push('\n');
         out.push_str(&wrapped(&format!("by phase of the run; {}", standing::phase_of_singles(&layout)), width));
         out.push_str(&fitted(width, |form, width| paint.phases(&layout, form, width)));
@@ -74,7 +93,12 @@ pub fn render(e: &ExperimentResult, width: Option<usize>, colour: bool) -> Strin
             out.push_str(&wrapped(&plain(&nothing), width));
         }
     }
-    out + &remarks(&e.remarks, width)
+    out.push_str(&remarks(&e.remarks, width));
+    let hidden = e.rows.len() - published.len() - others.len();
+    if figures == Figures::Matter && hidden > 0 {
+        out.push_str(&wrapped(&format!("--all-figures prints {hidden} more, --html and --json have them"), width));
+    }
+    out
 }
 
 /// Remarks, each with the letters of its variants.

@@ -51,6 +51,10 @@ pub struct ExperimentResult {
     pub remarks: Vec<Remark>,
 }
 
+/// The remark on runs that no seed changes.
+pub const NOTHING_IS_RANDOM: &str =
+    "nothing in this workload is random: the seed has no effect, and every variant runs once";
+
 /// A sentence about one variant or all of them.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Remark {

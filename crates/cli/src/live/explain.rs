@@ -14,6 +14,7 @@ use kontig_live::explain::rule::{self, BadRules, Rule, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::{Host, Snapshot, Status};
+use kontig_report::table::{Figures, render};
 use kontig_text::time;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -128,7 +129,7 @@ fn tried(s: &Simulation, width: usize) -> String {
         None => text + "No rule recommends a setting that could be tried.\n",
         Some(table) => {
             let columns = crate::wrap::columns();
-            text + "\n" + &kontig_report::table::render(table, columns, std::io::stdout().is_terminal())
+            text + "\n" + &render(table, Figures::Matter, columns, std::io::stdout().is_terminal())
         }
     }
 }

@@ -6,7 +6,7 @@ use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::limits::LIMITS;
 use kontig_report::map::{self, MapError};
 use kontig_report::svg::{Picture, memory_map_svg};
-use kontig_report::table::render;
+use kontig_report::table::{Figures, render};
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult, Score};
 
@@ -105,7 +105,7 @@ fn a_false_alarm_is_counted_and_missed_alike_in_terminal_page_and_json() {
     let mut table = common::table();
     table.rows.push(common::row("DMA32 allocs", "events", false, &[100.0, 95.0], &[Some(100.0), Some(61.0)]));
     table.score = Score::of(&table.rows, &[]);
-    let text = render(&table, None, false);
+    let text = render(&table, Figures::All, None, false);
     let page = html(&table, &common::small(), "");
     for (form, text, parts) in [
         ("terminal", &text, ["false alarms 1/2", "MISSED: false alarm", "if nothing changed: direction 0/5"]),

@@ -1,15 +1,17 @@
 //! The terminal table, to the letter: agreeing and missed rows must stand out.
 
 use crate::common;
-use kontig_report::table::{render, together};
+use kontig_report::table::{Figures, render, together};
 use kontig_results::{ExperimentResult, Remark, Row};
 
 #[test]
 fn published_rows_show_both_and_a_verdict() {
-    insta::assert_snapshot!(render(&common::table(), None, false), @r#"
+    insta::assert_snapshot!(render(&common::table(), Figures::All, None, false), @r#"
     hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
+    direction 2/5 rows agree; to zero 4/4; false alarms 0/1; headline 2/4 within 2×
+    4 rows missed: hugepage alloc latency p95; system; user; elapsed
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
      row                            unit         published   published   published   measured   measured   measured   verdict
                                                          A           B      change          A          B     change
@@ -25,10 +27,8 @@ fn published_rows_show_both_and_a_verdict() {
      user                           s                17.39        8.35       ×0.48       17.2       17.1      ×0.99   MISSED: unchanged
      elapsed *                      s             1,657.89      199.62       ×0.12      1,490          –          –   MISSED: no figure
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-    direction 2/5 rows agree; to zero 4/4; false alarms 0/1; headline 2/4 within 2×
     if nothing changed: direction 0/5 rows agree; to zero 0/4; false alarms 0/1; headline 1/4 within 2×
     false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
-    4 rows missed: hugepage alloc latency p95; system; user; elapsed
 
     not published
     ───────────────────────────────────────────────────────────
@@ -42,8 +42,8 @@ fn published_rows_show_both_and_a_verdict() {
 
 #[test]
 fn a_narrow_terminal_keeps_every_figure_whole() {
-    let text = render(&common::table(), Some(80), false);
-    assert!(text.lines().take_while(|line| !line.starts_with("direction")).all(|line| line.chars().count() <= 80));
+    let text = render(&common::table(), Figures::All, Some(80), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for figure in ["21,229", "×0.00019", "98,123,456", "384,105"] {
         assert!(text.contains(figure), "{figure} is broken:\n{text}");
     }
@@ -55,10 +55,13 @@ fn without_published_rows_only_measured_columns_remain() {
     let mut table = common::table();
     table.rows.iter_mut().for_each(|row| row.published.clear());
     table.rows.truncate(3);
-    insta::assert_snapshot!(render(&table, None, false), @r#"
+    insta::assert_snapshot!(render(&table, Figures::All, None, false), @r#"
     hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
+    B (5.6.0-rc3+proactiveness=20) against A:
+      better: hugepage alloc latency p50 ×0.00019 (19,840 → 3.7 us)
+    one seed: --repetitions 5 tells what another seed would change
     ──────────────────────────────────────────────────────────────────────
      row                            unit   measured   measured   measured
                                                   A          B     change
@@ -75,10 +78,10 @@ fn without_published_rows_only_measured_columns_remain() {
 fn a_publication_of_the_workload_stands_in_place_of_nothing() {
     let mut table = common::repeated();
     let line = "nothing was published to hold these rows against";
-    assert!(render(&table, None, false).contains(line));
+    assert!(render(&table, Figures::All, None, false).contains(line));
     let published = Remark { variant: None, text: "'kontig reproduce five' compares this workload".into() };
     table.elsewhere = vec![published, Remark { variant: Some(1), text: "the published step".into() }];
-    let text = render(&table, None, false);
+    let text = render(&table, Figures::All, None, false);
     assert!(!text.contains(line), "{text}");
     let here = "\n'kontig reproduce five' compares this workload\nB: the published step\n† too few samples";
     assert!(text.contains(here), "{text}");
@@ -86,10 +89,14 @@ fn a_publication_of_the_workload_stands_in_place_of_nothing() {
 
 #[test]
 fn repetitions_show_their_spread_and_how_often_a_variant_won() {
-    insta::assert_snapshot!(render(&common::repeated(), None, false), @"
+    insta::assert_snapshot!(render(&common::repeated(), Figures::All, None, false), @"
     five on xeon-1t
       A = 20  (baseline)
       B = 100
+    B (100) against A:
+      worse: share of free memory 60.84 → 0 % (5 of 5 seeds); kcompactd CPU time ×2.02 (1.78 → 3.6 s; 5 of 5 seeds)
+      no comparison: B has no hugepage alloc latency p50, hugepage alloc latency p99
+      no difference shown: elapsed per page (seeds differ as much)
     5 repetitions, each with its own seed: percentiles are of all samples together, other figures are medians; ranges are from the lowest repetition to the highest
     ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
      row                          unit   measured   range         measured   range   measured   B against
@@ -119,7 +126,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
 
 #[test]
 fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
-    let text = render(&common::repeated(), Some(80), false);
+    let text = render(&common::repeated(), Figures::All, Some(80), false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for part in ["60.5–61", "102.5–170.9", "B won 3 of 5, ranges overlap", "217.3†", "3.51"] {
         assert!(text.contains(part), "{part} is missing or broken:\n{text}");
@@ -127,8 +134,18 @@ fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
 }
 
 #[test]
+fn without_more_being_asked_for_a_table_has_what_the_conclusion_is_about() {
+    let text = render(&common::repeated(), Figures::Matter, None, false);
+    assert!(text.contains("\n kcompactd CPU time, total  "), "{text}");
+    assert!(!text.contains("by phase of the run"), "{text}");
+    assert!(text.ends_with("--all-figures prints 2 more, --html and --json have them\n"), "{text}");
+    let held = render(&common::table(), Figures::Matter, None, false);
+    assert!(held.contains("agrees, off 6.4×") && !held.contains("not published"), "{held}");
+}
+
+#[test]
 fn nothing_measured_is_a_dash_and_never_a_nought() {
-    let text = render(&common::repeated(), None, false);
+    let text = render(&common::repeated(), Figures::All, None, false);
     let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap().to_owned();
     assert!(line("hugepage alloc latency p50").trim_end().ends_with('–') && !line("hugepage alloc").contains(" 0 "));
     assert!(text.contains("B: nothing was obtained: no hugepage alloc latency"));
@@ -140,8 +157,8 @@ fn colour_is_only_there_when_asked_for_and_names_cannot_bring_their_own() {
     let mut table = common::table();
     table.rows[0].name = "p5\u{1b}[2J".into();
     table.id = "x\u{1b}]0;title\u{7}".into();
-    assert!(!render(&table, None, false).contains('\u{1b}'));
-    let coloured = render(&table, None, true);
+    assert!(!render(&table, Figures::All, None, false).contains('\u{1b}'));
+    let coloured = render(&table, Figures::All, None, true);
     assert!(coloured.contains("\u{1b}[") && !coloured.contains("\u{1b}[2J") && !coloured.contains("\u{1b}]"));
 }
 
@@ -165,7 +182,7 @@ fn every_figure_is_shown_whatever_phases_have_it() {
         of("elapsed", "total", 7.25),
     ];
     let e = ExperimentResult { rows, ..base };
-    let text = render(&e, None, false);
+    let text = render(&e, Figures::All, None, false);
     for value in ["1.25", "2.25", "3.25", "4.25", "5.25", "6.25", "7.25"] {
         assert!(text.contains(value), "{value} is missing from\n{text}");
     }
@@ -182,12 +199,16 @@ fn every_figure_is_shown_whatever_phases_have_it() {
 fn of_more_than_two_variants_the_change_says_to_which() {
     let e = common::ageing();
     assert_eq!(e.variants.len(), 3);
-    assert!(render(&e, None, false).contains(" change to C "), "{}", render(&e, None, false));
+    assert!(
+        render(&e, Figures::All, None, false).contains(" change to C "),
+        "{}",
+        render(&e, Figures::All, None, false)
+    );
     // With published figures only the last variant has a change; without, each has one.
     let loose =
         ExperimentResult { rows: e.rows.into_iter().map(|row| Row { published: vec![], ..row }).collect(), ..e };
     for (e, to_b) in [(common::ageing(), 0), (loose, 1)] {
-        let text = render(&e, None, false);
+        let text = render(&e, Figures::All, None, false);
         let head = text.lines().find(|line| line.contains("change to C")).expect("a heading");
         assert_eq!(head.matches("change to B").count(), to_b, "{head}");
     }
@@ -196,7 +217,7 @@ fn of_more_than_two_variants_the_change_says_to_which() {
 #[test]
 fn steps_caveats_and_rounds_are_said_under_the_table() {
     let e = common::ageing();
-    let text = render(&e, None, false);
+    let text = render(&e, Figures::All, None, false);
     let verdicts = ["Success", "Direct pages", "Swap Outs", "Max", "User"].map(|name| {
         let line = text.lines().find(|line| line.starts_with(&format!(" {name}"))).expect("a row");
         line.rsplit_once("   ").map_or("", |(_, verdict)| verdict).trim()
@@ -214,13 +235,24 @@ fn steps_caveats_and_rounds_are_said_under_the_table() {
     let (_, below) = text.split_once("direction ").expect("a score");
     insta::assert_snapshot!(below, @"
     0/1 rows agree; to zero 2/2; false alarms 0/1; headline 3/4 within 2×
+    2 rows missed: Success; Swap Outs
+    6 rounds on one machine, not booted in between: figures are medians; ranges are from the lowest round to the highest
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+     row                      unit      published   published   published     published   measured   measured   measured      measured   verdict
+                                                A           B           C   change to C          A          B          C   change to C
+    ════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════
+     Success *                %              27.5        25.3        45.5         ×1.65         20         20         20         ×1.00   MISSED: B agrees; C unchanged
+     Direct pages scanned *   events   21,892,772          30           0         ×0.00      9,000          8          0         ×0.00   B agrees, off 649×; C agrees
+     Swap Outs                events            0           0           0             –          0          0          7             –   MISSED: B agrees; C not nothing
+     Max *                    ms                4           2           2         ×0.50          1          2          2         ×2.00   B opposite; C agrees (few-samples)
+     User *                   s              67.5        0.99        0.99        ×0.015         60         59         59         ×0.98   B unchanged; C agrees (artefact)
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     if nothing changed: direction 0/1 rows agree; to zero 0/2; false alarms 0/1; headline 1/4 within 2×
     false alarms: rows published to change by less than a tenth that move by more here; to zero: rows that a patch brings to less than a hundredth
     scored apart, artefact: 1 row, direction 0/1 agree, size 1/2 within 2×
       User: the process is not waited for
     scored apart, few-samples: 1 row, direction 0/1 agree, size 1/2 within 2×
       Max: a single maximum
-    2 rows missed: Success; Swap Outs
 
     round by round
     ───────────────────────────────────────────────────────────────────────
@@ -257,7 +289,7 @@ fn figures_that_are_0_in_every_phase_are_told_together() {
     };
     let both = |name, values| [of(name, "early", values), of(name, "late", values)];
     let rows = [both("idle", [Some(0.0); 2]), both("partly", [Some(0.0), Some(1.0)]), both("gone", [Some(0.0), None])];
-    let text = render(&ExperimentResult { rows: rows.concat(), ..base }, None, false);
+    let text = render(&ExperimentResult { rows: rows.concat(), ..base }, Figures::All, None, false);
     assert!(text.contains("\n0 in every phase: idle\n"), "what is missing is not 0:\n{text}");
     assert!(!text.contains(" idle, ") && text.contains(" partly, ") && text.contains(" gone, "), "{text}");
 }

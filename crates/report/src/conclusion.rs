@@ -1,0 +1,324 @@
+//! The conclusion of a table, before the table: what each variant makes worse and better than the
+//! baseline, how surely, and where no difference shows.
+//!
+//! The figures that matter are those that the workload itself declares better one way, its
+//! distributions by median and p99 alone, and the few counters of [`OF_ALL_WORKLOADS`] over the
+//! whole run. A difference counts if the figure moves by a tenth or more and chance is no likely
+//! cause: with several seeds, every seed moves the same way, and the ranges do not overlap or five
+//! seeds agree.
+
+use crate::number;
+use crate::standing::{self, Layout};
+use crate::terminal::{letter, plain};
+use crate::verdict::change_to;
+use kontig_results::judge::CHANGE_THAT_COUNTS;
+use kontig_results::{Better, ExperimentResult, Measured, Merge, NOTHING_IS_RANDOM, Pairs, Row, TOTAL};
+
+/// Counters and times that matter whatever runs, of the whole run.
+const OF_ALL_WORKLOADS: [&str; 8] =
+    ["elapsed", "allocstall", "compact_stall", "thp_fault_fallback", "pswpout", "oom_kill", DAEMONS[0], DAEMONS[1]];
+const DAEMONS: [&str; 2] = ["kcompactd CPU time", "kswapd CPU time"];
+/// CPU time of a daemon matters from this share of the elapsed time on.
+const SHARE_OF_A_CPU: f64 = 0.001;
+/// Percentiles that matter of a distribution.
+const PERCENTILES: [f64; 2] = [50.0, 99.0];
+/// As many seeds that agree leave chance 1 in 16, even where ranges overlap.
+const SEEDS: u32 = 5;
+/// Figures named in a sentence about one of two or three variants, and of more.
+const NAMED: usize = 4;
+const NAMED_OF_MANY: usize = 2;
+/// A conclusion with more variants than this has a line for each.
+const FEW: usize = 3;
+
+/// A figure of a variant beside the baseline's.
+enum Shown {
+    Better,
+    Worse,
+    /// It moves by less than a tenth.
+    Same,
+    /// It moves, and chance is a likely cause.
+    Overlaps,
+    /// A percentile from too few samples.
+    TooFew,
+    /// The variant has no figure, or the baseline has none.
+    Missing,
+}
+
+/// Lines of the conclusion; empty for a single variant, and where figures were published: there the
+/// score is the conclusion.
+pub(crate) fn lines(e: &ExperimentResult) -> Vec<String> {
+    let variants = e.variants.len();
+    if variants < 2 || e.rows.iter().any(|row| !row.published.is_empty()) {
+        return Vec::new();
+    }
+    let rows = that_matter(e);
+    let mut lines: Vec<String> = (1..variants).flat_map(|variant| of_variant(e, &rows, variant)).collect();
+    if e.repetitions < 2 && e.rounds < 2 && !e.remarks.iter().any(|remark| remark.text == NOTHING_IS_RANDOM) {
+        lines.push("one seed: --repetitions 5 tells what another seed would change".into());
+    }
+    lines
+}
+
+/// The rows that a conclusion is about, in the table's order.
+pub(crate) fn that_matter(e: &ExperimentResult) -> Vec<&Row> {
+    let layout = Layout::of(e);
+    let own = layout.single.iter().copied().filter(|row| match row.merge {
+        Merge::Percentile { p, .. } => PERCENTILES.contains(&p),
+        Merge::Median | Merge::Mean | Merge::MeanOf { .. } => true,
+        _ => false,
+    });
+    let of_all = |name: &&str| e.rows.iter().find(|row| row.name == **name && row.phase == TOTAL);
+    let own = own.filter(|row| row.better != Better::Neither && !OF_ALL_WORKLOADS.contains(&row.name.as_str()));
+    own.chain(OF_ALL_WORKLOADS.iter().filter_map(of_all)).collect()
+}
+
+/// Whether a daemon's CPU time differs by too little of a CPU to matter.
+fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
+    let elapsed = || e.rows.iter().find(|row| row.name == "elapsed" && row.phase == TOTAL);
+    let difference = |row: &Row| Some((measured(row, 0)?.value - measured(row, variant)?.value).abs());
+    let least = || Some(measured(elapsed()?, 0)?.value * SHARE_OF_A_CPU);
+    DAEMONS.contains(&row.name.as_str()) && difference(row).zip(least()).is_some_and(|(by, least)| by < least)
+}
+
+fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String> {
+    let mut said: [Vec<&Row>; 6] = Default::default();
+    for row in rows {
+        let at = match shown(row, variant) {
+            Shown::Worse | Shown::Better if next_to_nothing(e, row, variant) => 4,
+            Shown::Worse => 0,
+            Shown::Better => 1,
+            Shown::Overlaps => 2,
+            Shown::TooFew => 3,
+            Shown::Same => 4,
+            // What neither has is no difference.
+            Shown::Missing if measured(row, 0).is_none() && measured(row, variant).is_none() => continue,
+            Shown::Missing => 5,
+        };
+        said[at].push(row);
+    }
+    let [mut worse, mut better, overlaps, too_few, same, missing] = said;
+    let few = e.variants.len() <= FEW;
+    let named = if few { NAMED } else { NAMED_OF_MANY };
+    let distance = |row: &Row| change_to(row, variant).map_or(f64::INFINITY, |change| change.ln().abs());
+    let sentence = |word: &str, rows: &mut Vec<&Row>| {
+        // The sort is stable: what moves as far stays in the table's order.
+        rows.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+        let mut parts: Vec<String> = rows.iter().take(named).map(|row| moved(row, variant)).collect();
+        parts.extend((rows.len() > named).then(|| format!("{} more", rows.len() - named)));
+        (!parts.is_empty()).then(|| format!("{word}: {}", parts.join("; ")))
+    };
+    let (worse, better) = (sentence("worse", &mut worse), sentence("better", &mut better));
+    let against = format!("{} ({}) against A", letter(variant), plain(&e.variants[variant]));
+    let no_difference = || {
+        let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
+        let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
+        let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", names(rows)));
+        let same = (!same.is_empty()).then(|| format!("{} within a tenth", count(same.len())));
+        let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), same];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
+    };
+    let lacking: Vec<String> = [(0, "A"), (variant, "")]
+        .into_iter()
+        .filter_map(|(of, name)| {
+            let names: Vec<String> =
+                missing.iter().filter(|row| measured(row, of).is_none()).map(|row| plain(&row.name)).collect();
+            let name = if name.is_empty() { letter(variant) } else { name.into() };
+            (!names.is_empty()).then(|| format!("{name} has no {}", names.join(", ")))
+        })
+        .collect();
+    let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
+    if worse.is_none() && better.is_none() && lacking.is_none() {
+        return vec![format!("{against}: {}", no_difference().unwrap_or_else(|| "nothing to compare".into()))];
+    }
+    if !few {
+        let parts: Vec<String> = [worse, better, lacking].into_iter().flatten().collect();
+        return vec![format!("{against}: {}", parts.join("; "))];
+    }
+    let parts = [worse, better, lacking, no_difference()].into_iter().flatten();
+    std::iter::once(format!("{against}:")).chain(parts.map(|part| format!("  {part}"))).collect()
+}
+
+fn shown(row: &Row, variant: usize) -> Shown {
+    let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return Shown::Missing };
+    if base.samples_needed.is_some() || new.samples_needed.is_some() {
+        return Shown::TooFew;
+    }
+    let still = change_to(row, variant).is_some_and(|change| (change - 1.0).abs() < CHANGE_THAT_COUNTS);
+    if base.value == new.value || still {
+        return Shown::Same;
+    }
+    let beyond_chance = match row.pairs.get(variant).copied().flatten() {
+        Some(Pairs { of, lower, higher, overlap }) => lower.max(higher) == of && (!overlap || of >= SEEDS),
+        None => base.high < new.low || new.high < base.low,
+    };
+    if !beyond_chance {
+        return Shown::Overlaps;
+    }
+    let lower = new.value < base.value;
+    if lower == (row.better == Better::Lower) { Shown::Better } else { Shown::Worse }
+}
+
+/// A figure that moved: `fallbacks −30 % (200 → 140; 5 of 5 seeds)`.
+fn moved(row: &Row, variant: usize) -> String {
+    let name = plain(&standing::name(row));
+    let name = name.strip_suffix(&format!(", {TOTAL}")).unwrap_or(&name);
+    let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name.to_owned() };
+    let unit = plain(&row.unit);
+    let values = format!("{} → {} {unit}", number::rounded(base.value), number::rounded(new.value));
+    let seeds = match row.pairs.get(variant).copied().flatten() {
+        Some(pairs) => format!("; {} of {} seeds", pairs.lower.max(pairs.higher), pairs.of),
+        None => String::new(),
+    };
+    match change_to(row, variant).filter(|change| *change > 0.0) {
+        Some(change) => format!("{name} {} ({values}{seeds})", in_words(change)),
+        None => format!("{name} {values}{}", if seeds.is_empty() { seeds } else { format!(" ({})", &seeds[2..]) }),
+    }
+}
+
+/// Percent up to a doubling or halving, a factor beyond.
+fn in_words(change: f64) -> String {
+    match change {
+        c if (0.5..1.0).contains(&c) => format!("−{:.0} %", (1.0 - c) * 100.0),
+        c if (1.0..=2.0).contains(&c) => format!("+{:.0} %", (c - 1.0) * 100.0),
+        c => number::factor(c),
+    }
+}
+
+fn measured(row: &Row, variant: usize) -> Option<&Measured> {
+    row.measured.get(variant).and_then(Option::as_ref)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_results::{MEASURE, Score};
+
+    fn once(value: f64) -> Measured {
+        Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
+    }
+
+    fn row(name: &str, better: Better, values: &[f64]) -> Row {
+        Row {
+            name: name.into(),
+            unit: "us".into(),
+            headline: false,
+            published: vec![],
+            phase: MEASURE.into(),
+            better,
+            merge: Merge::Median,
+            measured: values.iter().map(|value| Some(once(*value))).collect(),
+            pairs: vec![None; values.len()],
+            steps: vec![],
+            caveat: None,
+            below: false,
+            statistics: vec![],
+        }
+    }
+
+    fn with_seeds(mut row: Row, of: u32, lower: u32, higher: u32, overlap: bool) -> Row {
+        row.pairs = vec![None, Some(Pairs { of, lower, higher, overlap })];
+        row
+    }
+
+    fn result(variants: &[&str], rows: Vec<Row>) -> ExperimentResult {
+        ExperimentResult {
+            id: "e".into(),
+            case: String::new(),
+            machine: "m".into(),
+            target: String::new(),
+            repetitions: 2,
+            rounds: 1,
+            variants: variants.iter().map(|v| (*v).into()).collect(),
+            rows,
+            ageing: vec![],
+            score: Score::default(),
+            elsewhere: vec![],
+            remarks: vec![],
+        }
+    }
+
+    #[test]
+    fn worse_figures_come_first_and_the_farthest_move_first_of_all() {
+        let rows = vec![
+            row("pages", Better::Higher, &[100.0, 70.0]),
+            row("p99", Better::Lower, &[10.0, 24.0]),
+            row("fallbacks", Better::Lower, &[200.0, 140.0]),
+            row("stalls", Better::Lower, &[0.0, 1500.0]),
+            row("elapsed time", Better::Lower, &[100.0, 101.0]),
+            row("seen", Better::Neither, &[1.0, 9.0]),
+        ];
+        assert_eq!(
+            lines(&result(&["base", "new"], rows)),
+            [
+                "B (new) against A:",
+                "  worse: stalls 0 → 1,500 us; p99 ×2.40 (10 → 24 us); pages −30 % (100 → 70 us)",
+                "  better: fallbacks −30 % (200 → 140 us)",
+                "  no difference shown: 1 figure within a tenth",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_difference_that_seeds_do_not_share_is_not_shown() {
+        let p99 = || row("p99", Better::Lower, &[10.0, 24.0]);
+        let of = |row: Row| lines(&result(&["base", "new"], vec![row]));
+        assert_eq!(of(with_seeds(p99(), 3, 0, 3, false))[1], "  worse: p99 ×2.40 (10 → 24 us; 3 of 3 seeds)");
+        assert_eq!(of(with_seeds(p99(), 5, 0, 5, true))[1], "  worse: p99 ×2.40 (10 → 24 us; 5 of 5 seeds)");
+        for chance in [with_seeds(p99(), 3, 0, 3, true), with_seeds(p99(), 5, 1, 4, false)] {
+            assert_eq!(of(chance), ["B (new) against A: no difference shown: p99 (seeds differ as much)"]);
+        }
+    }
+
+    #[test]
+    fn a_percentile_from_too_few_samples_is_no_evidence() {
+        let mut p99 = row("p99", Better::Lower, &[10.0, 24.0]);
+        p99.measured[1].as_mut().expect("a figure").samples_needed = Some(299);
+        let rows = vec![p99, row("pages", Better::Higher, &[10.0, 20.0])];
+        assert_eq!(
+            lines(&result(&["base", "new"], rows))[1..],
+            ["  better: pages +100 % (10 → 20 us)", "  no difference shown: p99 (too few samples)"]
+        );
+    }
+
+    #[test]
+    fn a_figure_that_one_of_them_lacks_is_named() {
+        let mut p99 = row("p99", Better::Lower, &[10.0, 24.0]);
+        p99.measured[1] = None;
+        assert_eq!(
+            lines(&result(&["base", "new"], vec![p99])),
+            ["B (new) against A:", "  no comparison: B has no p99"]
+        );
+    }
+
+    #[test]
+    fn a_daemon_that_hardly_runs_costs_nothing() {
+        let total = |name: &str, values: &[f64]| Row { phase: TOTAL.into(), ..row(name, Better::Lower, values) };
+        let of = |daemon: [f64; 2]| {
+            let rows = vec![total("elapsed", &[30.0, 30.0]), total("kcompactd CPU time", &daemon)];
+            lines(&result(&["base", "new"], rows))
+        };
+        assert_eq!(of([1e-7, 0.004]), ["B (new) against A: no difference shown: 2 figures within a tenth"]);
+        assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time ×400,000 (1.0e-7 → 0.04 us)");
+    }
+
+    #[test]
+    fn many_variants_have_a_line_each() {
+        let rows = vec![row("p99", Better::Lower, &[10.0, 24.0, 5.0, 10.0])];
+        assert_eq!(
+            lines(&result(&["a", "b", "c", "d"], rows)),
+            [
+                "B (b) against A: worse: p99 ×2.40 (10 → 24 us)",
+                "C (c) against A: better: p99 −50 % (10 → 5 us)",
+                "D (d) against A: no difference shown: 1 figure within a tenth",
+            ]
+        );
+    }
+
+    #[test]
+    fn where_figures_were_published_the_score_is_the_conclusion() {
+        let mut held = row("p99", Better::Lower, &[10.0, 24.0]);
+        held.published = vec![1.0, 2.0];
+        assert!(lines(&result(&["a", "b"], vec![held])).is_empty());
+    }
+}
