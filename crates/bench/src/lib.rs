@@ -18,6 +18,7 @@ pub mod memory;
 pub mod metadata;
 pub mod options;
 pub mod processes;
+pub mod quiet;
 pub mod reclaim;
 pub mod rival;
 pub mod rows;

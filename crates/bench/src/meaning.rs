@@ -100,6 +100,24 @@ pub fn of(number: &str) -> Option<&'static str> {
     MEANINGS.iter().find(|(n, _)| *n == number).map(|(_, meaning)| *meaning)
 }
 
+/// The rows measured together with this one, by their common digits or letter: `8` for `8d`, `T`
+/// for `T80`.
+pub fn group(number: &str) -> &str {
+    let digits = number.len() - number.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    &number[..digits.max(1).min(number.len())]
+}
+
+/// Rows that select each group, in the order of the table.
+pub fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<&str> = Vec::new();
+    for (number, _) in MEANINGS {
+        if !groups.iter().any(|seen| group(seen) == group(number)) {
+            groups.push(number);
+        }
+    }
+    groups
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +140,13 @@ mod tests {
         let mut all = All(0);
         streams::each(&Options::default(), &mut all);
         assert!(all.0 > 0);
+    }
+
+    #[test]
+    fn groups_are_named_by_digits_or_a_letter() {
+        assert_eq!(["9", "9d", "13c", "T1000", "Ub"].map(group), ["9", "9", "13", "T", "U"]);
+        let groups = groups();
+        assert_eq!(groups.iter().filter(|row| group(row) == "T").collect::<Vec<_>>(), [&"T1"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::table::Target;
 use std::path::PathBuf;
 
 /// Options of the benchmark.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Machines a sixteenth the size, without targets, and three repetitions:
     /// for small hosts and a first look.
@@ -15,15 +15,30 @@ pub struct Options {
     pub filter: Vec<String>,
     /// Shared libraries, one for each rival.
     pub rivals: Vec<PathBuf>,
+    /// The commit whose benchmark is measured beside this one.
+    pub against: Option<String>,
+    /// How often both run.
+    pub turns: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let (filter, rivals) = (Vec::new(), Vec::new());
+        Options { quick: false, json: false, filter, rivals, against: None, turns: 3 }
+    }
 }
 
 /// The text of `--help`.
 pub const USAGE: &str = "\
 usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
+       cargo bench -p kontig-bench -- --against COMMIT [--turns N] [--quick] [--json] [--filter ROW]...
   --quick    machines a sixteenth the size, three repetitions; targets are for full size
   --json     print one JSON object per row
   --filter   only the row with this number, or rows whose text contains this
   --rival    also compare the allocator rows with this shared library
+  --against  build that commit below target/against and print, row by row, new/old: both programs run by turns on one
+             CPU. A row is called SLOWER from 1.05 on if every turn says so
+  --turns    how often both run (3); three full turns take half an hour, --quick ones five minutes
 A full run takes five minutes and 8 GiB of memory; figures are medians of seven. Each rival adds three minutes.
 
 A rival exports one table of functions, kontig_rival_1, declared as a C structure in crates/bench/src/rival.rs. No
@@ -47,11 +62,19 @@ impl Options {
                     o.filter.push(text.ok_or("--filter needs a row or a text")?);
                 }
                 "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
+                "--against" => o.against = Some(words.next().ok_or("--against needs a commit")?),
+                "--turns" => {
+                    let turns = words.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
+                    o.turns = turns.ok_or("--turns needs a number of at least 1")?;
+                }
                 // Cargo passes this to every benchmark.
                 "--bench" => {}
                 "--help" | "-h" => return Err(USAGE.into()),
                 _ => return Err(format!("unknown option '{word}'\n{USAGE}")),
             }
+        }
+        if o.against.is_some() && !o.rivals.is_empty() {
+            return Err("--against compares two commits; leave --rival out".into());
         }
         Ok(o)
     }

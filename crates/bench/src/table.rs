@@ -80,7 +80,7 @@ impl Row {
 }
 
 /// Three or four significant digits.
-fn number(v: f64) -> String {
+pub fn number(v: f64) -> String {
     match v.abs() {
         a if a >= 1000.0 => format!("{v:.0}"),
         a if a >= 100.0 => format!("{v:.1}"),

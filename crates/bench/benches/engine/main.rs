@@ -1,10 +1,12 @@
 //! Prints the table: the engine beside `buddy_system_allocator`, the rivals
 //! given, and the machine's limits.
 
+mod against;
 mod bsa;
 mod replay;
 
 use bsa::Bsa;
+use kontig_bench::quiet::Watch;
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::{Options, Row, Table, rival};
 use kontig_huge_pages::HugePages;
@@ -35,14 +37,24 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(text) => return refused(&text),
     };
+    if let Some(commit) = &options.against {
+        return match against::compare(commit, &options) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(text) => refused(&text),
+        };
+    }
     let rivals = match options.rivals.iter().map(|file| rival::load(file)).collect::<Result<Vec<_>, _>>() {
         Ok(rivals) => rivals,
         Err(text) => return refused(&text),
     };
+    let watch = Watch::start();
     let mut printer = Printer(Table::new(options.json));
     rows::each(&options, Some(&Bsa::contender()), &rivals, &mut printer);
     if options.wants(&["R"], "replay") {
         printer.rows(vec![replay::row(&options)]);
+    }
+    if let Some(others) = watch.others() {
+        eprintln!("{others}");
     }
     ExitCode::SUCCESS
 }

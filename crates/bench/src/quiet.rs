@@ -1,0 +1,87 @@
+//! Whether the machine was quiet: CPU time that others used while a benchmark ran.
+
+use std::fs;
+use std::mem::MaybeUninit;
+
+/// Others that use less of a CPU than this do not matter.
+const QUIET: f64 = 0.05;
+
+/// The time a measurement began, in CPU time of the machine and of this process.
+pub struct Watch(Option<Times>);
+
+/// CPU time and elapsed time since boot, in seconds.
+#[derive(Clone, Copy)]
+struct Times {
+    /// Of all programs and interrupts, and what a hypervisor took.
+    busy: f64,
+    /// Of this process and the children it has waited for.
+    own: f64,
+    now: f64,
+}
+
+impl Watch {
+    pub fn start() -> Watch {
+        Watch(times())
+    }
+
+    /// Says how much of a CPU others used since the start, unless it hardly matters. A host whose
+    /// `/proc/stat` cannot be read is not judged.
+    pub fn others(&self) -> Option<String> {
+        let (before, after) = (self.0?, times()?);
+        let elapsed = after.now - before.now;
+        let others = (after.busy - before.busy) - (after.own - before.own);
+        let share = others / elapsed;
+        (elapsed > 0.0 && share > QUIET).then(|| {
+            format!("NOT QUIET: other programs used {share:.2} CPUs meanwhile; times and ranges are not the machine's")
+        })
+    }
+}
+
+fn times() -> Option<Times> {
+    // SAFETY: a number that the system always has.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    let busy = busy(&fs::read_to_string("/proc/stat").ok()?)? as f64 / ticks;
+    let now = fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
+    Some(Times { busy, own: own(libc::RUSAGE_SELF)? + own(libc::RUSAGE_CHILDREN)?, now })
+}
+
+/// Ticks of all CPUs but idle and waiting ones. Guests' time is part of the user's.
+fn busy(stat: &str) -> Option<u64> {
+    let mut words = stat.lines().find_map(|line| line.strip_prefix("cpu "))?.split_whitespace();
+    let mut sum = 0;
+    for name in ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"] {
+        let ticks: u64 = words.next()?.parse().ok()?;
+        if !matches!(name, "idle" | "iowait") {
+            sum += ticks;
+        }
+    }
+    Some(sum)
+}
+
+fn own(who: libc::c_int) -> Option<f64> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the call fills the structure where it returns 0.
+    let usage = unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init())? };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_cpus_are_not_busy() {
+        assert_eq!(busy("cpu  10 20 30 4000 500 6 7 8 9 0\ncpu0 1 2 3\n"), Some(81));
+        assert_eq!(busy("cpu0 1 2 3\n"), None);
+    }
+
+    #[test]
+    fn others_are_what_this_process_did_not_use() {
+        let at = |busy, own| Watch(Some(Times { busy, own, now: times().expect("/proc/stat").now - 10.0 }));
+        let now = times().expect("/proc/stat");
+        let busy = at(now.busy - 30.0, now.own - 10.0).others().expect("two CPUs are busy");
+        assert!(busy.starts_with("NOT QUIET: other programs used 2.0"), "{busy}");
+        assert_eq!(at(now.busy - 10.0, now.own - 10.0).others(), None);
+    }
+}
