@@ -24,17 +24,20 @@ impl Watch {
         Watch(times())
     }
 
-    /// Says how much of a CPU others used since the start, unless it hardly matters. A host whose
-    /// `/proc/stat` cannot be read is not judged.
-    pub fn others(&self) -> Option<String> {
+    /// CPUs that others have used since the start, on average; `None` if `/proc/stat` cannot be read
+    /// or no time has passed.
+    pub fn others(&self) -> Option<f64> {
         let (before, after) = (self.0?, times()?);
         let elapsed = after.now - before.now;
         let others = (after.busy - before.busy) - (after.own - before.own);
-        let share = others / elapsed;
-        (elapsed > 0.0 && share > QUIET).then(|| {
-            format!("NOT QUIET: other programs used {share:.2} CPUs meanwhile; times and ranges are not the machine's")
-        })
+        (elapsed > 0.0).then(|| (others / elapsed).max(0.0))
     }
+}
+
+/// Says that the machine was not quiet, if others used this many CPUs.
+pub fn not_quiet(others: Option<f64>) -> Option<String> {
+    let others = others.filter(|others| *others > QUIET)?;
+    Some(format!("NOT QUIET: other programs used {others:.2} CPUs meanwhile; times and ranges are not the machine's"))
 }
 
 fn times() -> Option<Times> {
@@ -80,8 +83,9 @@ mod tests {
     fn others_are_what_this_process_did_not_use() {
         let at = |busy, own| Watch(Some(Times { busy, own, now: times().expect("/proc/stat").now - 10.0 }));
         let now = times().expect("/proc/stat");
-        let busy = at(now.busy - 30.0, now.own - 10.0).others().expect("two CPUs are busy");
-        assert!(busy.starts_with("NOT QUIET: other programs used 2.0"), "{busy}");
-        assert_eq!(at(now.busy - 10.0, now.own - 10.0).others(), None);
+        let busy = not_quiet(at(now.busy - 30.0, now.own - 10.0).others()).expect("two CPUs are busy");
+        assert!(busy.starts_with("NOT QUIET: other programs used "), "{busy}");
+        assert!(at(now.busy - 30.0, now.own - 10.0).others().expect("time has passed") > 1.0);
+        assert_eq!([not_quiet(Some(0.01)), not_quiet(None)], [None, None]);
     }
 }

@@ -4,6 +4,7 @@ use crate::wrap::{width, wrap};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_bench::measure::Samples;
+use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::table::{Unit, figure};
 use kontig_bench::{Kontig, Options, Row, meaning};
@@ -50,11 +51,14 @@ pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
     );
     bar.enable_steady_tick(Duration::from_millis(100));
     let mut told = Told { bar, rows: Vec::new(), without_peer: Vec::new() };
+    let watch = Watch::start();
     rows::each::<Kontig>(&options, None, &[], &mut told);
     told.bar.finish_and_clear();
+    let others = watch.others();
     let rows: Vec<Row> = told.rows.into_iter().filter(|row| options.wants(&[row.number], "")).collect();
     let without: Vec<&str> = told.without_peer.into_iter().filter(|number| options.wants(&[number], "")).collect();
-    crate::print(&if args.json { document(&options, &rows) } else { table(&options, &rows, &without) })
+    let noise = not_quiet(others).map_or(String::new(), |text| "\n".to_owned() + &wrap("", &text, 0, width()));
+    crate::print(&if args.json { document(&options, &rows, others) } else { table(&options, &rows, &without) + &noise })
 }
 
 /// Whether a row has this number, or these digits.
@@ -134,12 +138,13 @@ fn two_digits(ratio: f64) -> String {
     }
 }
 
-fn document(o: &Options, rows: &[Row]) -> String {
+fn document(o: &Options, rows: &[Row], others: Option<f64>) -> String {
     let doc = json!({
         "schema": "kontig.bench/1",
         "version": env!("CARGO_PKG_VERSION"),
         "cpu": cpu(),
         "full": !o.quick,
+        "cpus_of_others": others,
         "rows": rows.iter().map(as_json).collect::<Vec<_>>(),
     });
     format!("{doc:#}\n")

@@ -49,6 +49,13 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     };
     let (mut e, mut notes) = what_if(e, &changes)?;
     notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, &own)?);
+    if let Some(name) = &a.baseline {
+        let names: Vec<&str> = e.variant.iter().map(|v| v.name.as_str()).collect();
+        let at = names.iter().position(|known| known == name).ok_or_else(|| {
+            AskedWrongly::Value(format!("--baseline: no variant is called '{name}'; there are {}", names.join(", ")))
+        })?;
+        e.variant[..=at].rotate_right(1);
+    }
     if let Some(n) = a.repetitions {
         e.repetitions = n;
         e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
@@ -72,14 +79,27 @@ fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
     Ok(vec![profile.name])
 }
 
+/// More values than anyone reads a table of.
+const MOST_OF_A_RANGE: u64 = 100;
+
+/// The values of a range `0..100:20`, both ends included, or the one value; none for a wrong range.
+fn spelled_out(value: &str) -> Option<Vec<String>> {
+    let Some((from, rest)) = value.split_once("..") else { return Some(vec![value.to_owned()]) };
+    let (to, step) = rest.split_once(':')?;
+    let (from, to, step): (u64, u64, u64) = (from.parse().ok()?, to.parse().ok()?, step.parse().ok()?);
+    let is_range = step > 0 && from <= to && (to - from) / step < MOST_OF_A_RANGE;
+    is_range.then(|| (0..=(to - from) / step).map(|i| (from + i * step).to_string()).collect())
+}
+
 fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
-    let values = |values: &str| values.split(',').map(str::to_owned).collect::<Vec<_>>();
-    match text.split_once('=').map(|(name, text)| (name, values(text))) {
+    let values = |values: &str| values.split(',').map(spelled_out).collect::<Option<Vec<_>>>().map(|all| all.concat());
+    match text.split_once('=').and_then(|(name, text)| Some((name, values(text)?))) {
         Some((name, values)) if !name.is_empty() && values.iter().all(|value| !value.is_empty()) => {
             Ok((name.into(), values))
         }
         _ => Err(AskedWrongly::Value(format!(
-            "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60"
+            "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60, a range \
+             of at most {MOST_OF_A_RANGE} as 0..100:20"
         ))
         .into()),
     }
@@ -354,4 +374,19 @@ fn peak_rss() -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     let kib = text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
     kib.map_or(0, |k| k * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_includes_both_ends() {
+        let of = |text| assignment(text).map(|(_, values)| values.join(" ")).map_err(|e| e.to_string());
+        assert_eq!(of("vm.x=0..100:20"), Ok("0 20 40 60 80 100".into()));
+        assert_eq!(of("vm.x=5,10..20:7,50"), Ok("5 10 17 50".into()));
+        for wrong in ["vm.x=0..100", "vm.x=0..100:0", "vm.x=9..1:1", "vm.x=0..100000:1", "vm.x=a..b:1", "vm.x="] {
+            assert!(of(wrong).expect_err("refused").starts_with(&format!("--set {wrong}: write it as")), "{wrong}");
+        }
+    }
 }

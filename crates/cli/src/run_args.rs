@@ -89,13 +89,17 @@ pub struct RunArgs {
     /// dropped, and identical variants run once
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
     pub profile: Vec<String>,
-    /// Set a sysctl: vm.compaction_proactiveness=60. Several values,
-    /// vm.defrag_mode=0,1, make a variant each
+    /// Set a sysctl: vm.compaction_proactiveness=60. Several values, vm.defrag_mode=0,1 or
+    /// vm.compaction_proactiveness=0..100:20, make a variant each
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     pub set: Vec<String>,
     /// Apply a patch series, by the name 'kontig list' shows
     #[arg(long = "switch", value_name = "NAME")]
     pub switch: Vec<String>,
+    /// The variant that the others are compared with, by its name, such as 7.2+defrag_mode=1
+    /// (default: the first)
+    #[arg(long, value_name = "VARIANT")]
+    pub baseline: Option<String>,
     /// Run every variant N times, each with its own seed, and show the spread of the figures
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
     pub repetitions: Option<u32>,

@@ -64,7 +64,9 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     }
     let kernel_changed = !changes.profiles.is_empty() || !changes.switches.is_empty() || !settings.is_empty();
     if kernel_changed {
-        rename_and_drop_same(&mut e, &mut notes)?;
+        let swept: Vec<&Sysctl> =
+            settings.iter().filter(|(_, values)| values.len() > 1).map(|(sysctl, _)| *sysctl).collect();
+        rename_and_drop_same(&mut e, &swept, &mut notes)?;
     }
     let workload_changed = change_workload(&mut e, changes)?;
     if let Some(file) = &changes.snapshot {
@@ -239,10 +241,10 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
 }
 
 /// Names the variants after their contents. Of equal ones, keeps the first.
-fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(), LabError> {
+fn rename_and_drop_same(e: &mut Experiment, swept: &[&Sysctl], notes: &mut Vec<String>) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
     for v in std::mem::take(&mut e.variant) {
-        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?)?;
+        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?, swept)?;
         match kept.iter().find(|(k, _)| k.name == name && k.profile == v.profile) {
             Some((_, first)) => {
                 note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
@@ -254,15 +256,16 @@ fn rename_and_drop_same(e: &mut Experiment, notes: &mut Vec<String>) -> Result<(
     Ok(())
 }
 
-/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`.
-fn described(v: &Variant, p: &Profile) -> Result<String, LabError> {
+/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`. A
+/// setting with several values shows each, the default too.
+fn described(v: &Variant, p: &Profile, swept: &[&Sysctl]) -> Result<String, LabError> {
     let mut name = p.name.clone();
     for s in &v.switches {
         name += &format!("+{s}");
     }
     for (sysctl, value) in v.sysctl_texts() {
         let sysctl = sysctls::setting(&sysctl)?;
-        if !is_default(sysctl, &value) {
+        if !is_default(sysctl, &value) || swept.iter().any(|swept| swept.name == sysctl.name) {
             let short = sysctl.short_name();
             name += &format!("+{}={value}", short.strip_prefix("compaction_").unwrap_or(short));
         }
@@ -323,7 +326,7 @@ mod tests {
     #[test]
     fn several_profiles_and_values_are_all_their_combinations_that_there_are() {
         let (names, notes) = asked("compact-32g", "6.12,7.2", &[], &[("vm.defrag_mode", "0,1")]);
-        assert_eq!(names, ["6.12", "7.2", "7.2+defrag_mode=1"]);
+        assert_eq!(names, ["6.12", "7.2+defrag_mode=0", "7.2+defrag_mode=1"]);
         assert!(notes.contains(&"vm.defrag_mode=0,1 is not set for profile 6.12, which does not have it".into()));
         let (names, _) = asked("compact-32g", "6.1", &[], &[("vm.swappiness", "10,100"), ("extfrag_threshold", "400")]);
         assert_eq!(names, ["6.1+extfrag_threshold=400+swappiness=10", "6.1+extfrag_threshold=400+swappiness=100"]);

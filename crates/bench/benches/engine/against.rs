@@ -5,7 +5,7 @@
 //! one: what drifts on the host drifts for both. A ratio is that of two medians of one turn.
 
 use kontig_bench::measure::Samples;
-use kontig_bench::quiet::Watch;
+use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::{Options, meaning, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub fn compare(commit: &str, options: &Options) -> Result<(), String> {
         }
         order.iter().for_each(|number| line.print(number, &rows[number]));
     }
-    if let Some(others) = watch.others() {
+    if let Some(others) = not_quiet(watch.others()) {
         eprintln!("{others}");
     }
     Ok(())

@@ -6,7 +6,7 @@ mod bsa;
 mod replay;
 
 use bsa::Bsa;
-use kontig_bench::quiet::Watch;
+use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::{Options, Row, Table, rival};
 use kontig_huge_pages::HugePages;
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     if options.wants(&["R"], "replay") {
         printer.rows(vec![replay::row(&options)]);
     }
-    if let Some(others) = watch.others() {
+    if let Some(others) = not_quiet(watch.others()) {
         eprintln!("{others}");
     }
     ExitCode::SUCCESS

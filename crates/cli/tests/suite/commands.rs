@@ -568,7 +568,7 @@ fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
     assert!(words(&printed).contains(lacks), "{printed}");
     let doc = json(d.path(), &["bench", "9a", "--json"]);
     assert_eq!(doc["schema"], "kontig.bench/1");
-    assert_eq!(fields(&doc), set(["schema", "version", "cpu", "full", "rows"]));
+    assert_eq!(fields(&doc), set(["schema", "version", "cpu", "full", "cpus_of_others", "rows"]));
     let [row] = &doc["rows"].as_array().unwrap()[..] else { panic!("{doc}") };
     assert_eq!(fields(row), set(["row", "what", "means", "unit", "ours", "yardstick", "ratio"]));
     assert_eq!((&row["row"], &row["unit"]), (&"9a".into(), &"bytes".into()));

@@ -278,7 +278,7 @@ fn a_file_of_several_tasks_runs_like_any_other_and_again() {
         let out = kontig(d.path(), &args).assert().success().stderr("").get_output().stdout.clone();
         String::from_utf8(out).unwrap()
     };
-    let text = run(&["--out", "result", "--html", "page.html"]);
+    let text = run(&["--out", "result", "--html", "page.html", "--all-figures"]);
     let json = run(&["--json"]);
     let page = std::fs::read_to_string(d.path().join("page.html")).unwrap();
     for name in ["heaps: 2 MiB of heap touched p50", "driver: 2M hugepages allocated", "background CPU time"] {
