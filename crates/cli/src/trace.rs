@@ -17,7 +17,9 @@ use std::path::PathBuf;
 pub const HELP: &str = "Examples:\n  \
     kontig run hugealloc --machine guest-2g --trace t.txt && kontig trace t.txt --svg scanners.svg\n  \
     kontig trace /sys/kernel/tracing/trace            of this host, with compaction's events on\n\n\
-    A run that did nothing began with its scanners met, or the zone not worth compacting.";
+    A run that did nothing began with its scanners met, or the zone not worth compacting. One that\n\
+    missed the meeting took pages, looked for no room, and yet ended as partial, not complete: the\n\
+    fault of kernels before 3.14.";
 
 /// Bytes of a line, at most.
 const LONGEST: u64 = 64 << 10;
@@ -57,7 +59,9 @@ struct Kind {
     us: u64,
     longest_us: u64,
     did_nothing: u64,
-    succeeded: u64,
+    missed_meeting: u64,
+    /// `None` if the kernel does not tell.
+    succeeded: Option<u64>,
 }
 
 impl Kind {
@@ -67,7 +71,10 @@ impl Kind {
         self.us += us;
         self.longest_us = self.longest_us.max(us);
         self.did_nothing += u64::from(run.did_nothing());
-        self.succeeded += u64::from(run.succeeded());
+        self.missed_meeting += u64::from(run.missed_meeting());
+        if let Some(succeeded) = run.succeeded() {
+            *self.succeeded.get_or_insert_default() += u64::from(succeeded);
+        }
     }
 }
 
@@ -137,17 +144,18 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, unended: usize) -> String
     }
     let (most, us) = by_task.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
     let conclusion = format!(
-        "Compaction took {} ms in {} runs within {:.3} s; {} of it was {most}'s. {} of the runs left a block, {} did \
-         nothing.",
+        "Compaction took {} ms in {} runs within {:.3} s; {} of it was {most}'s. Of the runs, {}{} did nothing, and {} \
+         missed that their scanners met.",
         milliseconds(all.us),
         grouped(all.runs),
         (end - begin) as f64 / 1e6,
         share(us, all.us),
-        share(all.succeeded, all.runs),
-        share(all.did_nothing, all.runs)
+        all.succeeded.map_or(String::new(), |n| format!("{} left a block, ", share(n, all.runs))),
+        share(all.did_nothing, all.runs),
+        share(all.missed_meeting, all.runs)
     );
     let mut text = wrap("", &conclusion, 0, width()) + "\n";
-    let head = ["task", "zone, frames", "mode", "runs", "ms", "longest, ms", "left a block", "did nothing"];
+    let head = ["task", "zone, frames", "mode", "runs", "ms", "longest, ms", "left a block", "did nothing", "missed"];
     let mut grid = Grid::new(head, &[0, 1, 2]);
     for ((task, zone, mode), kind) in kinds {
         grid.row(vec![
@@ -157,8 +165,9 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, unended: usize) -> String
             grouped(kind.runs),
             milliseconds(kind.us),
             milliseconds(kind.longest_us),
-            grouped(kind.succeeded),
+            kind.succeeded.map_or_else(|| "–".into(), grouped),
             grouped(kind.did_nothing),
+            grouped(kind.missed_meeting),
         ]);
     }
     text += &grid.text(0, columns());

@@ -53,6 +53,7 @@ const WORKLOADS: Files = data![
     "workloads/forking-store.toml",
     "workloads/guests.toml",
     "workloads/kbuild+highalloc.toml",
+    "workloads/highalloc.toml",
 ];
 const EXPERIMENTS: Files = data![
     "experiments/hugepage-latency.toml",

@@ -23,19 +23,31 @@ pub struct Run {
     /// Positions of the migration scanner and the free scanner as time passes, from the run's
     /// begin, µs.
     pub positions: Vec<(u64, [u64; 2])>,
-    /// Pages scanned, if the trace has the scanners' events.
-    pub scanned: u64,
+    /// Pages that the migration scanner and the free scanner looked at, if the trace has their
+    /// events.
+    pub scanned: [u64; 2],
+    /// Pages that the migration scanner took.
+    pub taken: u64,
 }
 
 impl Run {
     /// Whether it ended without scanning a page or moving a scanner.
     pub fn did_nothing(&self) -> bool {
-        self.scanned == 0 && self.positions.windows(2).all(|pair| pair[0].1 == pair[1].1)
+        self.scanned == [0, 0] && self.positions.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
-    /// Whether it left a block of the order wanted.
-    pub fn succeeded(&self) -> bool {
-        matches!(self.status.as_str(), "success" | "partial")
+    /// Whether it took pages, looked at none to move them to, and still did not end as complete:
+    /// its scanners have met and it has not noticed. Kernels before 3.14 do not reset the scanners
+    /// then, so the runs after it begin where it did.
+    pub fn missed_meeting(&self) -> bool {
+        self.taken > 0 && self.scanned[1] == 0 && matches!(self.status.as_str(), "2" | "partial")
+    }
+
+    /// Whether it left a block of the order wanted. `None` if the status is a number: 2 is a run
+    /// with a block and one that gave up.
+    pub fn succeeded(&self) -> Option<bool> {
+        let is_number = self.status.bytes().all(|b| b.is_ascii_digit());
+        (!is_number).then(|| matches!(self.status.as_str(), "success" | "partial"))
     }
 }
 
@@ -105,7 +117,8 @@ fn begun(line: &TraceLine<'_>) -> Option<Run> {
         mode: line.field("mode").map(Into::into),
         status: String::new(),
         positions: vec![(0, position)],
-        scanned: 0,
+        scanned: [0, 0],
+        taken: 0,
     })
 }
 
@@ -115,10 +128,14 @@ impl Run {
     }
 
     fn scan(&mut self, line: &TraceLine<'_>) {
-        self.scanned += line.number("nr_scanned").unwrap_or(0);
+        let migrates = line.event.ends_with("_migratepages");
+        self.scanned[usize::from(!migrates)] += line.number("nr_scanned").unwrap_or(0);
+        if migrates {
+            self.taken += line.number("nr_taken").unwrap_or(0);
+        }
         let Some((from, to)) = range(line.text) else { return };
         let [migrate, free] = self.last();
-        let position = if line.event.ends_with("_migratepages") { [to, free] } else { [migrate, from] };
+        let position = if migrates { [to, free] } else { [migrate, from] };
         self.positions.push((line.at_us.saturating_sub(self.begin_us), position));
     }
 
@@ -148,7 +165,8 @@ const GAP: f64 = 48.0;
 const MOST_ZONES: usize = 4;
 
 /// A picture of both scanners over time, a panel for each of the zones that were compacted longest.
-/// Lines are the scanners' ways within a run; ticks below mark runs that did nothing.
+/// Lines are the scanners' ways within a run, dots their positions where the trace has no more, red
+/// dots those of a run that missed the meeting; ticks below mark runs that did nothing.
 pub fn picture(runs: &[Run]) -> String {
     let mut zones: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     for run in runs {
@@ -168,39 +186,47 @@ pub fn picture(runs: &[Run]) -> String {
          text{{font:12px system-ui,sans-serif;fill:#1c2126}}.t{{font-size:15px;font-weight:600}}\
          .c{{fill:#5b6269}}\
          .bg{{fill:#fbfaf7}}.f{{fill:none;stroke:#d5d8da}}path{{fill:none;stroke-width:1;stroke-opacity:.6}}\
+         .md,.rd,.s{{stroke-linecap:round;stroke-width:4;stroke-opacity:1}}.md{{stroke:#1f77b4}}\
+         .rd{{stroke:#c9820d}}.s{{stroke:#b3261e}}\
          .m{{stroke:#1f77b4}}\
          .r{{stroke:#c9820d}}.n{{stroke:#b3261e;stroke-opacity:1}}.km{{fill:#1f77b4}}\
          .kr{{fill:#c9820d}}.kn{{fill:#b3261e}}\
          @media(prefers-color-scheme:dark){{.bg{{fill:#15181c}}text{{fill:#e7e5df}}.c{{fill:#a3a8ad}}\
          .f{{stroke:#3a4046}}\
          .m{{stroke:#4aa3df}}.r{{stroke:#dfa72f}}.n{{stroke:#ff8a80}}.km{{fill:#4aa3df}}.kr{{fill:#dfa72f}}\
-         .kn{{fill:#ff8a80}}}}</style><rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
+         .kn{{fill:#ff8a80}}.md{{stroke:#4aa3df}}.rd{{stroke:#dfa72f}}.s{{stroke:#ff8a80}}}}</style><rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
          <text class=\"t\" x=\"20\" y=\"26\">Compaction's scanners over time</text>"
     );
-    for (x, class, what) in
-        [(20.0, "km", "migration scanner"), (160.0, "kr", "free scanner"), (270.0, "kn", "run that did nothing")]
-    {
-        let _ = write!(
-            out,
-            "<rect class=\"{class}\" x=\"{x}\" y=\"36\" width=\"14\" height=\"8\"/>\
-             <text class=\"c\" x=\"{}\" y=\"44\">{what}</text>",
-            x + 20.0
-        );
+    let tick = |x: f64| format!("<path class=\"n\" d=\"M{} 36v8\"/>", x + 8.0);
+    let dot = |x: f64| format!("<path class=\"s\" d=\"M{} 40h0\"/>", x + 8.0);
+    let bar = |x: f64, class| format!("<rect class=\"{class}\" x=\"{x}\" y=\"36\" width=\"14\" height=\"8\"/>");
+    let keys = [
+        (20.0, bar(20.0, "km"), "migration scanner"),
+        (160.0, bar(160.0, "kr"), "free scanner"),
+        (270.0, tick(270.0), "run that did nothing"),
+        (425.0, dot(425.0), "run whose scanners met unnoticed"),
+    ];
+    for (x, key, what) in keys {
+        let _ = write!(out, "{key}<text class=\"c\" x=\"{}\" y=\"44\">{what}</text>", x + 20.0);
     }
     let width = WIDTH - LEFT - 20.0;
     for (i, zone) in zones.iter().enumerate() {
         let top = TOP + i as f64 * (PANEL + GAP);
-        panel(&mut out, top, *zone, runs, &|at_us| LEFT + (at_us - begin) as f64 / length * width);
         let _ = write!(
             out,
             "<rect class=\"f\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
              <text class=\"c\" x=\"{LEFT}\" y=\"{y}\">{:.3} s</text>\
+             <text class=\"c\" x=\"{}\" y=\"{y}\" text-anchor=\"middle\">zone with frames {:#x}–{:#x}</text>\
              <text class=\"c\" x=\"{}\" y=\"{y}\" text-anchor=\"end\">{:.3} s</text>",
             begin as f64 / 1e6,
+            LEFT + width / 2.0,
+            zone.0,
+            zone.1,
             LEFT + width,
             begin as f64 / 1e6 + length / 1e6,
             y = top + PANEL + 24.0
         );
+        panel(&mut out, top, *zone, runs, &|at_us| LEFT + (at_us - begin) as f64 / length * width);
     }
     out + "</svg>\n"
 }
@@ -209,7 +235,8 @@ fn panel(out: &mut String, top: f64, zone: (u64, u64), runs: &[Run], x_of: &dyn 
     let (start, end) = zone;
     let y_of = |pfn: u64| top + PANEL - pfn.saturating_sub(start) as f64 / (end - start).max(1) as f64 * PANEL;
     let mut paths = [String::new(), String::new()];
-    let mut nothing = String::new();
+    let mut dots = [String::new(), String::new()];
+    let (mut nothing, mut unnoticed) = (String::new(), String::new());
     // What is drawn already: a picture has no more pixels, however many runs there are.
     let mut drawn = BTreeSet::new();
     for run in runs.iter().filter(|run| run.zone == zone) {
@@ -220,7 +247,15 @@ fn panel(out: &mut String, top: f64, zone: (u64, u64), runs: &[Run], x_of: &dyn 
             }
             continue;
         }
+        let stands = run.positions.windows(2).all(|pair| pair[0].1 == pair[1].1);
         for (i, path) in paths.iter_mut().enumerate() {
+            if run.missed_meeting() || stands {
+                let (x, y) = (x_of(run.begin_us), y_of(run.positions[0].1[i]));
+                let dot = if run.missed_meeting() { &mut unnoticed } else { &mut dots[i] };
+                if drawn.insert((3 + i, x as i64, y as i64, 0)) {
+                    let _ = write!(dot, "M{x:.1} {y:.1}h0");
+                }
+            }
             for pair in run.positions.windows(2) {
                 let [(from_us, from), (to_us, to)] = [pair[0], pair[1]];
                 let (x1, y1) = (x_of(run.begin_us + from_us), y_of(from[i]));
@@ -231,18 +266,24 @@ fn panel(out: &mut String, top: f64, zone: (u64, u64), runs: &[Run], x_of: &dyn 
             }
         }
     }
-    let gib = |pfn: u64| format!("{:.1} GiB", pfn as f64 * 4096.0 / f64::from(1 << 30));
+    let at = |pfn: u64| match pfn as f64 / 256.0 {
+        mib if end < 1 << 18 => format!("{mib:.0} MiB"),
+        mib => format!("{:.1} GiB", mib / 1024.0),
+    };
     let _ = write!(
         out,
         "<path class=\"m\" d=\"{}\"/><path class=\"r\" d=\"{}\"/><path class=\"n\" d=\"{nothing}\"/>\
+         <path class=\"md\" d=\"{}\"/><path class=\"rd\" d=\"{}\"/><path class=\"s\" d=\"{unnoticed}\"/>\
          <text class=\"c\" x=\"{x}\" y=\"{}\" text-anchor=\"end\">{}</text>\
          <text class=\"c\" x=\"{x}\" y=\"{}\" text-anchor=\"end\">{}</text>",
         paths[0],
         paths[1],
+        dots[0],
+        dots[1],
         top + 10.0,
-        gib(end),
+        at(end),
         top + PANEL,
-        gib(start),
+        at(start),
         x = LEFT - 6.0
     );
 }
@@ -276,10 +317,13 @@ zone_end=0x4000, mode=sync
     fn runs_are_paired_by_task() {
         let (runs, open) = runs("trace", TRACE).expect("a trace");
         assert_eq!((runs.len(), open), (2, 1));
-        assert_eq!((runs[0].comm.as_str(), runs[0].did_nothing(), runs[0].succeeded()), ("kcompactd0", true, false));
-        assert_eq!((runs[1].begin_us, runs[1].end_us, runs[1].scanned), (1_000_000, 1_000_030, 512));
+        assert_eq!(
+            (runs[0].comm.as_str(), runs[0].did_nothing(), runs[0].succeeded()),
+            ("kcompactd0", true, Some(false))
+        );
+        assert_eq!((runs[1].begin_us, runs[1].end_us, runs[1].scanned), (1_000_000, 1_000_030, [512, 0]));
         assert_eq!(runs[1].positions, [(0, [0x1000, 0x3000]), (10, [0x1200, 0x3000]), (30, [0x1200, 0x2e00])]);
-        assert!(runs[1].succeeded() && !runs[1].did_nothing());
+        assert!(runs[1].succeeded() == Some(true) && !runs[1].did_nothing() && !runs[1].missed_meeting());
     }
 
     #[test]
@@ -288,6 +332,27 @@ zone_end=0x4000, mode=sync
                    zone_end=16384\na-1 [000] .... 1.000002: mm_compaction_end: status=2\n";
         let (runs, _) = runs("trace", old).expect("a trace");
         assert_eq!((runs[0].zone, runs[0].status.as_str(), runs[0].did_nothing()), ((4096, 16384), "2", true));
+        assert_eq!(runs[0].succeeded(), None, "status 2 is a run that gave up, too");
+    }
+
+    #[test]
+    fn a_run_that_took_pages_and_looked_for_no_room_has_missed_the_meeting_unless_it_is_complete() {
+        let run = |free: &str, status: &str| {
+            let text = format!(
+                "a-1 [000] .... 1.000000: mm_compaction_begin: zone_start=4096 migrate_start=5000 free_start=8192 \
+                 zone_end=16384\n\
+                 a-1 [000] .... 1.000001: mm_compaction_isolate_migratepages: nr_scanned=200 nr_taken=32\n{free}\
+                 a-1 [000] .... 1.000002: mm_compaction_end: status={status}\n"
+            );
+            runs("trace", &text).expect("a trace").0.remove(0)
+        };
+        let missed = run("", "2");
+        assert_eq!((missed.missed_meeting(), missed.did_nothing()), (true, false));
+        assert!(!run("", "3").missed_meeting(), "complete");
+        let free = "a-1 [000] .... 1.000001: mm_compaction_isolate_freepages: nr_scanned=1 nr_taken=0\n";
+        assert!(!run(free, "2").missed_meeting());
+        let svg = picture(&[missed, run(free, "2")]);
+        assert_eq!(svg.matches("h0").count(), 3, "its two positions, and the key; the other run lies below them");
     }
 
     #[test]

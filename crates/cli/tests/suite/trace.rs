@@ -1,6 +1,6 @@
 //! `--trace`: what scripts, trace-cmd and Perfetto read of it.
 
-use crate::common::{experiment, kontig};
+use crate::common::{experiment, kontig, program};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -154,7 +154,7 @@ fn a_trace_is_summed_up_by_task_zone_and_mode() {
     let sum = |count: &str| -> u64 {
         doc["kinds"].as_array().unwrap().iter().map(|kind| kind["counts"][count].as_u64().unwrap()).sum()
     };
-    for count in ["runs", "us", "did_nothing", "succeeded"] {
+    for count in ["runs", "us", "did_nothing", "missed_meeting", "succeeded"] {
         assert_eq!(doc["all"][count].as_u64(), Some(sum(count)), "{count}");
     }
     assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().contains("<path class=\"m\" d=\"M"));
@@ -178,4 +178,52 @@ fn a_file_that_is_no_trace_is_refused_in_one_line() {
     }
     let refused = kontig(d.path(), &["trace", "empty", "--from", "x"]).assert().failure().code(2);
     assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("--from"));
+}
+
+/// Whether pictures and tables are written as the program makes them now, not compared.
+fn writes() -> bool {
+    std::env::var("KONTIG_PICTURES").is_ok_and(|value| value == "write")
+}
+
+#[test]
+fn the_commands_of_the_page_print_its_tables_and_draw_its_pictures() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let page = docs.join("experimenter/tracing.md");
+    let mut text = std::fs::read_to_string(&page).unwrap();
+    let path =
+        format!("{}:{}", Path::new(program()).parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let blocks: Vec<String> = text.split("```sh\n").skip(1).map(Into::into).collect();
+    let mut pictures = 0;
+    for block in &blocks {
+        let (commands, rest) = block.split_once("```").unwrap();
+        let Some((_, table)) = rest.split_once("```\n") else { continue };
+        let table = table.split_once("```").unwrap().0;
+        let d = tempfile::tempdir().unwrap();
+        let (mut printed, mut drawn) = (String::new(), Vec::new());
+        for line in commands.lines() {
+            let mut shell = Command::new("sh");
+            let output = shell.args(["-c", line]).current_dir(d.path()).env("PATH", &path).output().unwrap();
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            printed = String::from_utf8(output.stdout).unwrap();
+            drawn.extend(line.split_once("--svg ").map(|(_, file)| file.to_owned()));
+        }
+        for file in drawn {
+            let (svg, stored) = (d.path().join(&file), docs.join("generated").join(&file));
+            if writes() {
+                std::fs::copy(&svg, &stored).unwrap();
+            }
+            let same = std::fs::read(&svg).unwrap() == std::fs::read(&stored).unwrap_or_default();
+            assert!(same, "docs/generated/{file} is old: KONTIG_PICTURES=write draws it again");
+            pictures += 1;
+        }
+        if writes() {
+            text = text.replace(&format!("{commands}```\n\n```\n{table}"), &format!("{commands}```\n\n```\n{printed}"));
+        } else {
+            assert_eq!(printed, table, "KONTIG_PICTURES=write puts it into docs/experimenter/tracing.md");
+        }
+    }
+    if writes() {
+        std::fs::write(&page, text).unwrap();
+    }
+    assert_eq!(pictures, 3);
 }
