@@ -1,9 +1,19 @@
-//! Progress bars, on a terminal only.
+//! Progress: bars on a terminal, lines where standard error is a file or a pipe.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use kontig_lab::session::Job;
+use kontig_text::time;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How often progress is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// A session of more runs announces itself when it begins. One of fewer does so once it has lasted
+/// [`SHORT`], because most of them have ended by then.
+const FEW: usize = 8;
+const SHORT: Duration = Duration::from_secs(20);
 
 /// Shows a bar for each run until `done` is set. Hidden unless standard error is a terminal.
 pub fn show(jobs: &[Job], done: &AtomicBool) {
@@ -24,9 +34,134 @@ pub fn show(jobs: &[Job], done: &AtomicBool) {
             });
             if permille >= 1000 { bar.finish_and_clear() } else { bar.set_position(permille) }
         }
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::sleep(TICK);
     }
     let _ = all.clear();
+}
+
+/// Prints how many runs there are, then a line as each of them ends and as all of an experiment
+/// have, until `done` is set.
+pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
+    let begin = Instant::now();
+    let mut lines = Lines::new(jobs.iter().map(Of::job).collect());
+    while !done.load(Ordering::Relaxed) {
+        if lines.of.len() > FEW || begin.elapsed() > SHORT {
+            lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
+        }
+        std::thread::sleep(TICK);
+    }
+    // The last runs have ended since.
+    if lines.announced {
+        lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
+    }
+}
+
+/// What the lines tell of a run.
+struct Of {
+    title: String,
+    /// The experiment and its case.
+    experiment: String,
+    /// Runs of one number share a result.
+    shared: usize,
+    permille: Box<dyn Fn() -> u32 + Send>,
+}
+
+impl Of {
+    fn job(job: &Job) -> Of {
+        let permille = Arc::clone(&job.control.permille);
+        let title = job.plan.title();
+        Of {
+            experiment: title.split(" / ").next().unwrap_or_default().into(),
+            title: format!("{title}, seed {}", job.plan.seed),
+            shared: Arc::as_ptr(&permille) as usize,
+            permille: Box::new(move || permille.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// The runs of a session, and those whose end is told.
+struct Lines {
+    of: Vec<Of>,
+    told: Vec<bool>,
+    announced: bool,
+    /// The permille of all runs when the session began: an earlier one may have finished some.
+    before: u64,
+}
+
+impl Lines {
+    fn new(of: Vec<Of>) -> Lines {
+        let told = of.iter().map(|run| (run.permille)() >= 1000).collect();
+        let mut lines = Lines { of, told, announced: false, before: 0 };
+        lines.before = lines.permille().0;
+        lines
+    }
+
+    /// The permille done of all runs, and how many runs that is of. Those that share a result count
+    /// once.
+    fn permille(&self) -> (u64, u64) {
+        let of: BTreeMap<usize, u32> = self.of.iter().map(|run| (run.shared, (run.permille)())).collect();
+        (of.values().map(|permille| u64::from(*permille).min(1000)).sum(), of.len() as u64)
+    }
+
+    /// The rest of the time if all runs take as long as those so far.
+    fn rest(&self, elapsed: Duration) -> Option<f64> {
+        let (now, runs) = self.permille();
+        let (done, left) = (now - self.before.min(now), 1000 * runs - now);
+        (done > 0).then(|| elapsed.as_secs_f64() * left as f64 / done as f64)
+    }
+
+    /// Lines for what has ended since the last call.
+    fn ended(&mut self, elapsed: Duration, threads: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let runs = self.of.len();
+        if !self.announced {
+            self.announced = true;
+            let mut experiments: Vec<&str> = self.of.iter().map(|run| run.experiment.as_str()).collect();
+            experiments.dedup();
+            let of = match experiments[..] {
+                [one] => one.into(),
+                _ => format!("{} experiments", experiments.len()),
+            };
+            let left = self.told.iter().filter(|told| !**told).count();
+            let at_once = match threads.min(left) {
+                0 | 1 => "one after the other".into(),
+                n => format!("{n} at a time"),
+            };
+            let rest = match self.rest(elapsed) {
+                Some(rest) => format!("; about {} to go", time(rest)),
+                None => String::new(),
+            };
+            lines.push(format!("{left} of {runs} runs to do, of {of}, {at_once}{rest}"));
+        }
+        for i in 0..runs {
+            if self.told[i] || (self.of[i].permille)() < 1000 {
+                continue;
+            }
+            self.told[i] = true;
+            let n = self.told.iter().filter(|told| **told).count();
+            let rest = match self.rest(elapsed) {
+                Some(rest) if n < runs => format!(", about {} to go", time(rest)),
+                _ => String::new(),
+            };
+            lines.push(format!("{n} of {runs}: {}; {} so far{rest}", self.of[i].title, time(elapsed.as_secs_f64())));
+            let experiment = &self.of[i].experiment;
+            let others = || self.of.iter().zip(&self.told).filter(|(run, _)| run.experiment != *experiment);
+            if others().next().is_some()
+                && self.of.iter().zip(&self.told).all(|(run, told)| *told || run.experiment != *experiment)
+            {
+                let mut left: Vec<&str> =
+                    others().filter(|(_, told)| !**told).map(|(run, _)| &*run.experiment).collect();
+                left.dedup();
+                let left = match left.len() {
+                    0 => "it was the last".into(),
+                    1 => "1 experiment is left".into(),
+                    n => format!("{n} experiments are left"),
+                };
+                lines.push(format!("{experiment} has ended; {left}"));
+            }
+        }
+        lines
+    }
 }
 
 /// A bar of a thousand steps. Hidden unless standard error is a terminal.
@@ -34,4 +169,43 @@ pub fn bar(what: &str) -> ProgressBar {
     let style =
         ProgressStyle::with_template("{msg} {bar:24} {percent:>3}%").unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(1000).with_style(style).with_message(what.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    fn of(title: &str, permille: &Arc<AtomicU32>) -> Of {
+        let (shared, permille) = (Arc::as_ptr(permille) as usize, Arc::clone(permille));
+        let experiment = title.split(" / ").next().unwrap_or_default().into();
+        Of { title: title.into(), experiment, shared, permille: Box::new(move || permille.load(Ordering::Relaxed)) }
+    }
+
+    #[test]
+    fn each_end_is_told_once_with_the_time_so_far_and_the_rest() {
+        let [a, b, c] = [0, 0, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
+        let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b), of("usemem / old", &c)]);
+        let at = Duration::from_secs;
+        assert_eq!(lines.ended(at(0), 2), ["3 of 3 runs to do, of 2 experiments, 2 at a time"]);
+        assert!(lines.ended(at(1), 2).is_empty());
+        a.store(1000, Ordering::Relaxed);
+        b.store(500, Ordering::Relaxed);
+        assert_eq!(lines.ended(at(60), 2), ["1 of 3: java / old; 1 min 0 s so far, about 1 min 0 s to go"]);
+        b.store(1000, Ordering::Relaxed);
+        let ended = ["2 of 3: java / new; 1 min 20 s so far, about 40 s to go", "java has ended; 1 experiment is left"];
+        assert_eq!(lines.ended(at(80), 2), ended);
+        c.store(1000, Ordering::Relaxed);
+        let last = ["3 of 3: usemem / old; 2 min 0 s so far", "usemem has ended; it was the last"];
+        assert_eq!(lines.ended(at(120), 2), last);
+    }
+
+    #[test]
+    fn runs_of_an_earlier_session_are_no_measure_of_the_rest() {
+        let [a, b] = [1000, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
+        let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b), of("java / same", &b)]);
+        assert_eq!(lines.ended(Duration::ZERO, 4), ["2 of 3 runs to do, of java, 2 at a time"]);
+        b.store(250, Ordering::Relaxed);
+        assert_eq!(lines.rest(Duration::from_secs(10)), Some(30.0));
+    }
 }

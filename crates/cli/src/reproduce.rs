@@ -181,7 +181,7 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool) -> Result<
     }
 }
 
-/// Runs a session, with progress on the terminal. Ctrl-C stops it.
+/// Runs a session, with its progress on standard error. Ctrl-C stops it.
 pub fn run_session(
     session: &Session,
     jobs: Option<usize>,
@@ -198,10 +198,11 @@ pub fn run_session(
     let threads = jobs.or_else(|| Some(std::thread::available_parallelism().ok()?.get())).unwrap_or(1);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        if std::io::stderr().is_terminal() {
-            // Without a thread for the bars the work continues without them.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, || crate::progress::show(session.jobs(), &done));
-        }
+        // Without a thread for the progress the work continues without it.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || match std::io::stderr().is_terminal() {
+            true => crate::progress::show(session.jobs(), &done),
+            false => crate::progress::tell(session.jobs(), threads, &done),
+        });
         let result = session.run(threads, finished);
         done.store(true, Ordering::Relaxed);
         result
