@@ -56,7 +56,7 @@ pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
     }
 }
 
-/// What the lines tell of a run.
+/// A run, as far as the lines tell of it.
 struct Of {
     title: String,
     /// The experiment and its case.

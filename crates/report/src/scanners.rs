@@ -194,7 +194,8 @@ pub fn picture(runs: &[Run]) -> String {
          @media(prefers-color-scheme:dark){{.bg{{fill:#15181c}}text{{fill:#e7e5df}}.c{{fill:#a3a8ad}}\
          .f{{stroke:#3a4046}}\
          .m{{stroke:#4aa3df}}.r{{stroke:#dfa72f}}.n{{stroke:#ff8a80}}.km{{fill:#4aa3df}}.kr{{fill:#dfa72f}}\
-         .kn{{fill:#ff8a80}}.md{{stroke:#4aa3df}}.rd{{stroke:#dfa72f}}.s{{stroke:#ff8a80}}}}</style><rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
+         .kn{{fill:#ff8a80}}.md{{stroke:#4aa3df}}.rd{{stroke:#dfa72f}}.s{{stroke:#ff8a80}}}}</style>\
+         <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\" rx=\"10\"/>\
          <text class=\"t\" x=\"20\" y=\"26\">Compaction's scanners over time</text>"
     );
     let tick = |x: f64| format!("<path class=\"n\" d=\"M{} 36v8\"/>", x + 8.0);

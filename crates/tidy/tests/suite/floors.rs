@@ -51,8 +51,8 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "cli",
         &[
-            &["markdown", "number", "out", "progress", "wrap"],
-            &["bench", "interrupt", "list", "profile", "run_args"],
+            &["markdown", "number", "out", "wrap"],
+            &["bench", "interrupt", "list", "profile", "progress", "run_args"],
             &["oracle", "reproduce"],
             &["live"],
             &["trace"],
