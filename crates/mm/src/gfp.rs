@@ -59,6 +59,8 @@ impl BitOr for Gfp {
 
 impl Gfp {
     pub const NONE: Gfp = Gfp(0);
+    /// Asked by khugepaged. No flag of the kernel's, which knows the task; it is not printed.
+    pub const BY_KHUGEPAGED: Gfp = Gfp(1 << 31);
     /// May reclaim in every way.
     pub const RECLAIM: Gfp = Gfp::DIRECT_RECLAIM.with(Gfp::KSWAPD_RECLAIM);
     pub const KERNEL: Gfp = Gfp::RECLAIM.with(Gfp::IO).with(Gfp::FS);

@@ -156,10 +156,14 @@ counters! {
         PgstealKswapd = "pgsteal_kswapd", "pages", Fewer;
         /// Pages direct reclaim reclaimed.
         PgstealDirect = "pgsteal_direct", "pages", Fewer;
+        /// Pages that khugepaged reclaimed; part of direct reclaim's up to 6.1.
+        PgstealKhugepaged = "pgsteal_khugepaged", "pages", Fewer;
         /// Pages that kswapd scanned.
         PgscanKswapd = "pgscan_kswapd", "pages", Fewer;
         /// Pages direct reclaim scanned.
         PgscanDirect = "pgscan_direct", "pages", Fewer;
+        /// Pages that khugepaged scanned; part of direct reclaim's up to 6.1.
+        PgscanKhugepaged = "pgscan_khugepaged", "pages", Fewer;
         /// Tasks that waited for kswapd instead of reclaiming.
         PgscanDirectThrottle = "pgscan_direct_throttle", "waits", Fewer;
         /// Anonymous pages scanned for reclaim.

@@ -446,6 +446,25 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_khugepaged_scans_are_counted_by_themselves_since_6_2() {
+        for (profile, gfp, expected) in [
+            ("6.1", Gfp::KERNEL | Gfp::BY_KHUGEPAGED, [true, false]),
+            ("6.12", Gfp::KERNEL | Gfp::BY_KHUGEPAGED, [false, true]),
+            ("6.12", Gfp::KERNEL, [true, false]),
+        ] {
+            let mut m = ordered_machine_with(4, linux(profile));
+            for _ in 0..64 {
+                user_page(&mut m, PageFlags::FILE);
+            }
+            m.lru_add_drain(CpuId::new(0));
+            let mut reclaim = DirectReclaim::new(Request::new(CpuId::new(0), NODE, gfp, Order::ZERO), Order::ZERO);
+            while !matches!(reclaim.step(&mut m, &mut Nobody), Step::Done(_)) {}
+            let counted = [VmEvent::PgscanDirect, VmEvent::PgscanKhugepaged].map(|e| m.vmstat().get(e) > 0);
+            assert_eq!(counted, expected, "{profile} {gfp}");
+        }
+    }
+
+    #[test]
     fn compaction_could_work_for_those_only_that_may_compact() {
         let mut m = ordered_machine(64);
         for (gfp, ready) in [(Gfp::KERNEL, true), (Gfp::RECLAIM, false)] {

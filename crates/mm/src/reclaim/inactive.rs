@@ -58,6 +58,16 @@ impl Memory {
         !sc.kswapd && vec.stat(NodeStat::isolated(backing)) > inactive
     }
 
+    /// The counters of pages scanned and reclaimed, by who reclaims.
+    fn counted_as(&self, sc: &ScanControl) -> [VmEvent; 2] {
+        let apart = self.shared.profile.reclaim.counts_khugepaged_apart;
+        match sc.kswapd {
+            true => [VmEvent::PgscanKswapd, VmEvent::PgstealKswapd],
+            false if apart && sc.gfp.has(Gfp::BY_KHUGEPAGED) => [VmEvent::PgscanKhugepaged, VmEvent::PgstealKhugepaged],
+            false => [VmEvent::PgscanDirect, VmEvent::PgstealDirect],
+        }
+    }
+
     /// Scans `wanted` pages, at most a cluster. Returns the pages freed.
     pub(super) fn shrink_inactive_list<O: Owner>(
         &mut self,
@@ -70,7 +80,7 @@ impl Memory {
         let backing = Backing::of(list);
         self.lru_add_drain(sc.cpu);
         let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
-        let scan = if sc.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
+        let [scan, steal] = self.counted_as(sc);
         self.shared.vmstat.add(scan, isolated.scanned);
         self.count_by_zone(lruvec, &PGSCAN[usize::from(sc.kswapd)], isolated.scanned);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][backing.index()], isolated.scanned);
@@ -81,7 +91,6 @@ impl Memory {
         let mut stat = ReclaimStat::default();
         let reclaimed = self.shrink_page_list(owner, lruvec, &isolated, sc, &mut stat);
         self.lru.vecs[lruvec].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
-        let steal = if sc.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect };
         self.shared.vmstat.add(steal, reclaimed);
         self.count_by_zone(lruvec, &PGSTEAL[usize::from(sc.kswapd)], reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);

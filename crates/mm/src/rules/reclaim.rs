@@ -61,6 +61,9 @@ mechanism! {
         /// too. From 3.11 to 3.15.
         #[rule(section = "4.3")]
         pub waits_for_unqueued: bool,
+        /// Reclaim by khugepaged is counted by itself, not as direct reclaim. Since 6.2.
+        #[rule(section = "4.3")]
+        pub counts_khugepaged_apart: bool,
         /// Caches are shrunk by the scan of all zones: after each priority of a request, and after
         /// each zone of kswapd; later, with the highest zone of a node, by the scan of its lists.
         #[rule(section = "4.6")]

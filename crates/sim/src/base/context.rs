@@ -20,13 +20,15 @@ pub(crate) struct Context {
     pub(crate) process: Option<u32>,
     /// User time of the turn so far, ns.
     pub(crate) user_ns: u64,
+    /// Added to the flags of its requests: which daemon asks.
+    pub(crate) asks_as: Gfp,
 }
 
 impl Context {
     /// A request on the task's CPU and node.
     #[inline(always)]
     pub(crate) fn request(&self, gfp: Gfp, order: Order) -> Request {
-        Request::new(self.cpu, self.node, gfp, order)
+        Request::new(self.cpu, self.node, gfp | self.asks_as, order)
     }
 
     /// Whether the turn must end.

@@ -16,7 +16,7 @@ use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
 use crate::sched::{Schedule, Then, Turn};
 use crate::task::process::Process;
 use crate::task::{Body, Task, TaskState};
-use kontig_mm::{CpuId, Step};
+use kontig_mm::{CpuId, Gfp, Step};
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
@@ -100,8 +100,18 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         let timed_out = task.state == TaskState::TimedOut;
         let policy = TaskPolicy::default();
-        let mut c =
-            Context { cpu, node, now: turn.start, horizon, until, timed_out, policy, process: None, user_ns: 0 };
+        let mut c = Context {
+            cpu,
+            node,
+            now: turn.start,
+            horizon,
+            until,
+            timed_out,
+            policy,
+            process: None,
+            user_ns: 0,
+            asks_as: Gfp::NONE,
+        };
         let result = task.body.turn(&mut self.kernel, &mut c);
         let step = *result.as_ref().unwrap_or(&Step::Done(()));
         let then;

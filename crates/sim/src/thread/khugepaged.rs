@@ -17,7 +17,7 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::collapse::{Collapse, Range, existing};
 use crate::state::object::TABLE_PAGES;
-use kontig_mm::Step;
+use kontig_mm::{Gfp, Step};
 
 const MS: u64 = 1_000_000;
 
@@ -51,6 +51,7 @@ impl KhugepagedThread {
     }
 
     pub(crate) fn turn(&mut self, k: &mut Kernel, c: &mut Context) -> Step<(), Wait> {
+        c.asks_as = Gfp::BY_KHUGEPAGED;
         loop {
             if k.must_yield(c) {
                 return Step::Working;

@@ -596,7 +596,7 @@ impl Full {
         self.last_vmstat = self.m.vmstat().clone();
         let count = |e| self.m.vmstat().get(e);
         let (by_whom, of_what) = (
-            count(VmEvent::PgstealKswapd) + count(VmEvent::PgstealDirect),
+            count(VmEvent::PgstealKswapd) + count(VmEvent::PgstealDirect) + count(VmEvent::PgstealKhugepaged),
             count(VmEvent::PgstealAnon) + count(VmEvent::PgstealFile),
         );
         if by_whom != self.tenant.reclaimed || of_what != by_whom {
