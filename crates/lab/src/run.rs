@@ -186,7 +186,8 @@ impl Running<'_> {
                     self.sampler.monitors();
                 }
                 if let Some(path) = &self.plan.trace {
-                    listen = listen.with(Listen::EXTFRAG).with(Listen::COMPACTION_DETAIL);
+                    let detail = Listen::COMPACTION_DETAIL.with(Listen::HUGE_MEMORY);
+                    listen = listen.with(Listen::EXTFRAG).with(detail);
                     self.sampler.trace_to(Ftrace::create(path, self.machine.memory())?);
                 }
                 self.machine.memory_mut().trace().listen(listen);

@@ -15,7 +15,7 @@ use kontig_mm::Daemon;
 use kontig_mm::Event;
 use kontig_mm::VmEvent;
 use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
-use kontig_sim::Machine;
+use kontig_sim::{Machine, Traced};
 use std::io::Write;
 
 /// Virtual time between two samples at the start of a phase; it doubles as the phase gets longer.
@@ -157,7 +157,7 @@ impl Sampler {
         if let Some(trace) = &mut self.trace {
             trace.note(&events);
             // A trace has more than a result.
-            events.retain(|traced| !traced.event.is_compaction_detail());
+            events.retain(|Traced { event, .. }| !event.is_compaction_detail() && !event.is_of_huge_memory());
         }
         self.fragmenting.note(m.memory(), events.iter().map(|traced| &traced.event));
         if let Some(monitors) = &mut self.monitors {

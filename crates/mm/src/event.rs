@@ -26,6 +26,9 @@ impl Listen {
     /// `vmscan`: kswapd and direct reclaim.
     pub const VMSCAN: Listen = Listen(16);
 
+    /// `huge_memory`: khugepaged, which belongs to the host.
+    pub const HUGE_MEMORY: Listen = Listen(32);
+
     /// The groups of both sets.
     pub const fn with(self, o: Listen) -> Listen {
         Listen(self.0 | o.0)
@@ -140,6 +143,64 @@ impl Throttle {
             Throttle::Congested | Throttle::NoProgress => 4_000_000,
         }
     }
+}
+
+/// The conclusion of khugepaged about a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanResult {
+    Fail,
+    Succeed,
+    /// Nothing is mapped there.
+    PmdNull,
+    /// It is a huge page already.
+    PmdMapped,
+    ExceedNonePte,
+    ExceedSwapPte,
+    ExceedSharedPte,
+    /// The process may write to none of it.
+    PageRo,
+    LackReferencedPage,
+    /// Somebody else holds a page.
+    PageCount,
+    PageLru,
+    PageLock,
+    AllocHugePageFail,
+    /// The process or the range is gone.
+    VmaNull,
+}
+
+impl ScanResult {
+    /// The word tracepoints print.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ScanResult::Fail => "failed",
+            ScanResult::Succeed => "succeeded",
+            ScanResult::PmdNull => "pmd_null",
+            ScanResult::PmdMapped => "page_pmd_mapped",
+            ScanResult::ExceedNonePte => "exceed_none_pte",
+            ScanResult::ExceedSwapPte => "exceed_swap_pte",
+            ScanResult::ExceedSharedPte => "exceed_shared_pte",
+            ScanResult::PageRo => "no_writable_page",
+            ScanResult::LackReferencedPage => "lack_referenced_page",
+            ScanResult::PageCount => "not_suitable_page_count",
+            ScanResult::PageLru => "page_not_in_lru",
+            ScanResult::PageLock => "page_locked",
+            ScanResult::AllocHugePageFail => "alloc_huge_page_failed",
+            ScanResult::VmaNull => "vma_null",
+        }
+    }
+}
+
+/// The page-table entries of a range as khugepaged has seen them, up to the one that decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ptes {
+    /// The last page looked at.
+    pub pfn: Option<Pfn>,
+    pub writable: bool,
+    pub referenced: u32,
+    pub none_or_zero: u32,
+    /// The entries of pages that are in swap.
+    pub unmapped: u32,
 }
 
 /// A tracepoint with its fields.
@@ -338,6 +399,23 @@ pub enum Event {
         nid: NodeId,
         reason: Throttle,
     },
+    /// khugepaged has looked at a range of the process with this number.
+    KhugepagedScanPmd {
+        process: u32,
+        ptes: Ptes,
+        status: ScanResult,
+    },
+    /// khugepaged has gone through a range once more, to copy it.
+    CollapseHugePageIsolate {
+        ptes: Ptes,
+        status: ScanResult,
+    },
+    /// khugepaged has made a huge page of a range, or has not.
+    CollapseHugePage {
+        process: u32,
+        isolated: bool,
+        status: ScanResult,
+    },
     /// A shrinker is called.
     ShrinkSlabStart {
         nid: NodeId,
@@ -391,6 +469,9 @@ impl Event {
             Event::LruShrinkActive { .. } => "mm_vmscan_lru_shrink_active",
             Event::WriteFolio { .. } => "mm_vmscan_write_folio",
             Event::Throttled { .. } => "mm_vmscan_throttled",
+            Event::KhugepagedScanPmd { .. } => "mm_khugepaged_scan_pmd",
+            Event::CollapseHugePageIsolate { .. } => "mm_collapse_huge_page_isolate",
+            Event::CollapseHugePage { .. } => "mm_collapse_huge_page",
             Event::ShrinkSlabStart { .. } => "mm_shrink_slab_start",
             Event::ShrinkSlabEnd { .. } => "mm_shrink_slab_end",
         }
@@ -398,6 +479,14 @@ impl Event {
 }
 
 impl Event {
+    /// Whether it belongs to [`Listen::HUGE_MEMORY`].
+    pub const fn is_of_huge_memory(&self) -> bool {
+        matches!(
+            self,
+            Event::KhugepagedScanPmd { .. } | Event::CollapseHugePageIsolate { .. } | Event::CollapseHugePage { .. }
+        )
+    }
+
     /// Whether it belongs to [`Listen::COMPACTION_DETAIL`].
     pub const fn is_compaction_detail(&self) -> bool {
         matches!(
@@ -419,6 +508,11 @@ impl MigrateMode {
             MigrateMode::SyncLight | MigrateMode::Sync => "sync",
         }
     }
+}
+
+/// An address that stands for a process's `mm_struct`: tracepoints tell processes apart by it.
+const fn mm_struct(process: u32) -> u64 {
+    0xffff_8880_0000_0000 + 2048 * process as u64
 }
 
 /// −1 for "the whole zone", as tracepoints print it.
@@ -555,6 +649,29 @@ impl fmt::Display for Event {
                 )
             }
             Event::WriteFolio { pfn, backing } => write!(f, "pfn={pfn} flags={}", reclaim_flags(*backing)),
+            Event::KhugepagedScanPmd { process, ptes, status } => write!(
+                f,
+                "mm={:016x}, scan_pfn=0x{:x}, writable={}, referenced={}, none_or_zero={}, status={}, unmapped={}",
+                mm_struct(*process),
+                ptes.pfn.map_or(u64::MAX, |pfn| u64::from(pfn.get())),
+                u8::from(ptes.writable),
+                ptes.referenced,
+                ptes.none_or_zero,
+                status.name(),
+                ptes.unmapped
+            ),
+            Event::CollapseHugePageIsolate { ptes, status } => write!(
+                f,
+                "scan_pfn=0x{:x}, none_or_zero={}, referenced={}, writable={}, status={}",
+                ptes.pfn.map_or(u64::MAX, |pfn| u64::from(pfn.get())),
+                ptes.none_or_zero,
+                ptes.referenced,
+                u8::from(ptes.writable),
+                status.name()
+            ),
+            Event::CollapseHugePage { process, isolated, status } => {
+                write!(f, "mm={:016x}, isolated={}, status={}", mm_struct(*process), u8::from(*isolated), status.name())
+            }
             Event::Throttled { nid, reason } => {
                 write!(f, "nid={} usec_timeout={} reason={}", nid.index(), reason.longest_ns() / 1000, reason.name())
             }

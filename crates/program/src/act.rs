@@ -32,6 +32,8 @@ pub const CALL: u32 = 32;
 pub enum Act {
     /// Stop until the host, which reads the counters meanwhile, lets the process go on.
     Phase(&'static str),
+    /// As the first act: the name of the program, which its process has once it executes it.
+    Name(&'static str),
     /// The file exists before the first phase, with this many pages, none of them cached.
     File(FileName, u32),
     /// Map pages of memory, aligned to 2 MiB.

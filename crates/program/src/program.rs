@@ -20,6 +20,12 @@ pub trait Program: Any + Send + BoxedClone {
         let _ = thread;
     }
 
+    /// The name that its process has from an exec on, as `/proc/PID/comm` shows it; without one, it
+    /// keeps its parent's.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether it exits with a failure, which its parent sees. Called when it is done.
     fn has_failed(&self) -> bool {
         false

@@ -11,13 +11,13 @@ use crate::base::memory_bus::MemoryBus;
 use crate::base::numa::FarCosts;
 use crate::base::queue::Queues;
 use crate::base::timer::Timers;
-use crate::base::traced::{Caller, Traced};
+use crate::base::traced::{Caller, Comm, Traced};
 use crate::owner::Pages;
 use crate::state::daemons::Daemons;
 use crate::state::khugepaged::Khugepaged;
 use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
-use kontig_mm::{AllocSlow, CpuId, Memory, Work};
+use kontig_mm::{AllocSlow, CpuId, Event, Listen, Memory, Work};
 
 /// State shared by all tasks: memory, user pages, costs, wait queues, timers and barriers.
 #[derive(Clone)]
@@ -48,6 +48,8 @@ pub(crate) struct Kernel {
     events: Vec<Traced>,
     /// How many of them have their task and CPU.
     signed: usize,
+    /// The programs that the task has executed in this turn, and the number of events before each.
+    executed: Vec<(&'static str, usize)>,
 }
 
 /// The most pageblocks a scanner may visit in one step. It bounds the time until the host can look
@@ -77,7 +79,13 @@ impl Kernel {
             lock_wait_ns: 0,
             events: Vec::new(),
             signed: 0,
+            executed: Vec::new(),
         }
+    }
+
+    /// Notes that the task whose turn it is has another program's name from now on.
+    pub(crate) fn executes(&mut self, name: &'static str) {
+        self.executed.push((name, self.events.len()));
     }
 
     /// Charges the engine's work since the last charge to `now`. [`Kernel::charge`] also runs
@@ -119,19 +127,35 @@ impl Kernel {
         }));
     }
 
-    /// Whether a turn has left events without their task.
-    #[inline(always)]
-    pub(crate) fn has_unsigned_events(&self) -> bool {
-        self.events.len() > self.signed
+    /// Records an event of khugepaged, if the host listens to them.
+    pub(crate) fn trace_huge_memory(&mut self, c: &Context, event: impl FnOnce() -> Event) {
+        if self.mem.trace().listens_to(Listen::HUGE_MEMORY) {
+            self.events.push(Traced { at_ns: c.now, cpu: c.cpu, by: Caller::idle(), event: event() });
+        }
     }
 
-    /// Notes that the task `by` ran on `cpu` when the events since the last call happened.
+    /// Whether a turn has left events without their task, or a name that its task lacks.
+    #[inline(always)]
+    pub(crate) fn has_unsigned_events(&self) -> bool {
+        self.events.len() > self.signed || !self.executed.is_empty()
+    }
+
+    /// Notes that the task `by` ran on `cpu` when the events since the last call happened. It gets
+    /// the name of the program it has executed.
     #[cold]
-    pub(crate) fn sign_events(&mut self, cpu: CpuId, by: Caller) {
-        for traced in &mut self.events[self.signed..] {
+    pub(crate) fn sign_events(&mut self, cpu: CpuId, by: &mut Caller) {
+        for (name, before) in std::mem::take(&mut self.executed) {
+            self.sign_until(before, cpu, *by);
+            by.comm = Comm::new(name);
+        }
+        self.sign_until(self.events.len(), cpu, *by);
+    }
+
+    fn sign_until(&mut self, end: usize, cpu: CpuId, by: Caller) {
+        for traced in &mut self.events[self.signed..end] {
             (traced.cpu, traced.by) = (cpu, by);
         }
-        self.signed = self.events.len();
+        self.signed = end;
     }
 
     /// Takes the events before `until`, by time; ties stay in the order recorded.

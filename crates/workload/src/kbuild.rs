@@ -260,6 +260,10 @@ impl Program for Make {
         }
     }
 
+    fn name(&self) -> Option<&'static str> {
+        Some("make")
+    }
+
     fn progress(&self) -> f64 {
         match self.stage {
             Stage::Map | Stage::Clean => 0.0,

@@ -164,8 +164,8 @@ impl Player {
                 (self.resting, self.begins, self.took_ns) = (Some(*name), true, self.now_ns - self.since_ns);
                 todo.push(Op::Sleep(REST_NS));
             }
-            // It is there already.
-            Act::File(..) => {}
+            // It is there already, as is the name.
+            Act::File(..) | Act::Name(_) => {}
             Act::Map(_, pages) if !begun => {
                 todo.push(Op::Mmap { pages: *pages });
                 return false;
@@ -454,6 +454,13 @@ impl Program for Player {
             if !todo.is_empty() {
                 return;
             }
+        }
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        match self.acts.first() {
+            Some(Act::Name(name)) => Some(name),
+            _ => None,
         }
     }
 

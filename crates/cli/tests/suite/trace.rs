@@ -2,7 +2,7 @@
 
 use crate::common::{experiment, kontig, program};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -113,32 +113,82 @@ fn a_full_disk_ends_the_run_and_names_the_file() {
 #[test]
 fn trace_cmd_reports_the_same_events_as_the_text_or_skipped() {
     let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("build.toml"), BUILD).unwrap();
+    for (run, at_least) in [(["hugealloc", "tiny-64m", "6.1"], 200), (["./build.toml", "guest-512m", "7.2"], 100)] {
+        if !reported_as_text(d.path(), run, at_least) {
+            // Past the capture of a test's output, so that `.ci/run` counts it.
+            return writeln!(std::io::stderr(), "skipped: trace-cmd is not installed").expect("an error stream");
+        }
+    }
+}
+
+/// Whether trace-cmd, if it is there, reports the events of a workload on a machine as its text has
+/// them.
+fn reported_as_text(dir: &Path, [workload, machine, profile]: [&str; 3], at_least: usize) -> bool {
     for file in ["t.txt", "t.dat"] {
-        let args = ["run", "hugealloc", "--machine", "tiny-64m", "--profile", "6.1", "--trace", file];
-        kontig(d.path(), &args).assert().success();
+        let args = ["run", workload, "--machine", machine, "--profile", profile, "--trace", file];
+        kontig(dir, &args).assert().success();
     }
     let report = |args: &[&str]| {
-        let output =
-            Command::new("trace-cmd").arg("report").args(args).args(["-i", "t.dat"]).current_dir(d.path()).output();
+        let output = Command::new("trace-cmd").arg("report").args(args).args(["-i", "t.dat"]).current_dir(dir).output();
         output.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    let Some(all) = report(&[]) else {
-        // Past the capture of a test's output, so that `.ci/run` counts it.
-        return writeln!(std::io::stderr(), "skipped: trace-cmd is not installed").expect("an error stream");
-    };
+    let Some(all) = report(&[]) else { return false };
     // trace-cmd prints no flags, and words are not padded.
     let plain = |line: &str| line.replace(" .... ", " ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = std::fs::read_to_string(d.path().join("t.txt")).unwrap();
+    let text = std::fs::read_to_string(dir.join("t.txt")).unwrap();
     let of_text = text.lines().filter(|line| !line.starts_with('#') && !line.contains("tracing_mark_write"));
     let events = |line: &str| plain(line).split_once(": ").map(|(_, event)| event.to_owned());
     let of_text: Vec<_> = of_text.filter_map(events).collect();
     let of_report: Vec<_> = all.lines().skip(1).filter_map(events).collect();
-    assert!(of_text.len() > 200, "{} events", of_text.len());
+    assert!(of_text.len() > at_least, "{} events", of_text.len());
     let first = of_text.iter().zip(&of_report).find(|(a, b)| a != b);
     assert_eq!((first, of_text.len()), (None, of_report.len()));
     let filtered = report(&["-F", "mm_compaction_end: status == \"success\""]).unwrap_or_default();
     let ends = all.lines().filter(|line| line.contains("mm_compaction_end") && line.ends_with("status=success"));
     assert_eq!(filtered.lines().skip(1).collect::<Vec<_>>(), ends.collect::<Vec<_>>());
+    true
+}
+
+/// A small build beside a process whose memory khugepaged collapses.
+const BUILD: &str = r#"
+summary = "a build"
+machine = "guest-512m"
+sysctls = { "thp.enabled" = "always", "thp.khugepaged.scan_sleep_millisecs" = 100 }
+
+[[phase]]
+name = "measure"
+measured = true
+
+[[phase.task]]
+name = "kbuild"
+copies = 1
+run = { kind = "kbuild", units = 12, jobs = 2 }
+
+[[phase.task]]
+name = "eater"
+copies = 1
+run = { kind = "steps", repeat = 30, steps = [{ do = "fill", size = "15 MiB" }, { do = "sleep", ms = 100 }] }
+"#;
+
+#[test]
+fn a_program_that_is_executed_has_its_own_name_and_khugepaged_tells_what_it_sees() {
+    let d = tempfile::tempdir().unwrap();
+    std::fs::write(d.path().join("build.toml"), BUILD).unwrap();
+    for (profile, is_traced) in [("4.4-kcompactd", false), ("6.12", true)] {
+        kontig(d.path(), &["run", "./build.toml", "--profile", profile, "--trace", "t.txt"]).assert().success();
+        let text = std::fs::read_to_string(d.path().join("t.txt")).unwrap();
+        let lines = || text.lines().filter(|line| !line.starts_with('#'));
+        let comm = |line: &str| line.trim().split_once('-').unwrap().0.to_owned();
+        let comms: BTreeSet<String> = lines().map(comm).collect();
+        assert!(comms.contains("cc1"), "{comms:?}");
+        let of_khugepaged =
+            |event: &str| lines().filter(|line| line.contains(event)).map(comm).collect::<BTreeSet<_>>();
+        for event in [": mm_khugepaged_scan_pmd: mm=", ": mm_collapse_huge_page: mm="] {
+            let by = of_khugepaged(event);
+            assert_eq!(by.into_iter().collect::<Vec<_>>(), vec!["khugepaged"; usize::from(is_traced)], "{event}");
+        }
+    }
 }
 
 #[test]

@@ -273,6 +273,7 @@ fn system(event: &str) -> &'static str {
     match event {
         _ if event.starts_with("mm_compaction") => "compaction",
         _ if event.starts_with("mm_page") => "kmem",
+        _ if event.starts_with("mm_khugepaged") || event.starts_with("mm_collapse") => "huge_memory",
         _ => "vmscan",
     }
 }

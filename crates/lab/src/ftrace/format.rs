@@ -4,7 +4,7 @@
 //! kernels before 5.14 print them, and compaction's first events have the form of 3.14, which
 //! introduced them.
 
-use kontig_mm::event::CompactResult;
+use kontig_mm::event::{CompactResult, ScanResult};
 use kontig_mm::{Event, Pfn, Profile};
 
 /// Where the kernel keeps the `struct page` of a frame, 64 bytes each (`vmemmap`). Older kernels
@@ -41,6 +41,9 @@ impl Format {
             Event::DirectReclaimBegin { order, gfp } if self.is_before(5, 0) => {
                 Some(format!("order={} may_writepage=1 gfp_flags={gfp}", order.get()))
             }
+            Event::KhugepagedScanPmd { .. }
+            | Event::CollapseHugePageIsolate { .. }
+            | Event::CollapseHugePage { .. } => self.of_khugepaged(event, text),
             Event::PageAlloc { pfn, .. }
             | Event::PageFree { pfn, .. }
             | Event::PageAllocZoneLocked { pfn, .. }
@@ -49,6 +52,42 @@ impl Format {
             | Event::WriteFolio { pfn, .. } => Some(self.with_page(text, pfn)),
             _ => Some(text.into()),
         }
+    }
+
+    /// khugepaged's events exist since 4.5. Kernels without a reason have the more general one.
+    fn of_khugepaged(self, event: &Event, text: &str) -> Option<String> {
+        let (Event::KhugepagedScanPmd { status, .. }
+        | Event::CollapseHugePageIsolate { status, .. }
+        | Event::CollapseHugePage { status, .. }) = *event
+        else {
+            return None;
+        };
+        // Since 6.18 a range is collapsed even if nobody may write to it.
+        if self.is_before(4, 5) || status == ScanResult::PageRo && !self.is_before(6, 18) {
+            return None;
+        }
+        let word = match status {
+            ScanResult::ExceedSwapPte if self.is_before(4, 8) => "pte_non_present",
+            ScanResult::ExceedSharedPte if self.is_before(5, 8) => "not_suitable_page_count",
+            ScanResult::PmdMapped if self.is_before(6, 1) => "pmd_null",
+            ScanResult::PmdNull if !self.is_before(7, 2) => "no_pte_table",
+            status => status.name(),
+        };
+        let mut text = text.replace(&format!("status={}", status.name()), &format!("status={word}"));
+        if let Event::KhugepagedScanPmd { ptes, .. } = event
+            && self.is_before(4, 8)
+        {
+            let referenced = format!("referenced={},", u8::from(ptes.referenced > 0));
+            text = text.replace(&format!("referenced={},", ptes.referenced), &referenced);
+            text.truncate(text.rfind(", unmapped=").unwrap_or(text.len()));
+        }
+        if !self.is_before(6, 18) {
+            text = text.replace("writable=0, ", "").replace("writable=1, ", "");
+        }
+        if !self.is_before(7, 2) && !matches!(event, Event::KhugepagedScanPmd { .. }) {
+            text += ", order=9";
+        }
+        Some(text)
     }
 
     /// A text that begins with the frame, with the page before it.
@@ -101,7 +140,7 @@ const fn status_number(status: CompactResult) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_mm::event::MigrateMode;
+    use kontig_mm::event::{MigrateMode, Ptes};
     use kontig_mm::{MigrateType, Order, Wmark};
 
     const fn of(major: u32, minor: u32) -> Format {
@@ -132,6 +171,29 @@ mod tests {
         let text = |format: Format| format.text(&event).expect("both kernels have it");
         assert_eq!(text(of(4, 20)), format!("page=ffffea0000040000 pfn=4096 {rest}"));
         assert_eq!(text(of(5, 14)), format!("page=ffffea0000040000 pfn=0x1000 {rest}"));
+    }
+
+    #[test]
+    fn khugepaged_is_traced_since_4_5_and_in_three_forms() {
+        let ptes = Ptes { pfn: Some(Pfn::new(0x1200)), writable: true, referenced: 7, none_or_zero: 3, unmapped: 65 };
+        let scan = Event::KhugepagedScanPmd { process: 1, ptes, status: ScanResult::ExceedSwapPte };
+        assert_eq!(of(4, 4).text(&scan), None);
+        let mm = "mm=ffff888000000800, scan_pfn=0x1200";
+        let forms = [
+            ((4, 6), "writable=1, referenced=1, none_or_zero=3, status=pte_non_present"),
+            ((6, 1), "writable=1, referenced=7, none_or_zero=3, status=exceed_swap_pte, unmapped=65"),
+            ((7, 2), "referenced=7, none_or_zero=3, status=exceed_swap_pte, unmapped=65"),
+        ];
+        for ((major, minor), rest) in forms {
+            assert_eq!(of(major, minor).text(&scan), Some(format!("{mm}, {rest}")));
+        }
+        let made = Event::CollapseHugePage { process: 1, isolated: true, status: ScanResult::Succeed };
+        let text = "mm=ffff888000000800, isolated=1, status=succeeded";
+        assert_eq!(of(6, 1).text(&made).as_deref(), Some(text));
+        assert_eq!(of(7, 3).text(&made), Some(format!("{text}, order=9")));
+        let refused = Event::CollapseHugePageIsolate { ptes, status: ScanResult::PageRo };
+        let text = "scan_pfn=0x1200, none_or_zero=3, referenced=7, writable=1, status=no_writable_page";
+        assert_eq!((of(5, 10).text(&refused).as_deref(), of(7, 2).text(&refused)), (Some(text), None));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::base::cost::ns;
 use crate::base::error::SimError;
 use crate::base::id::TaskId;
 use crate::base::timer::Event;
-use crate::base::traced::Caller;
+use crate::base::traced::{Caller, Comm};
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
@@ -125,7 +125,7 @@ impl Machine {
             Step::Done(()) => (TaskState::Done, Then::Wait),
         };
         if self.kernel.has_unsigned_events() {
-            self.kernel.sign_events(cpu, task.caller);
+            self.kernel.sign_events(cpu, &mut task.caller);
         }
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
@@ -150,12 +150,13 @@ impl Machine {
         let Body::Process(forks) = &self.tasks[parent.index()].body else { return };
         let root = forks.root().unwrap_or(parent);
         for birth in std::mem::take(&mut self.kernel.family.births) {
-            let (process, thread) = (birth.process, birth.thread);
+            let (process, thread, name) = (birth.process, birth.thread, birth.program.name());
             let body = Body::Process(Box::new(Process::born(birth, self.now, root)));
             let id = self.start(body, self.schedule.affinity_of(parent.0), self.schedule.cpu_of(parent.0));
             let Caller { comm, tgid, .. } = self.tasks[parent.index()].caller;
             let caller = &mut self.tasks[id.index()].caller;
-            caller.comm = comm;
+            // A child made to run a program is not followed through its exec.
+            caller.comm = if thread == 0 { name.map_or(comm, Comm::new) } else { comm };
             if thread != 0 {
                 caller.tgid = tgid;
             }

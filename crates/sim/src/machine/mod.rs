@@ -266,7 +266,7 @@ impl Machine {
     }
 
     /// Names a spawned program that has not run yet, as traces show it. Those it forks inherit the
-    /// name.
+    /// name until they execute a [program with one](Program::name).
     pub fn name_task(&mut self, id: TaskId, name: &str) {
         self.tasks[id.index()].caller.comm = Comm::new(name);
     }

@@ -18,8 +18,9 @@ use crate::paging::swap_in::SwapIn;
 use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::Entry;
+use kontig_mm::event::{Ptes, ScanResult};
 use kontig_mm::types::HPAGE_PMD_ORDER;
-use kontig_mm::{Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
+use kontig_mm::{Event, Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// A 2 MiB range of a process, by the mapping's number there.
@@ -28,16 +29,6 @@ pub(crate) struct Range {
     pub(crate) process: u32,
     pub(crate) region: u32,
     pub(crate) page: u32,
-}
-
-/// Counts of a range's page-table entries.
-#[derive(Clone, Copy, Default, Debug)]
-struct Ptes {
-    none: u32,
-    swapped: u32,
-    shared: u32,
-    used: u32,
-    writable: bool,
 }
 
 /// A collapse in progress.
@@ -78,7 +69,7 @@ impl Collapse {
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Over {
         loop {
             let next = match &mut self.stage {
-                Stage::Allocate(allocation) => allocate(allocation, self.node, k, c),
+                Stage::Allocate(allocation) => allocate(allocation, (self.node, self.range.process), k, c),
                 Stage::SwapIn(pfn) => {
                     let pfn = *pfn;
                     self.swap_in(k, c, pfn)
@@ -101,7 +92,7 @@ impl Collapse {
             return Continue(());
         }
         if existing(k, self.range) != Some((self.range, self.mapping)) {
-            return Break(give_back(k, c, pfn));
+            return Break(give_back(k, c, pfn, (self.range.process, ScanResult::VmaNull)));
         }
         if !k.try_lock_map(self.range.process, mode) {
             return Break(Step::Wait(Wait::Time(JIFFY_NS)));
@@ -129,7 +120,7 @@ impl Collapse {
                 }
                 Step::Done(Err(_)) => {
                     self.leave(k, Mode::Read);
-                    return Break(give_back(k, c, pfn));
+                    return Break(give_back(k, c, pfn, (self.range.process, ScanResult::Fail)));
                 }
                 Step::Done(Ok(())) => self.reading = None,
             }
@@ -157,19 +148,30 @@ impl Collapse {
             return Break(Step::Wait(wait));
         }
         k.mem.lru_add_drain_all();
-        let may = k.collapsible(c, mapping, page, false).is_some();
-        if may {
+        let may = k.collapsible(c, (mapping, process), page, false);
+        if may.is_ok() {
             k.collapse(c, mapping, page, pfn);
             k.flush_tlb(process, &mut c.now);
         }
         k.open_mapping(mapping);
         self.leave(k, Mode::Write);
-        Break(if may { Step::Done(true) } else { give_back(k, c, pfn) })
+        Break(match may {
+            Ok(_) => {
+                conclude(k, c, process, ScanResult::Succeed);
+                Step::Done(true)
+            }
+            Err(status) => give_back(k, c, pfn, (process, status)),
+        })
     }
 }
 
 /// Allocates the huge page on the node.
-fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut Context) -> ControlFlow<Over, Stage> {
+fn allocate(
+    allocation: &mut Allocation,
+    (node, process): (NodeId, u32),
+    k: &mut Kernel,
+    c: &mut Context,
+) -> ControlFlow<Over, Stage> {
     let own = std::mem::replace(&mut c.node, node);
     let step = allocation.step(k, c);
     c.node = own;
@@ -180,13 +182,21 @@ fn allocate(allocation: &mut Allocation, node: NodeId, k: &mut Kernel, c: &mut C
         }
         Err(_) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);
+            conclude(k, c, process, ScanResult::AllocHugePageFail);
             Break(Step::Done(false))
         }
     }
 }
 
-/// Gives up on the range and frees the huge page.
-fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Over {
+/// The end of a collapse, for a trace.
+fn conclude(k: &mut Kernel, c: &Context, process: u32, status: ScanResult) {
+    let isolated = status == ScanResult::Succeed;
+    k.trace_huge_memory(c, || Event::CollapseHugePage { process, isolated, status });
+}
+
+/// Gives up on the range of a process for this reason, and frees the huge page.
+fn give_back(k: &mut Kernel, c: &mut Context, pfn: Pfn, (process, status): (u32, ScanResult)) -> Over {
+    conclude(k, c, process, status);
     k.mem.free(c.cpu, pfn, HPAGE_PMD_ORDER);
     k.charge(&mut c.now);
     Step::Done(true)
@@ -240,67 +250,106 @@ pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, Mappi
     }
 }
 
+/// A look through a range.
+struct Look {
+    ptes: Ptes,
+    /// Pages of each node.
+    of_node: Vec<u32>,
+}
+
 impl Kernel {
-    /// The node for a huge page, or `None` if the range must not be collapsed. Only the scan
-    /// (`looks`) requires recently used pages and counts the reasons.
+    /// The node for a huge page, or why the range must not be collapsed. Only the scan (`looks`)
+    /// requires recently used pages and counts the reasons.
     pub(crate) fn collapsible(
+        &mut self,
+        c: &mut Context,
+        (mapping, process): (MappingId, u32),
+        first: u32,
+        looks: bool,
+    ) -> Result<NodeId, ScanResult> {
+        let mut look = Look { ptes: Ptes::default(), of_node: vec![0; self.mem.nodes().len()] };
+        let status = self.look_through(c, mapping, first, looks, &mut look);
+        let ptes = look.ptes;
+        self.trace_huge_memory(c, || match looks {
+            true => Event::KhugepagedScanPmd { process, ptes, status },
+            false => Event::CollapseHugePageIsolate { ptes, status },
+        });
+        if status != ScanResult::Succeed {
+            return Err(status);
+        }
+        // The lowest of the nodes with the most pages.
+        let most = look.of_node.iter().copied().max().unwrap_or(0);
+        let node = look.of_node.iter().position(|pages| *pages == most);
+        node.map(NodeId::new).ok_or(ScanResult::Fail)
+    }
+
+    fn look_through(
         &mut self,
         c: &mut Context,
         mapping: MappingId,
         first: u32,
         looks: bool,
-    ) -> Option<NodeId> {
+        look: &mut Look,
+    ) -> ScanResult {
         let table = self.pages.spaces.mapping(mapping).table(first);
-        if table.huge().is_some() || table.page().is_none() {
-            return None;
+        if table.huge().is_some() {
+            return ScanResult::PmdMapped;
+        }
+        if table.page().is_none() {
+            return ScanResult::PmdNull;
         }
         if looks {
             c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
         let limits = self.mem.tunables().khugepaged;
-        let mut ptes = Ptes::default();
-        let mut of_node = vec![0u32; self.mem.nodes().len()];
-        let exceeded = |k: &mut Kernel, event| {
+        let Look { ptes, of_node } = look;
+        let mut shared = 0;
+        let exceeded = |k: &mut Kernel, event, result| {
             k.mem.vmstat_mut().add(event, u64::from(looks));
-            None
+            result
         };
         for page in first..first + TABLE_PAGES {
             let m = self.pages.spaces.mapping(mapping);
             let (young, writable) = (m.is_young(page), !m.is_protected(page));
             match m.entry(page) {
                 Entry::None | Entry::Zero => {
-                    ptes.none += 1;
-                    if ptes.none > limits.max_ptes_none {
-                        return exceeded(self, VmEvent::ThpScanExceedNonePte);
+                    ptes.none_or_zero += 1;
+                    if ptes.none_or_zero > limits.max_ptes_none {
+                        return exceeded(self, VmEvent::ThpScanExceedNonePte, ScanResult::ExceedNonePte);
                     }
                 }
                 Entry::Swap(_) => {
-                    ptes.swapped += 1;
-                    if !looks || ptes.swapped > limits.max_ptes_swap {
-                        return exceeded(self, VmEvent::ThpScanExceedSwapPte);
+                    ptes.unmapped += 1;
+                    if !looks || ptes.unmapped > limits.max_ptes_swap {
+                        return exceeded(self, VmEvent::ThpScanExceedSwapPte, ScanResult::ExceedSwapPte);
                     }
                 }
                 Entry::Frame(pfn) => {
+                    ptes.pfn = Some(pfn);
                     ptes.writable |= writable;
-                    ptes.used += u32::from(young);
-                    ptes.shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
-                    if ptes.shared > limits.max_ptes_shared {
-                        return exceeded(self, VmEvent::ThpScanExceedSharePte);
+                    ptes.referenced += u32::from(young);
+                    shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
+                    if shared > limits.max_ptes_shared {
+                        return exceeded(self, VmEvent::ThpScanExceedSharePte, ScanResult::ExceedSharedPte);
                     }
-                    let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK);
-                    if is_busy || !self.mem.is_on_lru(pfn) || self.mem.lru().holds(pfn) > 0 {
-                        return None;
+                    if self.pages.frames.flags(pfn).any(Flags::LOCKED) {
+                        return ScanResult::PageLock;
+                    }
+                    if !self.mem.is_on_lru(pfn) {
+                        return ScanResult::PageLru;
+                    }
+                    if self.pages.frames.flags(pfn).any(Flags::WRITEBACK) || self.mem.lru().holds(pfn) > 0 {
+                        return ScanResult::PageCount;
                     }
                     of_node[node_of(&self.mem, pfn).index()] += 1;
                 }
             }
         }
-        let used_enough = ptes.used > 0 && (ptes.swapped == 0 || ptes.used >= TABLE_PAGES / 2);
-        if !ptes.writable || looks && !used_enough {
-            return None;
+        let used_enough = ptes.referenced > 0 && (ptes.unmapped == 0 || ptes.referenced >= TABLE_PAGES / 2);
+        match () {
+            () if !ptes.writable => ScanResult::PageRo,
+            () if looks && !used_enough => ScanResult::LackReferencedPage,
+            () => ScanResult::Succeed,
         }
-        // The lowest of the nodes with the most pages.
-        let most = of_node.iter().copied().max()?;
-        of_node.iter().position(|pages| *pages == most).map(NodeId::new)
     }
 }

@@ -216,6 +216,9 @@ impl Process {
                     self.done.push(Outcome { value, start_ns: current.start_ns, end_ns: c.now });
                     self.current = None;
                     if let Some(program) = self.exec.take() {
+                        if let Some(name) = program.name() {
+                            k.executes(name);
+                        }
                         self.program = program;
                         self.todo = Batch::new();
                         self.done = vec![Outcome::at_start(c.now)];

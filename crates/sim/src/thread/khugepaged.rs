@@ -113,7 +113,7 @@ impl KhugepagedThread {
         round.progress += TABLE_PAGES;
         self.next = Some(Range { page: range.page + TABLE_PAGES, ..range });
         self.stage = Stage::Scanning(round);
-        if let Some(node) = k.collapsible(c, mapping, range.page, true) {
+        if let Ok(node) = k.collapsible(c, (mapping, range.process), range.page, true) {
             self.stage = Stage::Collapsing(round, Box::new(Collapse::new(k, range, mapping, node)));
         }
         None

@@ -109,6 +109,7 @@ impl Figures {
 
 /// A program of the build.
 pub(super) struct Tool {
+    pub(super) name: &'static str,
     /// Its place among the programs.
     number: u64,
     file_kib: u32,
@@ -137,26 +138,26 @@ impl Tool {
     }
 }
 
-const fn tool(number: u64, file_kib: u32, mapped_kib: u32, heap_kib: u32, user_us: u32) -> Tool {
-    Tool { number, file_kib, mapped_kib, heap_kib, user_us }
+const fn tool(name: &'static str, number: u64, file_kib: u32, mapped_kib: u32, heap_kib: u32, user_us: u32) -> Tool {
+    Tool { name, number, file_kib, mapped_kib, heap_kib, user_us }
 }
 
 /// `dash`; it ends without telling: its pages are those of `rm`, which is as small.
-pub(super) const SH: Tool = tool(1, 123, 1648, 140, 1400);
-pub(super) const GCC: Tool = tool(2, 1271, 2673, 227, 2500);
+pub(super) const SH: Tool = tool("sh", 1, 123, 1648, 140, 1400);
+pub(super) const GCC: Tool = tool("gcc", 2, 1271, 2673, 227, 2500);
 /// The compiler; its heap and its time are those of the unit.
-pub(super) const CC1: Tool = tool(3, 32561, 25077, 0, 0);
-pub(super) const AS: Tool = tool(4, 897, 3431, 1018, 3700);
+pub(super) const CC1: Tool = tool("cc1", 3, 32561, 25077, 0, 0);
+pub(super) const AS: Tool = tool("as", 4, 897, 3431, 1018, 3700);
 /// `objtool`, which looks through the object.
-pub(super) const OBJTOOL: Tool = tool(5, 802, 1558, 8741, 1500);
+pub(super) const OBJTOOL: Tool = tool("objtool", 5, 802, 1558, 8741, 1500);
 /// `fixdep`, which notes what the unit depends on.
-pub(super) const FIXDEP: Tool = tool(6, 16, 1434, 326, 1900);
+pub(super) const FIXDEP: Tool = tool("fixdep", 6, 16, 1434, 326, 1900);
 /// `rm`, once a unit.
-pub(super) const RM: Tool = tool(7, 72, 1648, 140, 1400);
+pub(super) const RM: Tool = tool("rm", 7, 72, 1648, 140, 1400);
 /// `nm`, over the object.
-pub(super) const NM: Tool = tool(8, 47, 2100, 300, 1000);
+pub(super) const NM: Tool = tool("nm", 8, 47, 2100, 300, 1000);
 /// The linker; what it reads comes on top.
-pub(super) const LD: Tool = tool(9, 1305, 3361, 1991, 4800);
+pub(super) const LD: Tool = tool("ld", 9, 1305, 3361, 1991, 4800);
 /// The linker's heap grows by so much of what it reads, and takes so long for a page of it: 257
 /// objects of 11.3 MB together took
 /// 29.7 MiB and 125 ms.

@@ -93,7 +93,11 @@ fn write(file: FileName, pages: u32) -> Act {
 
 /// The acts of a small program that uses its memory once.
 fn small(tool: &Tool, others: Vec<Act>) -> Acts {
-    let begin = vec![Act::MapFile(TEXT, tool.file(), tool.mapped_pages()), Act::Grow(BREAK, tool.heap_pages())];
+    let begin = [
+        Act::Name(tool.name),
+        Act::MapFile(TEXT, tool.file(), tool.mapped_pages()),
+        Act::Grow(BREAK, tool.heap_pages()),
+    ];
     let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
     begin.into_iter().chain([work]).chain(others).collect()
 }
@@ -125,7 +129,7 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
     let Figures { headers, common_headers, mapped_percent, .. } = *tree.figures();
     let heap = in_pages(size.heap_kib * 1024);
     let mapped = heap * mapped_percent / 100;
-    let mut acts = vec![Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
+    let mut acts = vec![Act::Name(CC1.name), Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
     acts.extend((mapped > 0).then_some(Act::Map(HEAP, mapped)));
     acts.extend([Act::Grow(BREAK, heap - mapped), read(tree.source(unit), size.source_pages())]);
     let all = u64::from(size.user_us) * 1000;
@@ -161,7 +165,8 @@ pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
 fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Acts {
     let heap = |read: u32| LD.heap_pages() + read * LD_HEAP_PERCENT / 100;
     let all: u32 = files.iter().map(|(_, pages)| pages).sum();
-    let mut acts = vec![Act::MapFile(TEXT, LD.file(), LD.mapped_pages()), Act::Grow(BREAK, heap(all))];
+    let text = Act::MapFile(TEXT, LD.file(), LD.mapped_pages());
+    let mut acts = vec![Act::Name(LD.name), text, Act::Grow(BREAK, heap(all))];
     let mut so_far = 0;
     for some in files.chunks(64) {
         let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();
