@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How often progress is looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A session of more runs announces itself when it begins. One of fewer does so once it has lasted
-/// [`SHORT`], because most of them have ended by then.
+/// A session of more experiments announces itself when it begins. One of fewer does so once it has
+/// lasted [`SHORT`], because most of them have ended by then.
 const FEW: usize = 8;
 const SHORT: Duration = Duration::from_secs(20);
 
@@ -45,7 +45,7 @@ pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
     let begin = Instant::now();
     let mut lines = Lines::new(jobs.iter().map(Of::job).collect());
     while !done.load(Ordering::Relaxed) {
-        if lines.of.len() > FEW || begin.elapsed() > SHORT {
+        if lines.experiments().len() > FEW || begin.elapsed() > SHORT {
             lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
         }
         std::thread::sleep(TICK);
@@ -96,6 +96,13 @@ impl Lines {
         lines
     }
 
+    /// The experiments, each with its case.
+    fn experiments(&self) -> Vec<&str> {
+        let mut experiments: Vec<&str> = self.of.iter().map(|run| run.experiment.as_str()).collect();
+        experiments.dedup();
+        experiments
+    }
+
     /// The permille done of all runs, and how many runs that is of. Those that share a result count
     /// once.
     fn permille(&self) -> (u64, u64) {
@@ -116,8 +123,7 @@ impl Lines {
         let runs = self.of.len();
         if !self.announced {
             self.announced = true;
-            let mut experiments: Vec<&str> = self.of.iter().map(|run| run.experiment.as_str()).collect();
-            experiments.dedup();
+            let experiments = self.experiments();
             let of = match experiments[..] {
                 [one] => one.into(),
                 _ => format!("{} experiments", experiments.len()),
