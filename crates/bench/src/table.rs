@@ -17,6 +17,19 @@ pub enum Unit {
     YesNo,
 }
 
+impl Unit {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Ms => "ms",
+            Unit::Bytes => "bytes",
+            Unit::Times => "times",
+            Unit::YesNo => "yes",
+        }
+    }
+}
+
 /// The target of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Target {
@@ -66,7 +79,7 @@ impl Row {
         let of = |s: &Samples| {
             format!("{{\"median\":{},\"min\":{},\"max\":{},\"n\":{}}}", s.median(), s.min(), s.max(), s.count())
         };
-        let mut out = format!("{{\"row\":{:?},\"what\":{:?},\"unit\":\"{:?}\"", self.number, self.what, self.unit);
+        let mut out = format!("{{\"row\":{:?},\"what\":{:?},\"unit\":\"{}\"", self.number, self.what, self.unit.name());
         out += &format!(",\"ours\":{}", of(&self.ours));
         if let Some((name, peer)) = &self.peer {
             let ratio = self.ours.median() / peer.median();

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kontig_bench::measure::Samples;
 use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::rows::{self, Listener};
-use kontig_bench::table::{Unit, figure};
+use kontig_bench::table::figure;
 use kontig_bench::{Kontig, Options, Row, meaning};
 use kontig_lab::{AskedWrongly, LabError};
 use serde_json::{Value, json};
@@ -17,8 +17,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig bench 13 F               how long a what-if takes: random pages, and preparing an experiment\n  \
     kontig bench --json > a.json    to compare with another machine\n\n\
     The yardstick of a row is a limit of this machine, measured by turns with the row in the same process. Times \
-    depend \
-    on the machine and its load, the ratio hardly does, so compare ratios between machines. Below 1 is faster than the \
+    depend on the machine and its load, the ratio hardly does, so compare ratios between machines. Below 1 is faster than the \
     yardstick. The yardstick of rows 1 to 8 and 10 is another allocator, which only 'cargo bench -p kontig-bench' in \
     Kontig's sources measures. Figures are medians; the range covers all repetitions.";
 
@@ -151,18 +150,11 @@ fn document(o: &Options, rows: &[Row], others: Option<f64>) -> String {
 }
 
 fn as_json(row: &Row) -> Value {
-    let unit = match row.unit {
-        Unit::Ns => "ns",
-        Unit::Ms => "ms",
-        Unit::Bytes => "bytes",
-        Unit::Times => "times",
-        Unit::YesNo => "yes",
-    };
     json!({
         "row": row.number,
         "what": row.what,
         "means": meaning::of(row.number),
-        "unit": unit,
+        "unit": row.unit.name(),
         "ours": samples(&row.ours),
         "yardstick": row.peer.as_ref().map(|(name, s)| json!({ "name": name, "figure": samples(s) })),
         "ratio": row.ratio(),

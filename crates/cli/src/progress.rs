@@ -43,7 +43,7 @@ pub fn show(jobs: &[Job], done: &AtomicBool) {
 /// have, until `done` is set.
 pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
     let begin = Instant::now();
-    let mut lines = Lines::new(jobs.iter().map(Of::job).collect());
+    let mut lines = Lines::new(jobs.iter().map(Told::job).collect());
     while !done.load(Ordering::Relaxed) {
         if lines.experiments().len() > FEW || begin.elapsed() > SHORT {
             lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
@@ -57,7 +57,7 @@ pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
 }
 
 /// A run, as far as the lines tell of it.
-struct Of {
+struct Told {
     title: String,
     /// The experiment and its case.
     experiment: String,
@@ -66,11 +66,11 @@ struct Of {
     permille: Box<dyn Fn() -> u32 + Send>,
 }
 
-impl Of {
-    fn job(job: &Job) -> Of {
+impl Told {
+    fn job(job: &Job) -> Told {
         let permille = Arc::clone(&job.control.permille);
         let title = job.plan.title();
-        Of {
+        Told {
             experiment: title.split(" / ").next().unwrap_or_default().into(),
             title: format!("{title}, seed {}", job.plan.seed),
             shared: Arc::as_ptr(&permille) as usize,
@@ -81,7 +81,7 @@ impl Of {
 
 /// The runs of a session, and those whose end is told.
 struct Lines {
-    of: Vec<Of>,
+    of: Vec<Told>,
     told: Vec<bool>,
     announced: bool,
     /// The permille of all runs when the session began: an earlier one may have finished some.
@@ -89,7 +89,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(of: Vec<Of>) -> Lines {
+    fn new(of: Vec<Told>) -> Lines {
         let told = of.iter().map(|run| (run.permille)() >= 1000).collect();
         let mut lines = Lines { of, told, announced: false, before: 0 };
         lines.before = lines.permille().0;
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU32;
 
-    fn of(title: &str, permille: &Arc<AtomicU32>) -> Of {
+    fn of(title: &str, permille: &Arc<AtomicU32>) -> Told {
         let (shared, permille) = (Arc::as_ptr(permille) as usize, Arc::clone(permille));
         let experiment = title.split(" / ").next().unwrap_or_default().into();
-        Of { title: title.into(), experiment, shared, permille: Box::new(move || permille.load(Ordering::Relaxed)) }
+        Told { title: title.into(), experiment, shared, permille: Box::new(move || permille.load(Ordering::Relaxed)) }
     }
 
     #[test]

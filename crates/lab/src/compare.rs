@@ -7,7 +7,7 @@
 use crate::ageing::ageing;
 use crate::elsewhere::Elsewhere;
 use crate::experiment::Variant;
-use crate::missed::{Lack, beyond_run_to_run, missed};
+use crate::missed::{Lack, beyond_run_to_run, explain, missed};
 use crate::quantity::Quantity;
 use crate::remarks::{readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
@@ -64,6 +64,7 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
         pairs: against().map(|(runs, baseline)| pairs(quantity, baseline?, runs)).collect(),
         steps: Vec::new(),
         caveat: None,
+        lack: None,
         statistics: against().map(|(runs, baseline)| statistics_of(quantity, runs, baseline)).collect(),
     }
 }
@@ -117,7 +118,8 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         subject.published().map(|row| (row, Quantity::of_row(row, runs))).collect();
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
     let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
-    let said = [missed(&rows, subject.lacks, subject.case), beyond_run_to_run(&rows, &null_tests)].concat();
+    explain(&mut rows, subject.lacks, subject.case);
+    let said = [missed(&rows), beyond_run_to_run(&rows, &null_tests)].concat();
     for reading in runs.iter().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures)) {
         let figure = &reading.figure;
         if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {

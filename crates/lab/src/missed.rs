@@ -34,23 +34,30 @@ impl Lack {
     }
 }
 
-/// A sentence for each reason why rows of a case are missed, and one for the rows without a known
-/// cause.
-pub(crate) fn missed(rows: &[Row], lacks: &[Lack], case: &str) -> Vec<String> {
-    let mut left: Vec<&str> = rows.iter().filter(|row| row.is_missed()).map(|row| row.name.as_str()).collect();
-    let mut said = Vec::new();
-    for lack in lacks.iter().filter(|lack| is_of_case(&lack.case, case)) {
-        let (of_lack, others): (Vec<&str>, Vec<&str>) =
-            left.iter().partition(|name| lack.rows.iter().any(|row| row == *name));
-        if !of_lack.is_empty() {
-            said.push(format!("missed, {}: {}", of_lack.join(", "), lack.why));
+/// Gives each missed row of a case the cause that its experiment names first.
+pub(crate) fn explain(rows: &mut [Row], lacks: &[Lack], case: &str) {
+    for row in rows.iter_mut().filter(|row| row.is_missed()) {
+        let of_row = |lack: &&Lack| is_of_case(&lack.case, case) && lack.rows.contains(&row.name);
+        row.lack = lacks.iter().find(of_row).map(|lack| lack.why.clone());
+    }
+}
+
+/// A sentence for each cause of missed rows, and one for the rows without a known cause.
+pub(crate) fn missed(rows: &[Row]) -> Vec<String> {
+    let mut by_cause: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| row.is_missed()) {
+        match by_cause.iter_mut().find(|(cause, _)| *cause == row.lack.as_deref()) {
+            Some((_, names)) => names.push(&row.name),
+            None => by_cause.push((row.lack.as_deref(), vec![&row.name])),
         }
-        left = others;
     }
-    if !left.is_empty() {
-        said.push(format!("missed, no cause shown: {}", left.join(", ")));
-    }
-    said
+    // Those without a cause come last.
+    by_cause.sort_by_key(|(cause, _)| cause.is_none());
+    let sentence = |(cause, names): (Option<&str>, Vec<&str>)| match cause {
+        Some(cause) => format!("missed, {}: {cause}", names.join("; ")),
+        None => format!("missed, no cause shown: {}", names.join("; ")),
+    };
+    by_cause.into_iter().map(sentence).collect()
 }
 
 /// The published differences larger than the null test's, and the measured ones larger than chance.
@@ -110,7 +117,7 @@ mod tests {
     #[test]
     fn a_missed_row_has_its_sentence_and_one_that_is_not_missed_has_none() {
         let rows = [
-            row("stalls", [10.0, 5.0], [10.0, 20.0]),
+            row("stalls, order < 9", [10.0, 5.0], [10.0, 20.0]),
             row("scanned", [10.0, 5.0], [10.0, 6.0]),
             row("faults", [10.0, 5.0], [10.0, 10.0]),
         ];
@@ -119,13 +126,17 @@ mod tests {
             rows: rows.iter().map(|row| (*row).into()).collect(),
             why: why.into(),
         };
-        let lacks = [lack(&["scanned", "stalls"], "nothing is throttled"), lack(&["scanned"], "no")];
-        assert_eq!(
-            missed(&rows, &lacks, ""),
-            ["missed, stalls: nothing is throttled", "missed, no cause shown: faults"]
-        );
-        assert_eq!(missed(&rows, &[], ""), ["missed, no cause shown: stalls, faults"], "no file says why");
-        assert_eq!(missed(&rows[1..2], &[], ""), [""; 0]);
+        let lacks = [lack(&["scanned", "stalls, order < 9"], "nothing is throttled"), lack(&["scanned"], "no")];
+        let said = |lacks: &[Lack]| {
+            let mut rows = rows.clone();
+            explain(&mut rows, lacks, "");
+            (missed(&rows), rows.map(|row| row.lack))
+        };
+        let (sentences, causes) = said(&lacks);
+        assert_eq!(sentences, ["missed, stalls, order < 9: nothing is throttled", "missed, no cause shown: faults"]);
+        assert_eq!(causes, [Some("nothing is throttled".into()), None, None], "a row that is not missed has none");
+        assert_eq!(said(&[]).0, ["missed, no cause shown: stalls, order < 9; faults"], "no file says why");
+        assert_eq!(missed(&rows[1..2]), [""; 0]);
     }
 
     #[test]

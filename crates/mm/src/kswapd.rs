@@ -109,7 +109,7 @@ pub struct Kswapd {
     reclaim_order: Order,
     highest: ZoneType,
     /// Highest zone the last run was for, where it balances zone by zone.
-    balanced: ZoneType,
+    balanced_highest: ZoneType,
 }
 
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl Kswapd {
             alloc_order: Order::ZERO,
             reclaim_order: Order::ZERO,
             highest: ZoneType::Device,
-            balanced: ZoneType::Device,
+            balanced_highest: ZoneType::Device,
         }
     }
 

@@ -4,8 +4,8 @@
 //! may start over. It is a state machine because it can take tens of milliseconds, in which other
 //! CPUs free and allocate pages.
 //!
-//! How it begins, and what a request that cannot reclaim may still do, depends on the kernel's age:
-//! [`async_then_sync`], [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`]
+//! The order of these, and what a request that cannot reclaim may still do, depends on the kernel's
+//! age: [`async_then_sync`], [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`]. [`retry`]
 //! decides whether it tries again, [`stall`] whether it waits before it mixes a pageblock. Source:
 //! kernel-behaviour §3.5, §3.10, §4.5.
 
@@ -71,7 +71,8 @@ enum SlowPathStage {
     Stall {
         waited: bool,
     },
-    /// The first, asynchronous compaction of a costly or non-movable request.
+    /// Compaction before reclaim: in every round up to 4.7, since then once, for a costly or
+    /// non-movable request.
     FirstCompact(DirectCompact),
     Retry,
     Reclaim(DirectReclaim),
@@ -163,7 +164,7 @@ impl AllocSlow {
         self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
     /// Whether compaction and reclaim alternate, as up to 4.7.
-    fn goes_in_rounds(&self, m: &Memory) -> bool {
+    fn is_compact_reclaim_compact(&self, m: &Memory) -> bool {
         m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
     }
     /// Whether it compacts asynchronously first and synchronously from then on, as in 3.13.
@@ -192,7 +193,7 @@ impl AllocSlow {
 
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
-        let in_rounds = self.goes_in_rounds(m);
+        let in_rounds = self.is_compact_reclaim_compact(m);
         let async_then_sync = self.is_async_then_sync(m);
         match &mut self.state {
             SlowPathStage::Reclaim(_) => match core::mem::replace(&mut self.state, SlowPathStage::Decide) {
@@ -251,7 +252,7 @@ impl AllocSlow {
     fn entry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         match m.shared.profile.slow_path.attempts {
             Attempts::AsyncThenSync => self.enter_async_then_sync(m, owner),
-            Attempts::CompactReclaimCompact => self.enter_round(m, owner),
+            Attempts::CompactReclaimCompact => self.begin_compact_reclaim_compact(m, owner),
             Attempts::CompactThenLoop => self.enter_with_compaction(m, owner),
             Attempts::OneLoop => self.enter_loop(),
         }
@@ -261,10 +262,10 @@ impl AllocSlow {
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.rounds = self.rounds.saturating_add(1);
         if self.is_async_then_sync(m) {
-            return self.begin_round(m, owner);
+            return self.begin_async_then_sync(m, owner);
         }
-        if self.goes_in_rounds(m) {
-            return self.enter_round(m, owner);
+        if self.is_compact_reclaim_compact(m) {
+            return self.begin_compact_reclaim_compact(m, owner);
         }
         self.wake_all_kswapds(m, owner);
         if let Some(pfn) = self.try_freelist(m) {
@@ -272,10 +273,8 @@ impl AllocSlow {
         }
         if !self.can_direct_reclaim() {
             return match m.shared.profile.slow_path.attempts {
-                Attempts::AsyncThenSync | Attempts::CompactReclaimCompact | Attempts::CompactThenLoop => {
-                    Step::Done(Err(AllocFailure::Failed))
-                }
                 Attempts::OneLoop => self.without_reclaim(),
+                _ => Step::Done(Err(AllocFailure::Failed)),
             };
         }
         if self.compact_first {
@@ -308,7 +307,7 @@ impl AllocSlow {
         if self.is_async_then_sync(m) {
             return self.reclaimed_in_round(m, owner, freed);
         }
-        if self.goes_in_rounds(m) {
+        if self.is_compact_reclaim_compact(m) {
             return self.after_reclaim(m, owner, freed);
         }
         self.state = if self.compacts(m) {

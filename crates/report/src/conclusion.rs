@@ -10,9 +10,9 @@
 use crate::number;
 use crate::standing::{self, Layout};
 use crate::terminal::{letter, plain};
-use crate::verdict::change_to;
+use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{Better, ExperimentResult, Measured, Merge, NOTHING_IS_RANDOM, Pairs, Row, TOTAL};
+use kontig_results::{Better, ExperimentResult, Merge, NOTHING_IS_RANDOM, Pairs, Row, TOTAL};
 
 /// Counters and times that matter whatever runs, of the whole run.
 const OF_ALL_WORKLOADS: [&str; 8] =
@@ -23,10 +23,10 @@ const SHARE_OF_A_CPU: f64 = 0.001;
 /// Percentiles that matter of a distribution.
 const PERCENTILES: [f64; 2] = [50.0, 99.0];
 /// As many seeds that agree leave chance 1 in 16, even where ranges overlap.
-const SEEDS: u32 = 5;
-/// Figures named in a sentence about one of two or three variants, and of more.
+const SEEDS_THAT_AGREE: u32 = 5;
+/// Figures that a sentence names, where each variant has several lines, and where it has one.
 const NAMED: usize = 4;
-const NAMED_OF_MANY: usize = 2;
+const NAMED_IN_A_LINE: usize = 2;
 /// A conclusion with more variants than this has a line for each.
 const FEW: usize = 3;
 
@@ -72,6 +72,20 @@ pub(crate) fn that_matter(e: &ExperimentResult) -> Vec<&Row> {
     own.chain(OF_ALL_WORKLOADS.iter().filter_map(of_all)).collect()
 }
 
+/// The rows of one variant, by what they show.
+#[derive(Default)]
+struct Sorted<'a> {
+    worse: Vec<&'a Row>,
+    better: Vec<&'a Row>,
+    overlaps: Vec<&'a Row>,
+    too_few: Vec<&'a Row>,
+    same: Vec<&'a Row>,
+    /// The baseline has no figure.
+    baseline_lacks: Vec<&'a Row>,
+    /// The variant has none.
+    lacks: Vec<&'a Row>,
+}
+
 /// Whether a daemon's CPU time differs by too little of a CPU to matter.
 fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
     let elapsed = || e.rows.iter().find(|row| row.name == "elapsed" && row.phase == TOTAL);
@@ -81,24 +95,27 @@ fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
 }
 
 fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String> {
-    let mut said: [Vec<&Row>; 6] = Default::default();
+    let mut of = Sorted::default();
     for row in rows {
-        let at = match shown(row, variant) {
-            Shown::Worse | Shown::Better if next_to_nothing(e, row, variant) => 4,
-            Shown::Worse => 0,
-            Shown::Better => 1,
-            Shown::Overlaps => 2,
-            Shown::TooFew => 3,
-            Shown::Same => 4,
+        let list = match shown(row, variant) {
+            Shown::Worse | Shown::Better if next_to_nothing(e, row, variant) => &mut of.same,
+            Shown::Worse => &mut of.worse,
+            Shown::Better => &mut of.better,
+            Shown::Overlaps => &mut of.overlaps,
+            Shown::TooFew => &mut of.too_few,
+            Shown::Same => &mut of.same,
             // What neither has is no difference.
-            Shown::Missing if measured(row, 0).is_none() && measured(row, variant).is_none() => continue,
-            Shown::Missing => 5,
+            Shown::Missing => match (measured(row, 0), measured(row, variant)) {
+                (None, None) => continue,
+                (None, _) => &mut of.baseline_lacks,
+                _ => &mut of.lacks,
+            },
         };
-        said[at].push(row);
+        list.push(row);
     }
-    let [mut worse, mut better, overlaps, too_few, same, missing] = said;
+    let Sorted { mut worse, mut better, overlaps, too_few, same, baseline_lacks, lacks } = of;
     let few = e.variants.len() <= FEW;
-    let named = if few { NAMED } else { NAMED_OF_MANY };
+    let named = if few { NAMED } else { NAMED_IN_A_LINE };
     let distance = |row: &Row| change_to(row, variant).map_or(f64::INFINITY, |change| change.ln().abs());
     let sentence = |word: &str, rows: &mut Vec<&Row>| {
         // The sort is stable: what moves as far stays in the table's order.
@@ -109,24 +126,18 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
     };
     let (worse, better) = (sentence("worse", &mut worse), sentence("better", &mut better));
     let against = format!("{} ({}) against A", letter(variant), plain(&e.variants[variant]));
+    let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
-        let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
         let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", names(rows)));
         let same = (!same.is_empty()).then(|| format!("{} within a tenth", count(same.len())));
         let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), same];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
-    let lacking: Vec<String> = [(0, "A"), (variant, "")]
-        .into_iter()
-        .filter_map(|(of, name)| {
-            let names: Vec<String> =
-                missing.iter().filter(|row| measured(row, of).is_none()).map(|row| plain(&row.name)).collect();
-            let name = if name.is_empty() { letter(variant) } else { name.into() };
-            (!names.is_empty()).then(|| format!("{name} has no {}", names.join(", ")))
-        })
-        .collect();
+    let has_no =
+        |of: usize, rows: &[&Row]| (!rows.is_empty()).then(|| format!("{} has no {}", letter(of), names(rows)));
+    let lacking: Vec<String> = [has_no(0, &baseline_lacks), has_no(variant, &lacks)].into_iter().flatten().collect();
     let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
     if worse.is_none() && better.is_none() && lacking.is_none() {
         return vec![format!("{against}: {}", no_difference().unwrap_or_else(|| "nothing to compare".into()))];
@@ -149,7 +160,7 @@ fn shown(row: &Row, variant: usize) -> Shown {
         return Shown::Same;
     }
     let beyond_chance = match row.pairs.get(variant).copied().flatten() {
-        Some(Pairs { of, lower, higher, overlap }) => lower.max(higher) == of && (!overlap || of >= SEEDS),
+        Some(Pairs { of, lower, higher, overlap }) => lower.max(higher) == of && (!overlap || of >= SEEDS_THAT_AGREE),
         None => base.high < new.low || new.high < base.low,
     };
     if !beyond_chance {
@@ -185,14 +196,10 @@ fn in_words(change: f64) -> String {
     }
 }
 
-fn measured(row: &Row, variant: usize) -> Option<&Measured> {
-    row.measured.get(variant).and_then(Option::as_ref)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{MEASURE, Score};
+    use kontig_results::{MEASURE, Measured, Score};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
@@ -211,6 +218,7 @@ mod tests {
             pairs: vec![None; values.len()],
             steps: vec![],
             caveat: None,
+            lack: None,
             below: false,
             statistics: vec![],
         }

@@ -54,6 +54,7 @@ mod tests {
             pairs: vec![],
             steps: vec![],
             caveat: None,
+            lack: None,
             below: false,
             statistics: vec![],
         };

@@ -183,6 +183,7 @@ mod tests {
             pairs: Vec::new(),
             steps: Vec::new(),
             caveat: None,
+            lack: None,
             below: false,
             statistics: Vec::new(),
         };

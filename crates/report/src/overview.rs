@@ -10,8 +10,7 @@ use crate::verdict::{self, Standing};
 use comfy_table::{Cell, CellAlignment};
 use kontig_results::{Counts, ExperimentResult, Row, Score};
 
-/// An experiment, or a case of it, with the words before the colon of its summary, which name its
-/// series.
+/// An experiment, or a case of it, with the name of the series it belongs to.
 #[derive(Clone, Copy)]
 pub struct Listed<'a> {
     pub series: &'a str,
@@ -127,7 +126,6 @@ struct Miss<'a> {
     row: &'a Row,
     /// The natural logarithm of the factor; infinite where one change is to or from nothing.
     off: f64,
-    why: &'a str,
 }
 
 /// The rows that are missed most, headline rows first, each with the reason that its experiment
@@ -138,7 +136,7 @@ fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
         for row in result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed) {
             let off = row.steps.iter().filter_map(|step| step.ratio_off).fold(0.0, f64::max);
             let off = if off > 0.0 { off.ln() } else { f64::INFINITY };
-            missed.push(Miss { experiment: plain(&standing::title(result)), row, off, why: why(result, &row.name) });
+            missed.push(Miss { experiment: plain(&standing::title(result)), row, off });
         }
     }
     if missed.is_empty() {
@@ -156,7 +154,7 @@ fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
             format!("{}: {}{star}", miss.experiment, plain(&standing::name(miss.row))),
             change(verdict::published_change(miss.row)),
             change(verdict::measured_change(miss.row)),
-            plain(first_sentence(miss.why)),
+            plain(miss.row.lack.as_deref().map_or("no cause shown", first_sentence)),
         ]);
     }
     for column in 1..3 {
@@ -173,15 +171,6 @@ fn short(change: f64) -> String {
     if change >= 0.1 { format!("{change:.2}") } else { format!("{change:.2e}") }
 }
 
-/// The reason that an experiment gives for missing a row.
-fn why<'a>(result: &'a ExperimentResult, row: &str) -> &'a str {
-    let reason = |text: &'a str| {
-        let (rows, why) = text.strip_prefix("missed, ")?.split_once(": ")?;
-        rows.split(", ").any(|named| named == row).then_some(why)
-    };
-    result.remarks.iter().find_map(|remark| reason(&remark.text)).unwrap_or("no cause shown")
-}
-
 fn first_sentence(text: &str) -> &str {
     text.split_once(". ").map_or(text, |(first, _)| first)
 }
@@ -189,7 +178,7 @@ fn first_sentence(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{Better, MEASURE, Measured, Merge, Noise, Remark, judge};
+    use kontig_results::{Better, MEASURE, Measured, Merge, Noise, judge};
 
     fn row(name: &str, published: [f64; 2], measured: [f64; 2], headline: bool) -> Row {
         let once = |value| Measured {
@@ -214,11 +203,12 @@ mod tests {
             pairs: vec![],
             steps: judge::steps(&published, &measured.map(Some), Noise::Unknown),
             caveat: None,
+            lack: None,
             statistics: vec![],
         }
     }
 
-    fn result(id: &str, rows: Vec<Row>, remarks: &[&str]) -> ExperimentResult {
+    fn result(id: &str, rows: Vec<Row>) -> ExperimentResult {
         ExperimentResult {
             id: id.into(),
             case: String::new(),
@@ -231,18 +221,18 @@ mod tests {
             rows,
             ageing: vec![],
             elsewhere: vec![],
-            remarks: remarks.iter().map(|text| Remark { variant: None, text: (*text).into() }).collect(),
+            remarks: vec![],
         }
     }
 
     #[test]
     fn scores_add_up_by_series_and_the_worst_miss_comes_first_with_its_reason() {
-        let right = result("x", vec![row("stalls", [100.0, 10.0], [150.0, 15.0], true)], &[]);
-        let wrong = result(
-            "y",
-            vec![row("scans", [100.0, 50.0], [400.0, 800.0], true), row("faults", [10.0, 5.0], [10.0, 9.9], false)],
-            &["missed, scans: kswapd sleeps. It should not.", "missed, no cause shown: faults"],
-        );
+        let right = result("x", vec![row("stalls", [100.0, 10.0], [150.0, 15.0], true)]);
+        let scans = Row {
+            lack: Some("kswapd sleeps. It should not.".into()),
+            ..row("scans", [100.0, 50.0], [400.0, 800.0], true)
+        };
+        let wrong = result("y", vec![scans, row("faults", [10.0, 5.0], [10.0, 9.9], false)]);
         let listed = [Listed { series: "Seed 1", result: &right }, Listed { series: "Seed 1", result: &wrong }];
         let text = render(&listed, None, false);
         assert!(text.starts_with("1 of 3 rows change the published way (33 %)"), "{text}");

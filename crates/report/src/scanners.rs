@@ -33,7 +33,12 @@ pub struct Run {
 impl Run {
     /// Whether it ended without scanning a page or moving a scanner.
     pub fn did_nothing(&self) -> bool {
-        self.scanned == [0, 0] && self.positions.windows(2).all(|pair| pair[0].1 == pair[1].1)
+        self.scanned == [0, 0] && self.stands()
+    }
+
+    /// Whether no scanner is known to have moved.
+    fn stands(&self) -> bool {
+        self.positions.windows(2).all(|pair| pair[0].1 == pair[1].1)
     }
 
     /// Whether it took pages, looked at none to move them to, and still did not end as complete:
@@ -47,7 +52,7 @@ impl Run {
     /// with a block and one that gave up.
     pub fn succeeded(&self) -> Option<bool> {
         let is_number = self.status.bytes().all(|b| b.is_ascii_digit());
-        (!is_number).then(|| matches!(self.status.as_str(), "success" | "partial"))
+        (!is_number).then_some(matches!(self.status.as_str(), "success" | "partial"))
     }
 }
 
@@ -161,7 +166,7 @@ const LEFT: f64 = 74.0;
 const TOP: f64 = 58.0;
 const PANEL: f64 = 190.0;
 const GAP: f64 = 48.0;
-/// Panels: more zones than a reader can compare are left out.
+/// Zones drawn, a panel each; a reader cannot compare more.
 const MOST_ZONES: usize = 4;
 
 /// A picture of both scanners over time, a panel for each of the zones that were compacted longest.
@@ -248,9 +253,8 @@ fn panel(out: &mut String, top: f64, zone: (u64, u64), runs: &[Run], x_of: &dyn 
             }
             continue;
         }
-        let stands = run.positions.windows(2).all(|pair| pair[0].1 == pair[1].1);
         for (i, path) in paths.iter_mut().enumerate() {
-            if run.missed_meeting() || stands {
+            if run.missed_meeting() || run.stands() {
                 let (x, y) = (x_of(run.begin_us), y_of(run.positions[0].1[i]));
                 let dot = if run.missed_meeting() { &mut unnoticed } else { &mut dots[i] };
                 if drawn.insert((3 + i, x as i64, y as i64, 0)) {

@@ -97,6 +97,7 @@ mod tests {
             pairs: vec![],
             steps: vec![],
             caveat: None,
+            lack: None,
             below: false,
             statistics: vec![Statistics::of(&a, Better::Lower, None), Statistics::of(&b, Better::Lower, Some(&a))],
         };

@@ -8,9 +8,9 @@ use crate::conclusion;
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
-use crate::verdict::{self, Standing};
+use crate::verdict::{self, Standing, measured};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
-use kontig_results::{Counts, ExperimentResult, Measured, Remark, Row, Score};
+use kontig_results::{Counts, ExperimentResult, Remark, Row, Score};
 use std::ops::Range;
 
 /// The figures of a table.
@@ -329,11 +329,6 @@ impl Paint<'_> {
         set_figures(&mut table, figures, wide);
         arranged(table, width)
     }
-}
-
-/// A variant's figure of a row.
-fn measured(row: &Row, variant: usize) -> Option<&Measured> {
-    row.measured.get(variant)?.as_ref()
 }
 
 /// A figure with its range below, for a narrow column. A long range breaks after the dash.

@@ -8,7 +8,7 @@
 use crate::number;
 use crate::terminal::letter;
 use kontig_results::judge::{CHANGE_THAT_COUNTS, WITHIN};
-use kontig_results::{JudgedStep, Row, Rule};
+use kontig_results::{JudgedStep, Measured, Row, Rule};
 
 /// The verdict on a row, or on one step of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -195,9 +195,14 @@ fn of_step(row: &Row, step: &JudgedStep) -> Verdict {
     }
 }
 
-/// A variant's measured figure.
+/// A variant's figure of a row.
+pub(crate) fn measured(row: &Row, variant: usize) -> Option<&Measured> {
+    row.measured.get(variant)?.as_ref()
+}
+
+/// The value of a variant's figure.
 fn value(row: &Row, variant: usize) -> Option<f64> {
-    row.measured.get(variant).copied().flatten().map(|m| m.value)
+    measured(row, variant).map(|m| m.value)
 }
 
 /// The last variant's published figure over the first's; none if one is missing or zero.
@@ -224,7 +229,7 @@ fn change(baseline: Option<f64>, patched: Option<f64>, variants: usize) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Measured, Merge, Noise, judge};
+    use kontig_results::{Better, Caveat, CaveatKind, MEASURE, Merge, Noise, judge};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
@@ -243,6 +248,7 @@ mod tests {
             pairs: vec![],
             steps: judge::steps(published, measured, Noise::Unknown),
             caveat: None,
+            lack: None,
             below: false,
             statistics: vec![],
         }

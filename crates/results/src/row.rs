@@ -32,6 +32,9 @@ pub struct Row {
     pub steps: Vec<JudgedStep>,
     /// The reason why it is scored apart, if it is.
     pub caveat: Option<Caveat>,
+    /// Why it is missed, if it is and a trial showed a cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<String>,
     /// Over repetitions and rounds, one a variant; null for fewer than two values.
     pub statistics: Vec<Option<Statistics>>,
 }

@@ -22,7 +22,7 @@ pub enum Rw {
     Write,
     /// Reads the files until it is stopped.
     Randread,
-    /// Removes the files, as who starts fio does at the end.
+    /// Removes the files, as the script that started fio does at the end.
     Remove,
 }
 
@@ -111,7 +111,7 @@ pub struct Job {
     first_file: u64,
     /// The files it has opened so far.
     open: Vec<Option<OpenFile>>,
-    /// How many files a writer has closed again, a reader looked at, or who removes them removed.
+    /// How many files it is through with: closed by a writer, looked at by a reader, or removed.
     passed: usize,
     /// Blocks of a file, and pages of a block.
     blocks: u32,

@@ -133,7 +133,7 @@ pub struct HighAllocDriver {
 const AT_ONCE: usize = 32;
 
 impl HighAllocDriver {
-    /// An attempt has ended; gives its duration if it was the pass's last.
+    /// Counts an attempt that has ended. Returns whether it was the last of its pass.
     fn take_in(&mut self, outcome: &Outcome) -> bool {
         let Value::Block(block) = outcome.value else { return false };
         let ns = outcome.latency_ns();

@@ -154,7 +154,7 @@ impl Step {
     }
 
     /// # Errors
-    /// What it lacks, or has and cannot use.
+    /// The key that it lacks, or cannot use.
     fn acts(&self, i: usize, laid_out: &[LaidOut], start: &Start) -> Result<Vec<Act>, String> {
         let at = |reason: String| format!("steps = step {}: {reason}", i + 1);
         let lacks = |key: &str, example: &str| at(format!("{:?} needs {key}: {key} = {example}", self.what));

@@ -6,6 +6,7 @@
 
 use kontig_bench::measure::Samples;
 use kontig_bench::quiet::{Watch, not_quiet};
+use kontig_bench::table::Unit;
 use kontig_bench::{Options, meaning, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ pub fn compare(commit: &str, options: &Options) -> Result<(), String> {
                     });
                     compared.medians[usize::from(is_new)].push(row.median);
                     if is_new {
-                        compared.what = row.what;
+                        (compared.what, compared.unit) = (row.what, row.unit);
                     }
                 }
             }
@@ -74,12 +75,15 @@ fn build(root: &Path, commit: &str) -> Result<PathBuf, String> {
     let below = root.join("target/against");
     let tree = below.join(commit);
     eprintln!("building {} in {}", &commit[..12], tree.display());
-    if !tree.join("Cargo.toml").exists() {
-        fs::create_dir_all(&tree).map_err(|e| format!("{}: {e}", tree.display()))?;
-        let archive = below.join(format!("{commit}.tar"));
+    if !tree.exists() {
+        // It gets its name once it is whole.
+        let (archive, part) = (below.join(format!("{commit}.tar")), below.join(format!("{commit}.part")));
+        let failed = |path: &Path| format!("{}: ", path.display());
+        fs::create_dir_all(&part).map_err(|e| failed(&part) + &e.to_string())?;
         succeed(Command::new("git").args(["archive", "--output"]).arg(&archive).arg(commit).current_dir(root))?;
-        succeed(Command::new("tar").arg("-xf").arg(&archive).current_dir(&tree))?;
-        fs::remove_file(&archive).map_err(|e| format!("{}: {e}", archive.display()))?;
+        succeed(Command::new("tar").arg("-xf").arg(&archive).current_dir(&part))?;
+        fs::rename(&part, &tree).map_err(|e| failed(&tree) + &e.to_string())?;
+        fs::remove_file(&archive).map_err(|e| failed(&archive) + &e.to_string())?;
     }
     let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["bench", "-p", "kontig-bench", "--no-run", "--message-format", "json-render-diagnostics"])
@@ -170,7 +174,7 @@ impl Compared {
     }
 
     fn slower(&self) -> bool {
-        self.unit != "YesNo" && self.ratios().is_some_and(|r| r.median() >= SLOWER && r.min() > 1.0)
+        self.unit != Unit::YesNo.name() && self.ratios().is_some_and(|r| r.median() >= SLOWER && r.min() > 1.0)
     }
 }
 
@@ -200,7 +204,7 @@ impl Line {
         }
         let figure = |value: Option<f64>| value.map_or("–".into(), table::number);
         let ratio = match ratios {
-            Some(r) if row.unit != "YesNo" => format!("{:.2} ({:.2}–{:.2})", r.median(), r.min(), r.max()),
+            Some(r) if row.unit != Unit::YesNo.name() => format!("{:.2} ({:.2}–{:.2})", r.median(), r.min(), r.max()),
             _ => String::new(),
         };
         let slower = if row.slower() { "  SLOWER: say why" } else { "" };

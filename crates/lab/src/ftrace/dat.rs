@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 /// Bytes of a page of a ring buffer, and of its head: a time and a length.
 const PAGE: usize = 4096;
 const HEAD: usize = 16;
-/// Bytes of a word in an event.
-const WORD: usize = 48;
+/// Bytes of a word in an event: more than the longest flags of a request have.
+const WORD: usize = 192;
 /// Bytes of the fields that all events have: type, flags, preemption count, pid.
 const COMMON: usize = 8;
 /// The longest time between two events that fits into an event's head: 27 bits of ns.
@@ -161,7 +161,7 @@ impl Ring {
 #[derive(Clone, Default)]
 pub(super) struct TraceDat {
     rings: Vec<Ring>,
-    /// The system, the number and the description of each event and format met.
+    /// The number and the description of each event and format met.
     events: BTreeMap<(&'static str, String), (u16, String)>,
     comms: BTreeMap<u32, Comm>,
 }
@@ -272,7 +272,7 @@ impl TraceDat {
 fn system(event: &str) -> &'static str {
     match event {
         _ if event.starts_with("mm_compaction") => "compaction",
-        _ if event.starts_with("mm_page") => "kmem",
+        _ if event.starts_with("mm_page") || event.starts_with("mm_fragmentation") => "kmem",
         _ if event.starts_with("mm_khugepaged") || event.starts_with("mm_collapse") => "huge_memory",
         _ => "vmscan",
     }

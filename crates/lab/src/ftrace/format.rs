@@ -38,8 +38,13 @@ impl Format {
         let text = text.strip_prefix(event.name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&text);
         match *event {
             Event::Throttled { .. } if self.is_before(5, 16) => None,
-            Event::DirectReclaimBegin { order, gfp } if self.is_before(5, 0) => {
-                Some(format!("order={} may_writepage=1 gfp_flags={gfp}", order.get()))
+            Event::DirectReclaimBegin { order, gfp } if self.is_before(5, 1) => {
+                let class = if self.is_before(4, 8) {
+                    String::new()
+                } else {
+                    format!(" classzone_idx={}", gfp.highest_zone().index())
+                };
+                Some(format!("order={} may_writepage=1 gfp_flags={gfp}{class}", order.get()))
             }
             Event::KhugepagedScanPmd { .. }
             | Event::CollapseHugePageIsolate { .. }

@@ -356,7 +356,7 @@ impl Kswapd {
 
     /// Ends a run: begins another if more has been asked for since, else tries to sleep.
     fn end_rounds(&mut self, m: &mut Memory, run: &Rounds) -> DaemonStep {
-        (self.balanced, self.reclaim_order) = (run.end_zone, run.sc.order);
+        (self.balanced_highest, self.reclaim_order) = (run.end_zone, run.sc.order);
         // A run that ended with a lower order goes to sleep on that.
         if self.reclaim_order == self.alloc_order {
             let top = m.top_zone(self.node);
@@ -382,7 +382,7 @@ impl Kswapd {
 
     /// Whether the zones that the last run was for are balanced.
     pub(super) fn may_sleep(&self, m: &mut Memory) -> bool {
-        m.zones_balanced(self.node, self.reclaim_order, self.balanced)
+        m.zones_balanced(self.node, self.reclaim_order, self.balanced_highest)
     }
 }
 

@@ -27,11 +27,11 @@ impl AllocSlow {
         if m.shared.profile.zonelist.fills_up_on_slow_path {
             m.fill_up_shares(&self.request);
         }
-        self.begin_round(m, owner)
+        self.begin_async_then_sync(m, owner)
     }
 
     /// Begins a round: the free lists at the min watermark, then compaction.
-    pub(super) fn begin_round<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+    pub(super) fn begin_async_then_sync<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         if let Some(pfn) = self.try_freelist(m) {
             return Step::Done(Ok(pfn));
         }

@@ -18,7 +18,7 @@ use crate::types::{Pfn, ZoneId};
 
 impl AllocSlow {
     /// Begins a round: kswapd, the free lists at the min watermark, compaction.
-    pub(super) fn enter_round<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+    pub(super) fn begin_compact_reclaim_compact<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         let bound = m.shared.profile.slow_path.thisnode_fails_without_reclaim && self.request.gfp.has(Gfp::THISNODE);
         if bound && !self.can_direct_reclaim() {
             return Step::Done(Err(AllocFailure::Failed));

@@ -7,7 +7,7 @@ use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use kontig_mm::Step;
 
-/// The time between two rounds: those of CPUs' arrays. Every second one is of nodes, too.
+/// The time between two rounds. Each shrinks the CPUs' arrays, every second one the nodes' as well.
 const REAP_NS: u64 = 2_000_000_000;
 
 #[derive(Clone)]

@@ -46,6 +46,7 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         pairs: vec![],
         steps: judge::steps(published, measured, judge::Noise::Unknown),
         caveat: None,
+        lack: None,
         below: false,
         statistics: vec![],
     }

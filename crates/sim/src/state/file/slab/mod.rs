@@ -159,24 +159,24 @@ pub struct SlabInfo {
     pub reclaimable: bool,
 }
 
-/// A cache under either allocator.
+/// The slabs of a cache, by allocator.
 #[derive(Clone)]
-enum OfKind {
+enum CacheState {
     Slub(Slub),
     Slab(Arrays),
 }
 
 #[derive(Clone)]
 pub(crate) struct Slabs {
-    kinds: [OfKind; Cache::ALL.len()],
+    kinds: [CacheState; Cache::ALL.len()],
 }
 
 impl Slabs {
     /// Empty caches for this many nodes, and for CPUs of these.
     pub(crate) fn new(allocator: Allocator, cpus: &[usize], nodes: usize) -> Slabs {
         let kind = |cache| match allocator {
-            Allocator::Slub => OfKind::Slub(Slub::new(cache, cpus.len(), nodes)),
-            Allocator::Slab => OfKind::Slab(Arrays::new(cache, cpus, nodes)),
+            Allocator::Slub => CacheState::Slub(Slub::new(cache, cpus.len(), nodes)),
+            Allocator::Slab => CacheState::Slab(Arrays::new(cache, cpus, nodes)),
         };
         Slabs { kinds: Cache::ALL.map(kind) }
     }
@@ -185,46 +185,46 @@ impl Slabs {
     #[cfg(test)]
     pub(crate) fn order(&self, cache: Cache) -> Order {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.order(),
-            OfKind::Slab(arrays) => arrays.order(),
+            CacheState::Slub(slub) => slub.order(),
+            CacheState::Slab(arrays) => arrays.order(),
         }
     }
 
     /// The order and the flags with which a slab is first tried for, given those of the cache.
     pub(crate) fn first_try(&self, cache: Cache, gfp: Gfp, rules: &SlabRules) -> (Order, Gfp) {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => (slub.order(), Cache::first_gfp(gfp, slub.order() > slub.least_order(), rules)),
-            OfKind::Slab(arrays) => (arrays.order(), gfp | Gfp::THISNODE | Gfp::NOWARN),
+            CacheState::Slub(slub) => (slub.order(), Cache::first_gfp(gfp, slub.order() > slub.least_order(), rules)),
+            CacheState::Slab(arrays) => (arrays.order(), gfp | Gfp::THISNODE | Gfp::NOWARN),
         }
     }
 
     /// The order of the last try, which has the cache's own flags.
     pub(crate) fn last_order(&self, cache: Cache) -> Order {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.least_order(),
-            OfKind::Slab(arrays) => arrays.order(),
+            CacheState::Slub(slub) => slub.least_order(),
+            CacheState::Slab(arrays) => arrays.order(),
         }
     }
 
     /// The node of an object.
     pub(crate) fn node(&self, cache: Cache, object: Object) -> usize {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.node(object),
-            OfKind::Slab(arrays) => arrays.node(object),
+            CacheState::Slub(slub) => slub.node(object),
+            CacheState::Slab(arrays) => arrays.node(object),
         }
     }
 
     pub(crate) fn objects(&self, cache: Cache) -> u64 {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.objects(),
-            OfKind::Slab(arrays) => arrays.objects(),
+            CacheState::Slub(slub) => slub.objects(),
+            CacheState::Slab(arrays) => arrays.objects(),
         }
     }
 
     pub(crate) fn pages(&self, cache: Cache) -> u64 {
         match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.pages(),
-            OfKind::Slab(arrays) => arrays.pages(),
+            CacheState::Slub(slub) => slub.pages(),
+            CacheState::Slab(arrays) => arrays.pages(),
         }
     }
 
@@ -237,8 +237,8 @@ impl Slabs {
             reclaimable: cache.is_reclaimable(),
         };
         let was_used = |cache: Cache| match &self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.was_used(),
-            OfKind::Slab(arrays) => arrays.was_used(),
+            CacheState::Slub(slub) => slub.was_used(),
+            CacheState::Slab(arrays) => arrays.was_used(),
         };
         Cache::ALL.into_iter().filter(move |cache| *cache <= Cache::Open || was_used(*cache)).map(of)
     }
@@ -247,16 +247,16 @@ impl Slabs {
     #[inline]
     pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {
         match &mut self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.take(cpu, node),
-            OfKind::Slab(arrays) => arrays.take(cpu),
+            CacheState::Slub(slub) => slub.take(cpu, node),
+            CacheState::Slab(arrays) => arrays.take(cpu),
         }
     }
 
     /// Adds a slab, a block of one of the cache's two orders, for this CPU to take from.
     pub(crate) fn grow(&mut self, cache: Cache, cpu: CpuId, node: NodeId, pfn: Pfn, order: Order) {
         match &mut self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.grow(cpu, node, pfn, order),
-            OfKind::Slab(arrays) => arrays.grow(cpu, node, pfn),
+            CacheState::Slub(slub) => slub.grow(cpu, node, pfn, order),
+            CacheState::Slab(arrays) => arrays.grow(cpu, node, pfn),
         }
     }
 
@@ -264,8 +264,8 @@ impl Slabs {
     #[inline]
     pub(crate) fn free(&mut self, m: &mut Memory, cpu: CpuId, cache: Cache, object: Object) -> u64 {
         match &mut self.kinds[cache as usize] {
-            OfKind::Slub(slub) => slub.free(m, cpu, object),
-            OfKind::Slab(arrays) => arrays.free(m, cpu, object),
+            CacheState::Slub(slub) => slub.free(m, cpu, object),
+            CacheState::Slab(arrays) => arrays.free(m, cpu, object),
         }
     }
 
@@ -273,7 +273,7 @@ impl Slabs {
     /// free on nodes. Only SLAB does so.
     pub(crate) fn reap(&mut self, m: &mut Memory, of_nodes: bool) {
         for kind in &mut self.kinds {
-            if let OfKind::Slab(arrays) = kind {
+            if let CacheState::Slab(arrays) = kind {
                 arrays.reap(m, of_nodes);
             }
         }
