@@ -24,8 +24,8 @@ impl Watch {
         Watch(times())
     }
 
-    /// CPUs that others have used since the start, on average; `None` if `/proc/stat` cannot be read
-    /// or no time has passed.
+    /// CPUs that others have used since the start, on average; `None` if `/proc/stat` cannot be
+    /// read or no time has passed.
     pub fn others(&self) -> Option<f64> {
         let (before, after) = (self.0?, times()?);
         let elapsed = after.now - before.now;
