@@ -38,6 +38,9 @@ pub enum Act {
     File(FileName, u32),
     /// Map pages of memory, aligned to 2 MiB.
     Map(Area, u32),
+    /// Map memory until the area has this many pages, in mappings of as many as the last number
+    /// says, where the kernel puts them.
+    MapPieces(Area, u32, u32),
     /// Map memory piece by piece, as the C library moves the break: never 2 MiB at once, so that
     /// the first fault in a range gets a small page whatever `thp.enabled` says.
     Grow(Area, u32),
@@ -78,6 +81,12 @@ pub enum Act {
     },
     /// Compute as a compiler does, which touches only new pages and a part of the rest.
     Compile {
+        pages: u32,
+        /// Time on a CPU.
+        ns: u64,
+    },
+    /// Compute, with this much of the heap in use from then on; only the new part is touched.
+    Extend {
         pages: u32,
         /// Time on a CPU.
         ns: u64,

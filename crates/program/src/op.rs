@@ -130,6 +130,11 @@ pub enum Op {
     Mmap {
         pages: u32,
     },
+    /// Map anonymous pages where the kernel puts them: on kernels that align large mappings as
+    /// [`Op::Mmap`] does, on others across the boundaries of 2 MiB.
+    MmapAnywhere {
+        pages: u32,
+    },
     /// `madvise(MADV_HUGEPAGE)` on the region.
     AdviseHuge(Region),
     /// `set_mempolicy`: later pages of the process and its children are placed by this policy.

@@ -156,6 +156,11 @@ impl Player {
         self.memory.iter().rfind(|(of, _)| *of == area).map(|(_, region)| *region)
     }
 
+    /// All mappings of an area, the latest last.
+    fn pieces(&self, area: Area) -> impl Iterator<Item = Region> {
+        self.memory.iter().filter(move |(of, _)| *of == area).map(|(_, piece)| *piece)
+    }
+
     /// Hands over an act's operations, or the next of them; true if those were all.
     fn act(&mut self, act: &Act, last: Value, todo: &mut Batch) -> bool {
         let begun = std::mem::replace(&mut self.doing.begun, true);
@@ -171,12 +176,16 @@ impl Player {
                 return false;
             }
             Act::Map(area, _) => self.maps(*area, last),
-            Act::Grow(area, pages) => {
+            Act::Grow(area, pages) | Act::MapPieces(area, pages, _) => {
                 // Each piece's region comes back before the next is asked for.
                 self.maps(*area, last);
-                let has: u32 = self.memory.iter().filter(|(of, _)| of == area).map(|(_, piece)| piece.pages).sum();
+                let has: u32 = self.pieces(*area).map(|piece| piece.pages).sum();
                 if (!begun || matches!(last, Value::Region(_))) && *pages > has {
-                    todo.push(Op::Mmap { pages: PIECE.min(pages - has) });
+                    let lacking = pages - has;
+                    todo.push(match act {
+                        Act::MapPieces(.., piece) => Op::MmapAnywhere { pages: lacking.min(*piece) },
+                        _ => Op::Mmap { pages: PIECE.min(lacking) },
+                    });
                     return false;
                 }
             }
@@ -202,14 +211,16 @@ impl Player {
             Act::Unlink(file) => todo.push(Op::Unlink(*file)),
             Act::Sysctl(name, value) => todo.push(Op::Sysctl { name: (&**name).into(), value: (&**value).into() }),
             Act::Sleep { ns } => todo.push(Op::Sleep(*ns)),
-            Act::Work { pages, ns } | Act::Compile { pages, ns } => {
+            Act::Work { pages, ns } | Act::Compile { pages, ns } | Act::Extend { pages, ns } => {
                 let looked_at = match act {
+                    Act::Extend { .. } => self.between(self.used, self.used.max(*pages)),
                     Act::Compile { .. } => self.looked_at(*pages),
                     _ => self.between(0, self.used.max(*pages)),
                 };
-                todo.extend(self.area(TEXT).map(Op::Load));
+                let extends = matches!(act, Act::Extend { .. });
+                todo.extend(self.area(TEXT).filter(|_| !extends).map(Op::Load));
                 todo.extend(looked_at.into_iter().map(Op::Touch));
-                (self.used, self.worked) = (self.used.max(*pages), self.worked + 1);
+                (self.used, self.worked) = (self.used.max(*pages), self.worked + u32::from(!extends));
                 todo.push(Op::Compute(*ns));
             }
             Act::Fork(acts) => {
@@ -390,21 +401,20 @@ impl Player {
 
     /// Pages `from` to `to` of the memory in use, drawn from heap and break in proportion.
     fn between(&self, from: u32, to: u32) -> Vec<Region> {
-        let heap = self.area(HEAP);
-        let pieces = || self.memory.iter().filter(|(area, _)| *area == BREAK).map(|(_, piece)| *piece);
-        let of_pieces: u32 = pieces().map(|piece| piece.pages).sum();
-        let all = of_pieces + heap.map_or(0, |heap| heap.pages);
-        let in_pieces = |n: u32| (u64::from(n) * u64::from(of_pieces) / u64::from(all.max(1))) as u32;
+        let [of_heap, of_break] = [HEAP, BREAK].map(|area| self.pieces(area).map(|piece| piece.pages).sum::<u32>());
+        let all = u64::from(of_heap + of_break).max(1);
+        let in_break = |n: u32| (u64::from(n) * u64::from(of_break) / all) as u32;
         let part = |of: Region, from: u32, to: u32| {
             let (from, to) = (from.min(of.pages), to.min(of.pages));
             Region { first: of.first + from, pages: to - from, ..of }
         };
         let mut regions: Vec<Region> = Vec::new();
-        regions.extend(heap.map(|heap| part(heap, from - in_pieces(from), to - in_pieces(to))));
-        let (mut from, mut to) = (in_pieces(from), in_pieces(to));
-        for piece in pieces() {
-            regions.push(part(piece, from, to));
-            (from, to) = (from.saturating_sub(piece.pages), to.saturating_sub(piece.pages));
+        let ranges = [(HEAP, from - in_break(from), to - in_break(to)), (BREAK, in_break(from), in_break(to))];
+        for (area, mut from, mut to) in ranges {
+            for piece in self.pieces(area) {
+                regions.push(part(piece, from, to));
+                (from, to) = (from.saturating_sub(piece.pages), to.saturating_sub(piece.pages));
+            }
         }
         regions.retain(|region| region.pages > 0);
         regions
@@ -490,7 +500,7 @@ pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
         done.clear();
         while let Some(op) = todo.pop() {
             let value = match &op {
-                Op::Mmap { pages } | Op::MmapFile { pages, .. } => {
+                Op::Mmap { pages } | Op::MmapAnywhere { pages } | Op::MmapFile { pages, .. } => {
                     Value::Region(Region { mapping: 3, first: 0, pages: *pages })
                 }
                 Op::Open { .. } => {
@@ -614,6 +624,22 @@ mod tests {
         }
         assert!(seen.iter().all(|seen| *seen));
         assert_eq!((f64::from(pages) / 10.0 / 4096.0 * 100.0).round(), 31.0);
+    }
+
+    #[test]
+    fn a_heap_that_is_extended_is_touched_where_it_is_new_and_mapped_in_pieces() {
+        let acts =
+            [Act::MapPieces(HEAP, 600, 512), Act::Extend { pages: 500, ns: 5 }, Act::Extend { pages: 560, ns: 7 }];
+        let expected = [
+            Op::MmapAnywhere { pages: 512 },
+            Op::MmapAnywhere { pages: 88 },
+            Op::Touch(Region { mapping: 3, first: 0, pages: 500 }),
+            Op::Compute(5),
+            Op::Touch(Region { mapping: 3, first: 500, pages: 12 }),
+            Op::Touch(Region { mapping: 3, first: 0, pages: 48 }),
+            Op::Compute(7),
+        ];
+        assert_eq!(lived(&mut of(acts.to_vec())), expected);
     }
 
     #[test]

@@ -240,9 +240,10 @@ pub(crate) fn existing(k: &mut Kernel, mut range: Range) -> Option<(Range, Mappi
             (range.region, range.page) = (region, 0);
         }
         let m = k.pages.spaces.mapping(mapping);
-        let (pages, advised) = (m.pages(), m.is_advised_huge());
+        range.page = range.page.max(m.first_range());
+        let advised = m.is_advised_huge();
         let is_own = m.file().is_none();
-        let is_there = range.page + TABLE_PAGES <= pages && !k.pages.spaces.is_leaving(mapping);
+        let is_there = m.has_range_of(range.page) && !k.pages.spaces.is_leaving(mapping);
         if is_own && is_there && k.mem.wants_huge(advised) {
             return Some((range, mapping));
         }

@@ -20,19 +20,16 @@ pub(crate) struct Mmap {
 enum What {
     Anonymous {
         pages: u32,
+        /// Whether the kernel chooses the place.
+        anywhere: bool,
     },
     /// Pages of an open file with this inode.
-    File {
-        file: OpenFile,
-        inode: u32,
-        first: u32,
-        pages: u32,
-    },
+    File { file: OpenFile, inode: u32, first: u32, pages: u32 },
 }
 
 impl Mmap {
-    pub(crate) fn anonymous(process: ProcessId, pages: u32) -> Mmap {
-        Mmap { process, what: What::Anonymous { pages }, hold: Hold::new(process, Mode::Write) }
+    pub(crate) fn anonymous(process: ProcessId, pages: u32, anywhere: bool) -> Mmap {
+        Mmap { process, what: What::Anonymous { pages, anywhere }, hold: Hold::new(process, Mode::Write) }
     }
 
     pub(crate) fn file(process: ProcessId, (file, inode): (OpenFile, u32), first: u32, pages: u32) -> Mmap {
@@ -45,7 +42,13 @@ impl Mmap {
             return Ok(Step::Wait(wait));
         }
         let region = match self.what {
-            What::Anonymous { pages } => k.pages.mmap(self.process, pages).ok_or(SimError::NoAddressSpace { pages })?,
+            What::Anonymous { pages, anywhere } => {
+                let region = k.pages.mmap(self.process, pages).ok_or(SimError::NoAddressSpace { pages })?;
+                if anywhere && !k.mem.profile().huge_pages.aligns_mappings {
+                    k.pages.spaces.begin_inside(self.process, region);
+                }
+                region
+            }
             What::File { file, inode, first, pages } => k
                 .pages
                 .mmap_file(self.process, inode, first, pages)

@@ -98,7 +98,8 @@ impl Syscall {
         let touch =
             |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
         Ok(Begun::Call(match op {
-            Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages)),
+            Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages, false)),
+            Op::MmapAnywhere { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages, true)),
             Op::AdviseHuge(region) => {
                 own(region)?;
                 Syscall::AdviseHuge(mmap::AdviseHuge::new(process, region))

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use kontig_mm::{CpuId, NodeId, Order, Request, VmEvent};
-use kontig_program::{Op, Region};
+use kontig_program::{Op, Region, Value};
 use kontig_sim::Machine;
 
 /// A machine without a free huge page, on which compaction can make many, and a process that takes
@@ -60,6 +60,22 @@ fn a_fault_works_for_a_huge_page_as_defrag_says() {
                 assert_eq!(event(&p.m, VmEvent::ThpFaultFallback), u64::from(!is_huge));
             }
         }
+    }
+}
+
+#[test]
+fn a_mapping_begins_at_a_huge_page_from_6_7_on_and_inside_one_before() {
+    let faults = |profile: &str, pages: u32| {
+        let mut p = Prompt::new(machine(1, 64, linux(profile)), 1);
+        p.m.memory_mut().sysctl_write("thp.enabled", "always").unwrap();
+        let outcome = p.call(0, Op::MmapAnywhere { pages }).expect("a mapping");
+        let Value::Region(r) = outcome.value else { panic!("{outcome:?} is not a mapping") };
+        p.call(0, Op::Touch(r)).unwrap();
+        assert_eq!(event(&p.m, VmEvent::ThpFaultFallback), 0);
+        event(&p.m, VmEvent::ThpFaultAlloc)
+    };
+    for (profile, expected) in [("5.6", [0, 0, 1, 3]), ("6.1", [0, 0, 1, 3]), ("6.12", [0, 1, 2, 4])] {
+        assert_eq!([511, 512, 1024, 2048].map(|pages| faults(profile, pages)), expected, "{profile}");
     }
 }
 

@@ -1,14 +1,25 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE, LINKS, NM,
-    OBJTOOL, RM, Release, SH, SIZES, Size, Tool, sources,
+    AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE,
+    LINKS, NM, OBJTOOL, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool, sources,
 };
 use kontig_program::act::{Act, Acts, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
 
-/// In how many steps a compiler comes to its full heap.
-const STEPS: u32 = HEAP_PERCENT.len() as u32;
+/// How often a compiler looks at what it has, and how often its heap grows from one look to the
+/// next: far more often than a time slice, so that what others take lies between what it takes. A
+/// compiler that took a sixteenth of its heap at once had a huge page whenever one was free.
+const LOOKS: u32 = HEAP_PERCENT.len() as u32;
+const GROWS: u32 = 32;
+
+/// The pages of a heap after this many of all its steps.
+fn heap_after(heap: u32, steps: u32) -> u32 {
+    let percent = |looks: u32| looks.checked_sub(1).map_or(0, |last| HEAP_PERCENT[last as usize]);
+    let looks = (steps / GROWS).min(LOOKS - 1);
+    let (from, to) = (heap * percent(looks) / 100, heap * percent(looks + 1) / 100);
+    from + (to - from) * (steps - looks * GROWS) / GROWS
+}
 
 /// Rounds bytes up to pages.
 pub(super) const fn in_pages(bytes: u32) -> u32 {
@@ -32,10 +43,10 @@ impl Tree {
     /// All its files before a build, as an archive holds them: headers, sources, and those that no
     /// build reads.
     pub(crate) fn archive(self) -> [Files; 3] {
-        let Figures { units, headers, header_bytes, others: (others, of_others), .. } = *self.figures();
+        let Figures { units, headers, header_bytes, others: (others, of_others), sizes, .. } = *self.figures();
         [
             Files { first: self.header(0), files: headers, pages: (header_bytes / 4096) as u32 },
-            Files { first: self.source(0), files: units, pages: sources(units) },
+            Files { first: self.source(0), files: units, pages: sources(sizes, units) },
             Files { first: self.file(7, 0), files: others, pages: of_others },
         ]
     }
@@ -76,10 +87,11 @@ impl Tree {
         let at = |header: u32| u64::from(header) * header_bytes / u64::from(*headers) / 4096;
         (at(header + 1) - at(header)) as u32
     }
-    /// Large and small units lie among each other: every unit's place among the sixteenths is
-    /// another than its neighbours'.
+    /// In a whole kernel, large and small units lie among each other: every unit's place among the
+    /// sixteenths is another than its neighbours'.
     pub(super) fn size(self, unit: u32) -> Size {
-        self.figures().scaled(&SIZES[(unit * 7 % SIZES.len() as u32) as usize])
+        let Figures { sizes, stride, .. } = self.figures();
+        self.figures().scaled(&sizes[(unit * stride % sizes.len() as u32) as usize])
     }
 }
 
@@ -130,11 +142,12 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
     let heap = in_pages(size.heap_kib * 1024);
     let mapped = heap * mapped_percent / 100;
     let mut acts = vec![Act::Name(CC1.name), Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
-    acts.extend((mapped > 0).then_some(Act::Map(HEAP, mapped)));
+    acts.extend(mappings(mapped, size.heap_kib));
     acts.extend([Act::Grow(BREAK, heap - mapped), read(tree.source(unit), size.source_pages())]);
     let all = u64::from(size.user_us) * 1000;
-    for step in 0..STEPS {
-        let of_step = size.headers * step / STEPS..size.headers * (step + 1) / STEPS;
+    let steps = LOOKS * GROWS;
+    for step in 0..steps {
+        let of_step = size.headers * step / steps..size.headers * (step + 1) / steps;
         for header in of_step {
             // The common part comes first.
             let header = match header < common_headers {
@@ -143,10 +156,23 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
             };
             acts.push(read(tree.header(header), tree.header_pages(header)));
         }
-        acts.push(Act::Compile { pages: heap * HEAP_PERCENT[step as usize] / 100, ns: all / u64::from(STEPS) });
+        let until = |step: u32| all * u64::from(step) / u64::from(steps);
+        let (pages, ns) = (heap_after(heap, step + 1), until(step + 1) - until(step));
+        acts.push(if step % GROWS == 0 { Act::Compile { pages, ns } } else { Act::Extend { pages, ns } });
     }
     acts.push(write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
     acts.into()
+}
+
+/// How a compiler maps this much of its heap: each time the collector needs memory it takes 2 MiB,
+/// and where the heap is large, tables of 4 and 8 MiB lie in the midst of it.
+fn mappings(pages: u32, heap_kib: u32) -> Vec<Act> {
+    let half = pages / 2 / COLLECTED * COLLECTED;
+    let [small, large] = TABLES;
+    let with_tables = [(half, COLLECTED), (half + small, small), (half + small + large, large), (pages, COLLECTED)];
+    let sizes = if heap_kib < TABLES_FROM_KIB { &with_tables[3..] } else { &with_tables };
+    let has_any = |(pages, _): &&(u32, u32)| *pages > 0;
+    sizes.iter().filter(has_any).map(|(pages, piece)| Act::MapPieces(HEAP, *pages, *piece)).collect()
 }
 
 /// The kernel is linked: all objects into one, and that three times over, since the table of

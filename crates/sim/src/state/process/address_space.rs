@@ -33,6 +33,9 @@ pub(crate) struct Mapping {
     /// The number of its first page, which is the object's.
     first: u32,
     huge: bool,
+    /// Whether it begins inside a range of 2 MiB, which it shares with the mapping below it: the
+    /// first fault there finds the range used or unmapped in part.
+    begins_inside: bool,
     entries: PageTables,
     tables: Vec<Table>,
     swap_window: Window,
@@ -284,8 +287,17 @@ impl Mapping {
     /// Whether a fault at `page` may take a huge page: its whole range is in the mapping, and
     /// nothing in it is mapped.
     pub(crate) fn has_room_for_huge(&self, page: u32) -> bool {
+        self.has_range_of(page) && self.is_range_empty(page)
+    }
+    /// Whether all of the 2 MiB around `page` is in the mapping. Of one that begins inside such a
+    /// range, the first and the last page are in one that is not.
+    pub(crate) fn has_range_of(&self, page: u32) -> bool {
         let start = page & !(TABLE_PAGES - 1);
-        start + TABLE_PAGES <= self.pages && self.is_range_empty(page)
+        start >= self.first_range() && start + TABLE_PAGES <= self.pages
+    }
+    /// The first page whose 2 MiB may be in the mapping.
+    pub(crate) fn first_range(&self) -> u32 {
+        if self.begins_inside { TABLE_PAGES } else { 0 }
     }
     pub(crate) fn advise_huge(&mut self) {
         self.huge = true;
@@ -366,11 +378,12 @@ impl AddressSpaces {
         let child = self.spaces.add(AddressSpace::default());
         for id in mappings.iter_mut() {
             let m = &self.mappings[id.0];
-            let (object, pages, region, huge, file) = (m.object, m.pages, m.region, m.huge, m.file);
-            let policies = m.policies.clone();
+            let (object, pages, region, file) = (m.object, m.pages, m.region, m.file);
+            let (huge, begins_inside, policies) = (m.huge, m.begins_inside, m.policies.clone());
             *id = self.add_mapping(objects, child, object, pages);
             let copy = self.mapping(*id);
-            (copy.region, copy.huge, copy.file, copy.policies) = (region, huge, file, policies);
+            (copy.region, copy.file, copy.policies) = (region, file, policies);
+            (copy.huge, copy.begins_inside) = (huge, begins_inside);
         }
         self.spaces[child].mappings = mappings;
         child
@@ -459,6 +472,12 @@ impl AddressSpaces {
         Region { mapping: region, first: 0, pages }
     }
 
+    /// Notes that a mapping begins inside a range of 2 MiB.
+    pub(crate) fn begin_inside(&mut self, process: u32, region: Region) {
+        let id = self.spaces[process].mappings[region.mapping];
+        self.mapping(id).begins_inside = true;
+    }
+
     /// Maps a part of a file into a process; the object lists the file's mappings.
     pub(crate) fn map_file(
         &mut self,
@@ -526,6 +545,7 @@ impl AddressSpaces {
             place: 0,
             first: objects.first(object),
             huge: false,
+            begins_inside: false,
             entries,
             tables: vec![Table::default(); tables],
             swap_window: Window::default(),
