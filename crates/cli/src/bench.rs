@@ -18,8 +18,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig bench --json > a.json    to compare with another machine\n\n\
     The yardstick of a row is a limit of this machine, measured by turns with the row in the same process. Times \
     depend on the machine and its load, the ratio hardly does, so compare ratios between machines. Below 1 is \
-    faster than the yardstick. The yardstick of rows 1 to 8 and 10 is another allocator, which only 'cargo bench -p kontig-bench' in \
-    Kontig's sources measures. Figures are medians; the range covers all repetitions.";
+    faster than the yardstick. The yardstick of rows 1 to 8 and 10 is another allocator, which only \
+    'cargo bench -p kontig-bench' in Kontig's sources measures. Figures are medians; the range covers all repetitions.";
 
 /// Options of `kontig bench`.
 #[derive(Args)]

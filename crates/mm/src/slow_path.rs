@@ -6,8 +6,8 @@
 //!
 //! The order of these, and what a request that cannot reclaim may still do, depends on the kernel's
 //! age: [`async_then_sync`], [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`].
-//! [`retry`] decides whether it tries again, [`stall`] whether it waits before it mixes a pageblock.
-//! Source: kernel-behaviour §3.5, §3.10, §4.5.
+//! [`retry`] decides whether it tries again, [`stall`] whether it waits before it mixes a
+//! pageblock. Source: kernel-behaviour §3.5, §3.10, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;

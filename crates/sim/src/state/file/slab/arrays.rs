@@ -1,15 +1,15 @@
 //! SLAB: each CPU has an array of free objects, filled from slabs and emptied to them in batches.
 //!
-//! A slab is the smallest block that holds an object, or twice that where more than an eighth of it
-//! would be left over; slabs of reclaimable caches never are. The list of a slab's free objects
-//! leaves room for as many objects as without it. A CPU takes the object that it freed last. If its
-//! array is empty, it takes a batch from the array that its node's CPUs share, else from a slab in
-//! use, else from an empty slab. If its array is full, the batch that was freed first goes to the shared array while
-//! that has room, else back to the slabs. A node keeps empty slabs up to a limit of free objects.
-//! Every two seconds a fifth of each array that was not used goes back to slabs, and every four a
-//! fifth of the node's limit is freed. Objects of another node go back at once; the kernel first
-//! gathers twelve. Source: `mm/slab.c` of 4.19, `__do_tune_cpucache`, `cache_alloc_refill`,
-//! `cache_flusharray`, `free_block`, `cache_reap`.
+//! A slab is the smallest block that holds an object, or twice that where more than an eighth of
+//! it would be left over; slabs of reclaimable caches never are. The list of a slab's free objects
+//! leaves room for as many objects as without it. A CPU takes the object that it freed last. If
+//! its array is empty, it takes a batch from the array that its node's CPUs share, else from a
+//! slab in use, else from an empty slab. If its array is full, the batch that was freed first goes
+//! to the shared array while that has room, else back to the slabs. A node keeps empty slabs up to
+//! a limit of free objects. Every two seconds a fifth of each array that was not used goes back to
+//! slabs, and every four a fifth of the node's limit is freed. Objects of another node go back at
+//! once; the kernel first gathers twelve. Source: `mm/slab.c` of 4.19, `__do_tune_cpucache`,
+//! `cache_alloc_refill`, `cache_flusharray`, `free_block`, `cache_reap`.
 
 use super::{Cache, Object, PAGE};
 use crate::base::sequence::Sequence;
