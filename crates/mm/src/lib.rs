@@ -137,7 +137,7 @@ pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
-pub use owner::{MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
+pub use owner::{Lock, MigrateOutcome, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
 pub use prefetch::prefetch;
 pub use request::Request;
 pub use rules::Profile;

@@ -8,7 +8,7 @@ use crate::gfp::Gfp;
 use crate::lru::Shadow;
 use crate::state::{FrameKind, Memory, Tag};
 use crate::step::Wait;
-use crate::types::{NodeId, Order, Pfn};
+use crate::types::{NodeId, Order, Pfn, ZoneId};
 
 /// The outcome of migrating one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,15 @@ pub enum Turn {
     Woken,
     /// The task offers the CPU itself (`cond_resched`).
     Offered,
+}
+
+/// A lock that asynchronous compaction does not wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lock {
+    /// The zone's, for its free lists.
+    Zone,
+    /// That of the LRU lists.
+    Lru,
 }
 
 /// The state of a page that reclaim has taken off the LRU, as its owner knows it.
@@ -109,6 +118,12 @@ pub trait Owner {
     /// daemons beside the task, between its steps.
     #[inline(always)]
     fn is_awaited(&self, _: &Memory) -> bool {
+        false
+    }
+    /// Whether another CPU holds this lock of the zone, or of the LRU that the zone's pages are on.
+    /// Never on hosts where tasks do not run at once.
+    #[inline(always)]
+    fn is_locked(&self, _: &Memory, _: ZoneId, _: Lock) -> bool {
         false
     }
     /// The task may now lose its CPU to a daemon that waits for it.

@@ -2,10 +2,11 @@
 
 use crate::boot::{MachineSpec, ZoneSpec};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
+use crate::owner::{Lock, MigrateOutcome, Owner};
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::{Memory, PageFlags};
-use crate::types::{CpuId, NodeId, Order, Pfn, ZoneType};
+use crate::types::{CpuId, NodeId, Order, Pfn, ZoneId, ZoneType};
 use alloc::vec;
 
 /// The profile of this name, from the files, by way of text: the crate that reads the files is
@@ -117,6 +118,33 @@ impl crate::owner::Owner for Nobody {
 /// The same machine under another profile.
 pub(crate) fn machine_with(blocks: u32, profile: Profile) -> Memory {
     Memory::new(&spec(blocks), profile).expect("a valid machine")
+}
+
+/// The same machine with every other page of each pageblock free, and user pages between them.
+pub(crate) fn half_free_with(blocks: u32, profile: Profile) -> Memory {
+    let mut m = machine_with(blocks, profile);
+    let (cpu, huge) = (CpuId::new(0), Order::new(9));
+    while let Ok(pfn) = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, huge)) {
+        m.split_page(pfn, huge);
+        (1..512).step_by(2).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
+        (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
+    }
+    m
+}
+
+/// An owner whose pages can all move, and a lock that another CPU holds all the time.
+pub(crate) struct Holds(pub(crate) Option<Lock>);
+
+impl Owner for Holds {
+    fn is_locked(&self, _: &Memory, _: ZoneId, lock: Lock) -> bool {
+        self.0 == Some(lock)
+    }
+    fn may_isolate(&mut self, _: Pfn) -> bool {
+        true
+    }
+    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+        MigrateOutcome::Moved
+    }
 }
 
 fn spec(blocks: u32) -> MachineSpec {

@@ -11,6 +11,10 @@ pub struct Work {
     pub any: bool,
     /// A bit for each zone whose lock was taken.
     pub zones: u64,
+    /// A bit for each node's or, up to 4.7, zone's LRU whose lock was taken.
+    pub lrus: u64,
+    /// Pages that joined, left or changed a list with that lock held.
+    pub listed: u64,
     /// Zones that free-list walks tried beyond the first.
     pub zones_tried: u64,
     /// Acquisitions of a zone's lock by the allocator.
@@ -90,6 +94,8 @@ impl Work {
     pub fn add(&mut self, o: &Work) {
         self.any |= o.any;
         self.zones |= o.zones;
+        self.lrus |= o.lrus;
+        self.listed += o.listed;
         macro_rules! sum { ($($f:ident),*) => {{ $(self.$f += o.$f;)* }}; }
         work_fields!(sum);
     }

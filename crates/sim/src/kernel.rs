@@ -34,8 +34,11 @@ pub(crate) struct Kernel {
     pub(crate) barriers: Barriers,
     pub(crate) daemons: Daemons,
     pub(crate) khugepaged: Khugepaged,
-    /// When each zone's lock is next free.
-    lock_free_at: Vec<u64>,
+    /// The lock of each zone.
+    zone_locks: Vec<SpinLock>,
+    /// The lock of each LRU. Nobody waits for it here; asynchronous compaction asks whether it is
+    /// held.
+    lru_locks: Vec<SpinLock>,
     /// OOM kills, in order.
     pub(crate) oom_kills: Vec<OomKill>,
     /// An error that ends the machine's run after this turn.
@@ -52,13 +55,31 @@ pub(crate) struct Kernel {
     executed: Vec<(&'static str, usize)>,
 }
 
+/// A lock that is held for the time of some work.
+#[derive(Clone, Copy, Default)]
+struct SpinLock {
+    /// The last hold known, of this CPU. It may begin later than another task's next step, which
+    /// then finds the lock free.
+    from: u64,
+    free_at: u64,
+    cpu: CpuId,
+}
+
+impl SpinLock {
+    /// Whether another CPU holds it.
+    fn is_held(&self, now: u64, cpu: CpuId) -> bool {
+        (self.from..self.free_at).contains(&now) && self.cpu != cpu
+    }
+}
+
 /// The most pageblocks a scanner may visit in one step. It bounds the time until the host can look
 /// at the machine.
 const MAX_BUDGET: u64 = 4096;
 
 impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
-        let lock_free_at = vec![0; mem.zones().len()];
+        let zone_locks = vec![SpinLock::default(); mem.zones().len()];
+        let lru_locks = vec![SpinLock::default(); mem.lru().vecs().len()];
         let pages = Pages::new(mem.lru().is_ordered());
         Kernel {
             mem,
@@ -72,7 +93,8 @@ impl Kernel {
             barriers: Barriers::default(),
             daemons: Daemons::default(),
             khugepaged: Khugepaged::default(),
-            lock_free_at,
+            zone_locks,
+            lru_locks,
             oom_kills: Vec::new(),
             failed: None,
             work: Work::default(),
@@ -98,14 +120,23 @@ impl Kernel {
         let mut zones = w.zones;
         let mut begin = *now;
         while zones != 0 {
-            begin = begin.max(self.lock_free_at[zones.trailing_zeros() as usize]);
+            begin = begin.max(self.zone_locks[zones.trailing_zeros() as usize].free_at);
             zones &= zones - 1;
         }
         self.lock_wait_ns += begin - *now;
+        let cpu = self.pages.cpu;
         let mut zones = w.zones;
         while zones != 0 {
-            self.lock_free_at[zones.trailing_zeros() as usize] = begin + locked;
+            self.zone_locks[zones.trailing_zeros() as usize] = SpinLock { from: begin, free_at: begin + locked, cpu };
             zones &= zones - 1;
+        }
+        let listed = self.costs.listed_ns(&w);
+        let mut lrus = w.lrus;
+        while lrus != 0 {
+            let lock = &mut self.lru_locks[lrus.trailing_zeros() as usize];
+            let from = begin.max(lock.free_at);
+            *lock = SpinLock { from, free_at: from + listed, cpu };
+            lrus &= lrus - 1;
         }
         let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
@@ -114,6 +145,16 @@ impl Kernel {
             // The cost of a migration already includes the copy by one thread.
             *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);
         }
+    }
+
+    /// Tells the engine which locks other CPUs hold at `now`.
+    #[inline]
+    pub(crate) fn note_held_locks(&mut self, now: u64) {
+        let cpu = self.pages.cpu;
+        let held = |locks: &[SpinLock]| {
+            (0..).zip(locks).fold(0, |all, (i, lock)| all | u64::from(lock.is_held(now, cpu)) << i)
+        };
+        self.pages.held = (held(&self.zone_locks), held(&self.lru_locks));
     }
 
     /// Dates the events of a step: `begin` plus the cost of the work done before each. TLB
@@ -204,4 +245,18 @@ impl Kernel {
 
 fn budget(costs: &CostModel, c: &Context) -> u64 {
     costs.blocks_in(c.horizon.saturating_sub(c.now)).clamp(32, MAX_BUDGET)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_by_another_cpu_while_its_work_lasts() {
+        let (one, other) = (CpuId::new(0), CpuId::new(1));
+        let lock = SpinLock { from: 1_000, free_at: 1_800, cpu: one };
+        let held = |cpu| [999, 1_000, 1_799, 1_800].map(|now| lock.is_held(now, cpu));
+        assert_eq!(held(other), [false, true, true, false]);
+        assert_eq!(held(one), [false; 4]);
+    }
 }

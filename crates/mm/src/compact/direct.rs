@@ -41,6 +41,8 @@ pub(crate) struct DirectCompact {
     run: Option<CompactRun>,
     result: CompactResult,
     gave_way: bool,
+    /// Held locks have ended the runs over all zones so far.
+    met_held_locks: bool,
 }
 
 /// The order to compact for: in defrag_mode a request that is not movable gets a pageblock of its
@@ -67,7 +69,17 @@ impl DirectCompact {
             false => CompactResult::Skipped,
             true => CompactResult::Deferred,
         };
-        DirectCompact { request, order, flags, priority, next_zone: 0, run: None, result, gave_way: false }
+        DirectCompact {
+            request,
+            order,
+            flags,
+            priority,
+            next_zone: 0,
+            run: None,
+            result,
+            gave_way: false,
+            met_held_locks: true,
+        }
     }
 
     fn control(&self) -> CompactControl {
@@ -103,6 +115,7 @@ impl DirectCompact {
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<Compacted> {
         let Some(run) = &mut self.run else {
             let Some(zone) = m.next_zone(&self.request, &mut self.next_zone) else {
+                self.gave_way = self.met_held_locks && self.result == CompactResult::Contended;
                 return Step::Done(Compacted { result: self.result, captured: None });
             };
             if self.priority != CompactPriority::SyncFull
@@ -120,11 +133,13 @@ impl DirectCompact {
         };
         let zone = run.zone();
         let captured = run.captured();
+        let met_held_lock = run.met_held_lock();
         if captured.is_some() && m.shared.profile.compaction.captured_is_success {
             status = CompactResult::Success;
         }
         self.run = None;
         self.add_result(m, status);
+        self.met_held_locks &= met_held_lock;
         let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             if by_zone {
@@ -148,7 +163,8 @@ impl DirectCompact {
         Step::Working
     }
 
-    /// Whether it ended early because another task waited for the CPU.
+    /// Whether it ended early because another task waited for the CPU, or in all zones because
+    /// another CPU held a lock.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
     }

@@ -68,6 +68,9 @@ impl CompactRun {
 
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
+        if self.met_held_lock {
+            return CompactResult::Contended;
+        }
         if self.scanners_met(rules) {
             let z = &mut m.zones[self.zone];
             if rules.resets_on_meeting {

@@ -7,6 +7,7 @@
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::gfp::{AllocFlags, Wmark};
+use crate::owner::Lock;
 use crate::rules::{FreeLists, HighAtomicLimit, Scanners};
 use crate::state::{BlockFilter, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -80,7 +81,7 @@ impl CompactRun {
                 };
                 m.update_pageblock_skip(self.zone, start, next);
             }
-            if self.free.stock.pages >= self.free.wanted {
+            if self.free.stock.pages >= self.free.wanted || self.met_held_lock {
                 if reached >= end {
                     position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
                 }
@@ -108,6 +109,9 @@ impl CompactRun {
             scanned += 1;
             let tag = if whole { m.frames.tag(at) } else { m.frames.split_tag(at) };
             if tag.is_buddy() {
+                if self.meets_held(Lock::Zone) {
+                    break;
+                }
                 let order = tag.order();
                 if !m.isolate_free_page(self.zone, self.cpu, at, order, tag.buddy_type()) {
                     if m.shared.profile.compaction.takes_by_low_mark {

@@ -292,12 +292,10 @@ impl CompactRun {
 mod tests {
     use super::*;
     use crate::compact::CompactControl;
-    use crate::gfp::{AllocFlags, Gfp, Wmark};
-    use crate::request::Request;
-    use crate::state::PageFlags;
+    use crate::gfp::{AllocFlags, Wmark};
     use crate::step::Step;
-    use crate::testing::{linux, machine_with};
-    use crate::types::{CpuId, MigrateType, NodeId, ZoneId, ZoneType};
+    use crate::testing::{half_free_with, linux};
+    use crate::types::{CpuId, MigrateType, ZoneId, ZoneType};
     use alloc::collections::BTreeMap;
 
     /// An owner whose pages are always busy, and how often each was tried.
@@ -316,13 +314,7 @@ mod tests {
 
     /// The tries of each page in one run over a zone of busy pages with holes between them.
     fn tries(profile: &str, mode: MigrateMode) -> BTreeMap<Pfn, u32> {
-        let mut m = machine_with(64, linux(profile));
-        let (cpu, huge) = (CpuId::new(0), Order::new(9));
-        while let Ok(pfn) = m.alloc(Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, huge)) {
-            m.split_page(pfn, huge);
-            (1..512).step_by(2).for_each(|page| m.lru_add(cpu, pfn.plus(page), Order::ZERO, PageFlags::ANON));
-            (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
-        }
+        let mut m = half_free_with(64, linux(profile));
         let control = CompactControl {
             order: None,
             migratetype: MigrateType::Movable,
@@ -339,7 +331,7 @@ mod tests {
             kswapd: false,
         };
         let mut owner = Busy::default();
-        let mut run = CompactRun::new(control, ZoneId::new(0), cpu);
+        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
         while run.step(&mut m, &mut owner, 64) == Step::Working {}
         owner.0
     }

@@ -6,7 +6,7 @@
 
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::owner::{Owner, Turn};
+use crate::owner::{Lock, Owner, Turn};
 use crate::rules::{CompactionRules, FastFind, Scanners};
 use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
@@ -19,7 +19,8 @@ pub(super) enum Isolate {
     None,
     /// The budget of pageblocks is used up; resume from `migrate_pfn`.
     Paused,
-    /// Another task waits for the CPU of an asynchronous run.
+    /// Another task waits for the CPU of an asynchronous run, or another CPU holds a lock that it
+    /// needs.
     Abort,
 }
 
@@ -158,6 +159,9 @@ impl CompactRun {
             return Isolate::Abort;
         }
         self.isolate_migratepages_block(m, owner, from);
+        if self.met_held_lock {
+            return Isolate::Abort;
+        }
         if self.migrate.count > 0 { Isolate::Success } else { Isolate::None }
     }
 
@@ -252,6 +256,9 @@ impl CompactRun {
                 }
                 low = low.plus(1);
                 continue;
+            }
+            if self.meets_held(Lock::Lru) {
+                break;
             }
             if !rules.hints_where_nothing_found && !skip_updated && tag.kind() == FrameKind::Lru {
                 skip_updated = !rules.hint_by_scan_start || may_set_skip;

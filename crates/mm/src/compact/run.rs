@@ -7,7 +7,7 @@
 use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
-use crate::owner::Owner;
+use crate::owner::{Lock, Owner};
 use crate::rules::Positions;
 use crate::state::Memory;
 use crate::step::Step;
@@ -18,6 +18,18 @@ impl CompactRun {
     /// The zone that this run compacts.
     pub fn zone(&self) -> ZoneId {
         self.zone
+    }
+
+    /// Whether the run ended because another CPU held a lock that it needed.
+    pub(crate) fn met_held_lock(&self) -> bool {
+        self.met_held_lock
+    }
+
+    /// Whether the lock is held, which ends the run.
+    #[inline(always)]
+    pub(super) fn meets_held(&mut self, lock: Lock) -> bool {
+        self.met_held_lock |= self.is_locked[lock as usize];
+        self.is_locked[lock as usize]
     }
 
     /// Whether the scanners have been placed: not before the first step, and never if that step
@@ -65,6 +77,9 @@ impl CompactRun {
             }
             self.begin(m);
             self.started = true;
+        }
+        if m.shared.profile.compaction.async_ends_at_held_lock && self.cc.mode == MigrateMode::Async {
+            self.is_locked = [Lock::Zone, Lock::Lru].map(|lock| owner.is_locked(m, self.zone, lock));
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {
@@ -221,5 +236,83 @@ impl CompactRun {
     /// The block that a direct run captured for its request.
     pub fn captured(&self) -> Option<Pfn> {
         self.captured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::CompactControl;
+    use crate::gfp::{AllocFlags, Gfp, Wmark};
+    use crate::request::Request;
+    use crate::testing::{Holds, half_free_with, linux};
+    use crate::types::{CpuId, MigrateType, ZoneType};
+
+    /// How a run over a zone of half-free pageblocks ends, and how many frames it has scanned.
+    fn end(profile: &str, mode: MigrateMode, held: Option<Lock>) -> (CompactResult, (u64, u64)) {
+        let mut m = half_free_with(16, linux(profile));
+        let control = CompactControl {
+            order: None,
+            migratetype: MigrateType::Movable,
+            mode,
+            direct: true,
+            whole_zone: true,
+            ignore_skip_hint: true,
+            ignore_block_suitable: true,
+            proactive: false,
+            alloc_flags: AllocFlags::mark(Wmark::Min),
+            highest: ZoneType::Normal,
+            may_enter_fs: true,
+            request_order: None,
+            kswapd: false,
+        };
+        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+        loop {
+            if let Step::Done(result) = run.step(&mut m, &mut Holds(held), 64) {
+                m.check().expect("consistent");
+                return (result, run.scanned());
+            }
+        }
+    }
+
+    #[test]
+    fn up_to_5_0_an_asynchronous_run_ends_at_a_lock_that_another_cpu_holds() {
+        let (async_, sync) = (MigrateMode::Async, MigrateMode::SyncLight);
+        for profile in ["4.4-kcompactd", "4.6", "4.20-rc3", "5.0"] {
+            let (result, (migrate, free)) = end(profile, async_, Some(Lock::Lru));
+            assert_eq!((result, free), (CompactResult::Contended, 0), "{profile}");
+            assert!(migrate <= 2, "{profile}: the first page to isolate is where the lock is needed");
+            let (result, (migrate, free)) = end(profile, async_, Some(Lock::Zone));
+            assert_eq!(result, CompactResult::Contended, "{profile}");
+            assert!(migrate <= 512 && free <= 512, "{profile}: {migrate} {free}");
+            for (mode, held) in [(async_, None), (sync, Some(Lock::Lru)), (sync, Some(Lock::Zone))] {
+                assert_eq!(end(profile, mode, held).0, CompactResult::Complete, "{profile}");
+            }
+        }
+        for held in [Lock::Lru, Lock::Zone] {
+            assert_eq!(end("5.6", async_, Some(held)).0, CompactResult::Complete);
+        }
+    }
+
+    #[test]
+    fn a_huge_pages_fault_gives_up_where_held_locks_ended_all_runs() {
+        let stalls = |held| {
+            let mut m = half_free_with(16, linux("4.6"));
+            // As after any run: the scanners are apart.
+            let positions = m.shared.profile.compaction.positions;
+            m.zones[ZoneId::new(0)].reset_cached_positions(positions);
+            let gfp = Gfp::TRANSHUGE_LIGHT | Gfp::NORETRY | Gfp::DIRECT_RECLAIM;
+            let request = Request::new(CpuId::new(0), crate::NodeId::new(0), gfp, Order::new(9));
+            let mut slow = crate::AllocSlow::new(&m, request);
+            loop {
+                if let Step::Done(got) = slow.step(&mut m, &mut Holds(held), 64) {
+                    let reclaims = [VmEvent::AllocstallNormal, VmEvent::AllocstallMovable];
+                    let reclaims: u64 = reclaims.into_iter().map(|stall| m.vmstat().get(stall)).sum();
+                    return (got.is_ok(), m.vmstat().get(VmEvent::CompactStall), reclaims);
+                }
+            }
+        };
+        // Otherwise it would reclaim, and compact once more.
+        assert_eq!([Some(Lock::Lru), Some(Lock::Zone), None].map(stalls), [(false, 1, 0), (false, 1, 0), (true, 1, 0)]);
     }
 }

@@ -59,6 +59,10 @@ pub struct CompactRun {
     /// The zone was suitable and the scanners have been placed. A run over an unsuitable zone never
     /// starts.
     pub(super) started: bool,
+    /// Another CPU holds the lock of the zone, or of its LRU, during this step.
+    pub(super) is_locked: [bool; 2],
+    /// The run has found such a lock held when it needed it, so it ends.
+    pub(super) met_held_lock: bool,
     /// The block captured for the request.
     pub(super) captured: Option<Pfn>,
 }
@@ -169,6 +173,8 @@ impl CompactRun {
             fast_search_fail: 0,
             update_cached: false,
             started: false,
+            is_locked: [false; 2],
+            met_held_lock: false,
             captured: None,
         }
     }

@@ -51,6 +51,9 @@ impl Memory {
 
     fn batch_move(&mut self, cpu: CpuId, kind: BatchKind) {
         let batch = self.lru.batches[cpu][kind as usize].take();
+        if let Some(first) = batch.pages().first() {
+            self.count_lru_lock(self.lruvec_of(*first), batch.pages().len() as u64);
+        }
         if kind == BatchKind::Add {
             self.batch_insert(cpu, batch.pages());
             return;

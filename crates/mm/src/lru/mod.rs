@@ -19,7 +19,7 @@ pub(crate) use to_free::ToFree;
 pub use workingset::Shadow;
 
 use crate::state::{BatchKind, FrameKind, Known, LruList, Memory, NodeStat, PageFlags, Tag};
-use crate::types::{CpuId, Order, Pfn, ZoneId};
+use crate::types::{CpuId, LruvecId, Order, Pfn, ZoneId};
 
 impl Memory {
     /// Turns an allocated page or huge page into a user page on its way to the LRU; once it is
@@ -73,6 +73,13 @@ impl Memory {
         }
     }
 
+    /// Counts pages that join, leave or change a list with the lock of the LRU held.
+    #[inline(always)]
+    pub(crate) fn count_lru_lock(&mut self, lruvec: LruvecId, pages: u64) {
+        self.shared.work.lrus |= 1 << lruvec.index();
+        self.shared.work.listed += pages;
+    }
+
     /// Isolates a page for migration.
     #[inline(always)]
     pub(crate) fn lru_isolate(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
@@ -80,6 +87,7 @@ impl Memory {
         self.frames.set(pfn, FrameKind::IsolatedLru, order);
         let pages = i64::from(order.pages());
         if self.lru.is_ordered() {
+            self.count_lru_lock(self.lruvec_of(pfn), 1);
             self.unlink(cpu, pfn, order);
         } else {
             self.count_unordered(pfn, -pages);

@@ -49,6 +49,7 @@ impl Memory {
                 // They would be moved before anyone could look at the batch.
                 let (batch, others) = pages.split_at(size);
                 self.insert_row(cpu, self.blocks.zone_of(*first), batch, Known::new(flags));
+                self.count_lru_lock(self.zones[self.blocks.zone_of(*first)].lruvec, size as u64);
                 pages = others;
             } else {
                 self.lru.set_known(*first, Known::new(flags).held());

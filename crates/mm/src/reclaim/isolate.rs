@@ -97,6 +97,7 @@ impl Memory {
             self.shared.vmstat.add(*event, pages);
         }
         let passed_over: u64 = skipped.iter().sum();
+        self.count_lru_lock(lruvec, out.scanned);
         self.shared.work.reclaim_scanned += out.scanned - passed_over;
         self.shared.work.reclaim_skipped += passed_over;
         let (scanned, taken) = (out.scanned, out.taken);
@@ -125,6 +126,7 @@ impl Memory {
     /// isolated pages.
     pub(super) fn putback_isolated(&mut self, pfn: Pfn, order: Order, sc: &ScanControl) {
         self.frames.set(pfn, FrameKind::Lru, order);
+        self.count_lru_lock(self.lruvec_of(pfn), 1);
         self.link(sc.cpu, pfn, order, false);
         self.no_longer_isolated(pfn, order);
     }

@@ -150,6 +150,10 @@ mechanism! {
         /// An asynchronous run ends when another task waits for its CPU. Up to 5.0.
         #[rule(section = "5.4.2")]
         pub async_gives_way: bool,
+        /// An asynchronous run ends where another CPU holds the lock of the zone or of its LRU. Up
+        /// to 5.0.
+        #[rule(section = "5.4.2")]
+        pub async_ends_at_held_lock: bool,
         /// Asynchronous runs isolate from movable pageblocks whatever the request; later, direct
         /// ones isolate from pageblocks of the type of the request. Up to 4.11.
         #[rule(section = "5.4.1")]

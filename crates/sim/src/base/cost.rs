@@ -325,6 +325,12 @@ impl CostModel {
             + w.free_scanned * self.free_scanned)
     }
 
+    /// The time the lock of an LRU is held for this work, ns.
+    #[inline]
+    pub(crate) fn listed_ns(&self, w: &Work) -> u64 {
+        ns(w.listed * self.isolated)
+    }
+
     /// Pageblocks that a scanner can visit in this many nanoseconds.
     pub(crate) fn blocks_in(&self, ns: u64) -> u64 {
         ns.saturating_mul(1000) / self.blocks_visited.max(1)

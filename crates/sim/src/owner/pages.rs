@@ -11,7 +11,8 @@ use crate::state::object::{Objects, TABLE_PAGES};
 use crate::state::process::address_space::{AddressSpaces, Entry};
 use crate::state::swap::Swapping;
 use kontig_mm::{
-    CpuId, Gfp, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, WriteOut,
+    CpuId, Gfp, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk,
+    WriteOut, ZoneId,
 };
 use kontig_program::Region;
 
@@ -38,6 +39,9 @@ pub(crate) struct Pages {
     /// The CPU of the running task, and whether that is kswapd.
     pub(crate) cpu: CpuId,
     pub(crate) in_kswapd: bool,
+    /// Zones, and zones' or nodes' LRUs, whose lock another CPU holds as the step begins: a bit
+    /// each.
+    pub(crate) held: (u64, u64),
     /// TLB shootdowns by migration since last taken.
     pub(crate) shootdowns: u64,
 }
@@ -150,6 +154,13 @@ impl Pages {
 }
 
 impl Owner for Pages {
+    fn is_locked(&self, m: &Memory, zone: ZoneId, lock: Lock) -> bool {
+        match lock {
+            Lock::Zone => self.held.0 >> zone.index() & 1 == 1,
+            Lock::Lru => self.held.1 >> m.zones()[zone.index()].lruvec.index() & 1 == 1,
+        }
+    }
+
     fn may_isolate(&mut self, _pfn: Pfn) -> bool {
         // Nothing pins user pages on this machine: no direct I/O, no device access.
         true

@@ -157,6 +157,7 @@ impl Slow {
     /// A step. An endless request stops the machine.
     fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let budget = k.budget(c);
+        k.note_held_locks(c.now);
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
         k.charge(&mut c.now);
         if self.path.rounds() > self.rounds.0 {

@@ -136,8 +136,15 @@ impl Write {
                 }
                 Stage::Buffers(preload) => {
                     let got = done!(preload.step(k, c), Ok);
-                    // The page may have changed, so look it up again; the cache has a free object
-                    // now.
+                    // The page may have changed, so look it up again. A free object of another node
+                    // would not be found again.
+                    let page = k.pages.files().find(self.inode, self.next);
+                    let page = page.filter(|pfn| !k.pages.frames.flags(*pfn).any(Flags::LOCKED | Flags::PRIVATE));
+                    if let Some(pfn) = page
+                        && let Some(object) = preload.objects().pop()
+                    {
+                        k.pages.frames.set_buffers(pfn, object);
+                    }
                     preload.give_back(k, c);
                     self.stage = Stage::Look;
                     if let Err(failure) = got {

@@ -5,8 +5,8 @@ use crate::support::*;
 use kontig_mm::state::NumaCounts;
 use kontig_mm::{HugeDefrag, MachineSpec, Memory, VmEvent, ZoneSpec, ZoneType};
 use kontig_program::{MemPolicy, Nodes, Op, Placement, Region};
-use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, Machine, MachineFile, NumaEntry, PageLocation, UserPage};
+use kontig_sim::machine_file::{SlabEntry, SwapEntry};
+use kontig_sim::{Allocator, CostModel, Machine, MachineFile, NumaEntry, PageLocation, UserPage};
 
 const BLOCKS: u32 = 32;
 const NODE: u32 = BLOCKS * 512;
@@ -213,4 +213,24 @@ fn a_huge_pages_fault_reclaims_its_full_node_while_the_other_is_empty_until_seed
         assert_eq!((spread.stalls, spread.swapped), (0, 0), "{profile} {spread:?}");
         assert!(spread.huge > after.huge, "{profile} {spread:?}");
     }
+}
+
+#[test]
+fn a_write_goes_on_where_slabs_are_of_another_node_than_its_own() {
+    let zone = |node| {
+        let start = (1 + node as u32 * BLOCKS) * 512;
+        let pages = u64::from(NODE);
+        ZoneSpec { node, kind: ZoneType::Normal, start, end: start + NODE, present: pages, managed: pages - 256 }
+    };
+    let spec = MachineSpec { cpus: 4, zones: vec![zone(0), zone(1)], thp: false, lru: true };
+    let memory = Memory::new(&spec, linux("4.4-kcompactd")).expect("a valid machine");
+    let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
+    let slab = Some(SlabEntry { allocator: Allocator::Slab, source: "a test".into() });
+    m.attach_disks(&MachineFile { disk: vec![support::disk::ssd()], swap: None, slab, ..xeon() }).expect("a disk");
+    // One node is full after four fifths of the file; SLAB takes no page of it by reclaim.
+    let pages = NODE + NODE / 4;
+    run(&mut m, 0, support::disk::writer(support::disk::FILE, pages));
+    assert!(m.is_cached(support::disk::FILE, pages - 1));
+    assert_eq!(m.memory().vmstat().get(VmEvent::PgscanKswapd), 0, "the other node has room");
+    m.memory().check().expect("consistent");
 }

@@ -327,7 +327,7 @@ fn size(cache: Cache) -> (Order, u16) {
 mod tests {
     use super::super::{Allocator, Slabs};
     use super::*;
-    use kontig_mm::{MachineSpec, Request, ZoneSpec, ZoneType};
+    use kontig_mm::{Gfp, MachineSpec, Request, ZoneSpec, ZoneType};
 
     const NODE: NodeId = NodeId::new(0);
 
@@ -399,6 +399,14 @@ mod tests {
         m.drain_cpu(CpuId::new(0));
         m.drain_cpu(CpuId::new(1));
         assert_eq!(m.nr_free_pages(), free);
+    }
+
+    #[test]
+    fn a_slab_is_first_tried_for_on_the_own_node_without_reclaim() {
+        let (m, s) = caches();
+        let gfp = Cache::XfsInode.gfp();
+        let (order, first) = s.first_try(Cache::XfsInode, gfp, &m.profile().slab);
+        assert_eq!((order, first), (Order::ZERO, gfp.without(Gfp::RECLAIM) | Gfp::THISNODE | Gfp::NOWARN));
     }
 
     #[test]

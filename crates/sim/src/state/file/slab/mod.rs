@@ -194,7 +194,8 @@ impl Slabs {
     pub(crate) fn first_try(&self, cache: Cache, gfp: Gfp, rules: &SlabRules) -> (Order, Gfp) {
         match &self.kinds[cache as usize] {
             CacheState::Slub(slub) => (slub.order(), Cache::first_gfp(gfp, slub.order() > slub.least_order(), rules)),
-            CacheState::Slab(arrays) => (arrays.order(), gfp | Gfp::THISNODE | Gfp::NOWARN),
+            // `gfp_exact_node`: nobody is woken or waits for a page of this node.
+            CacheState::Slab(arrays) => (arrays.order(), gfp.without(Gfp::RECLAIM) | Gfp::THISNODE | Gfp::NOWARN),
         }
     }
 
