@@ -238,7 +238,11 @@ fn show(
             let series = |result| source(session, result).map_or("", |source| source.experiment.series());
             let listed: Vec<Listed<'_>> =
                 outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect();
-            text += &kontig_report::overview::render(&listed, width, terminal);
+            let unfinished: Vec<String> = (session.resolved().iter())
+                .filter(|r| !outcomes.iter().any(|x| (&x.result.id, &x.result.case) == (&r.experiment.id, &r.case)))
+                .map(|r| format!("{} {}", r.experiment.id, r.case).trim_end().to_owned())
+                .collect();
+            text += &kontig_report::overview::render(&listed, &unfinished, width, terminal);
             text += "\n";
         }
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id).filter(|_| !overview) {

@@ -9,7 +9,7 @@ use crate::elsewhere::Elsewhere;
 use crate::experiment::Variant;
 use crate::missed::{Lack, beyond_run_to_run, explain, missed};
 use crate::quantity::Quantity;
-use crate::remarks::{readings, remarks};
+use crate::remarks::{endings, readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, judge};
@@ -143,6 +143,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         ageing,
         elsewhere: subject.elsewhere.map_or_else(Vec::new, |of| of.remarks(variants, &by_variant, runs)),
         remarks,
+        endings: by_variant.iter().map(endings).collect(),
         variants: names,
         rows,
     }

@@ -38,7 +38,7 @@ impl Fragmenting {
             }
             self.by_type[alloc_migratetype as usize] += 1;
             let zone = m.pageblocks().zone_of(pfn);
-            self.by_zone[zone.index()][usize::from(mark == Wmark::Min)] += 1;
+            self.by_zone[zone.index()][usize::from(mark != Wmark::Low)] += 1;
             self.by_request[alloc_order.index()] += 1;
             self.by_block[fallback_order.index()] += 1;
         }

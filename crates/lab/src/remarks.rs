@@ -53,7 +53,7 @@ fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
 
 /// The rules that ended the runs' tasks, and their progress: a remark for each task, phase and
 /// rule.
-fn endings(runs: &Repetitions<'_>) -> Vec<String> {
+pub(crate) fn endings(runs: &Repetitions<'_>) -> Vec<String> {
     let mut alike: Vec<Vec<&Ending>> = Vec::new();
     for ending in runs.iter().flat_map(|run| &run.endings.0) {
         let what = |e: &Ending| (e.task.clone(), e.phase.clone(), e.rule.clone());

@@ -21,7 +21,7 @@ pub struct Ending {
     pub rule: String,
     /// The share of its goal it had reached, %; none where the goal was nothing.
     pub reached: Option<f64>,
-    /// The goal, such as `the free memory`.
+    /// The goal, such as `the memory free at the start`.
     pub goal: String,
     /// How to have it otherwise.
     pub remedy: String,

@@ -3,16 +3,16 @@
 //!
 //! The figures that matter are those that the workload itself declares better one way, its
 //! distributions by median and p99 alone, and the few counters of [`OF_ALL_WORKLOADS`] over the
-//! whole run. A difference counts if the figure moves by a tenth or more and chance is no likely
-//! cause: with several seeds, every seed moves the same way, and the ranges do not overlap or five
-//! seeds agree.
+//! whole run. A difference counts if the figure moves by a tenth or more, every seed moves the same
+//! way, and the ranges do not overlap or five seeds agree. With fewer than five seeds chance alone
+//! does that now and then, so a figure only seems better or worse.
 
 use crate::number;
 use crate::standing::{self, Layout};
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{Better, ExperimentResult, Merge, NOTHING_IS_RANDOM, Pairs, Row, TOTAL};
+use kontig_results::{Better, ExperimentResult, MEASURE, Merge, NOTHING_IS_RANDOM, Pairs, Row, TOTAL};
 
 /// Counters and times that matter whatever runs, of the whole run.
 const OF_ALL_WORKLOADS: [&str; 8] =
@@ -36,6 +36,8 @@ enum Shown {
     Worse,
     /// It moves by less than a tenth.
     Same,
+    /// It is 0 in both.
+    Nothing,
     /// It moves, and chance is a likely cause.
     Overlaps,
     /// A percentile from too few samples.
@@ -52,11 +54,33 @@ pub(crate) fn lines(e: &ExperimentResult) -> Vec<String> {
         return Vec::new();
     }
     let rows = that_matter(e);
-    let mut lines: Vec<String> = (1..variants).flat_map(|variant| of_variant(e, &rows, variant)).collect();
-    if e.repetitions < 2 && e.rounds < 2 && !e.remarks.iter().any(|remark| remark.text == NOTHING_IS_RANDOM) {
-        lines.push("one seed: --repetitions 5 tells what another seed would change".into());
+    let mut lines: Vec<String> = unequal_work(e).into_iter().collect();
+    lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant)));
+    if is_unsure(e) {
+        let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
+        lines.push(format!("{seeds}: chance alone would make some figures seem to differ; --repetitions 5 says which"));
     }
     lines
+}
+
+/// Whether there are too few seeds or rounds to leave chance out of account.
+fn is_unsure(e: &ExperimentResult) -> bool {
+    e.repetitions * e.rounds < SEEDS_THAT_AGREE && !e.remarks.iter().any(|remark| remark.text == NOTHING_IS_RANDOM)
+}
+
+/// A sentence where the runs of some variants ended before their work was done, and otherwise than
+/// those of the others: their counts are of unequal work.
+fn unequal_work(e: &ExperimentResult) -> Option<String> {
+    let first = e.endings.first()?;
+    if e.endings.iter().all(|endings| endings == first) {
+        return None;
+    }
+    let of = |(i, endings): (usize, &Vec<String>)| match endings.as_slice() {
+        [] => format!("{} ran to the end", letter(i)),
+        some => format!("{} {}", letter(i), plain(&some.join(", "))),
+    };
+    let each: Vec<String> = e.endings.iter().enumerate().map(of).collect();
+    Some(format!("counts are of unequal work: {}", each.join("; ")))
 }
 
 /// The rows that a conclusion is about, in the table's order.
@@ -67,7 +91,10 @@ pub(crate) fn that_matter(e: &ExperimentResult) -> Vec<&Row> {
         Merge::Median | Merge::Mean | Merge::MeanOf { .. } => true,
         _ => false,
     });
-    let of_all = |name: &&str| e.rows.iter().find(|row| row.name == **name && row.phase == TOTAL);
+    let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
+    // Phases that only prepare would hide a change of the time that the work takes.
+    let elapsed = |name: &str| of_phase(name, MEASURE).filter(|_| name == "elapsed");
+    let of_all = |name: &&str| elapsed(name).or_else(|| of_phase(name, TOTAL));
     let own = own.filter(|row| row.better != Better::Neither && !OF_ALL_WORKLOADS.contains(&row.name.as_str()));
     own.chain(OF_ALL_WORKLOADS.iter().filter_map(of_all)).collect()
 }
@@ -80,6 +107,8 @@ struct Sorted<'a> {
     overlaps: Vec<&'a Row>,
     too_few: Vec<&'a Row>,
     same: Vec<&'a Row>,
+    /// Daemons' time that differs by next to nothing.
+    idle: Vec<&'a Row>,
     /// The baseline has no figure.
     baseline_lacks: Vec<&'a Row>,
     /// The variant has none.
@@ -98,7 +127,8 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
     let mut of = Sorted::default();
     for row in rows {
         let list = match shown(row, variant) {
-            Shown::Worse | Shown::Better if next_to_nothing(e, row, variant) => &mut of.same,
+            Shown::Nothing => continue,
+            _ if next_to_nothing(e, row, variant) => &mut of.idle,
             Shown::Worse => &mut of.worse,
             Shown::Better => &mut of.better,
             Shown::Overlaps => &mut of.overlaps,
@@ -113,7 +143,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
         };
         list.push(row);
     }
-    let Sorted { mut worse, mut better, overlaps, too_few, same, baseline_lacks, lacks } = of;
+    let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = of;
     let few = e.variants.len() <= FEW;
     let named = if few { NAMED } else { NAMED_IN_A_LINE };
     let distance = |row: &Row| change_to(row, variant).map_or(f64::INFINITY, |change| change.ln().abs());
@@ -124,14 +154,16 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
         parts.extend((rows.len() > named).then(|| format!("{} more", rows.len() - named)));
         (!parts.is_empty()).then(|| format!("{word}: {}", parts.join("; ")))
     };
-    let (worse, better) = (sentence("worse", &mut worse), sentence("better", &mut better));
+    let words = if is_unsure(e) { ["seems worse", "seems better"] } else { ["worse", "better"] };
+    let (worse, better) = (sentence(words[0], &mut worse), sentence(words[1], &mut better));
     let against = format!("{} ({}) against A", letter(variant), plain(&e.variants[variant]));
     let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
         let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", names(rows)));
         let same = (!same.is_empty()).then(|| format!("{} within a tenth", count(same.len())));
-        let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), same];
+        let idle = part(&idle, "less than 0.1 % of a CPU");
+        let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), idle, same];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
@@ -156,6 +188,9 @@ fn shown(row: &Row, variant: usize) -> Shown {
         return Shown::TooFew;
     }
     let still = change_to(row, variant).is_some_and(|change| (change - 1.0).abs() < CHANGE_THAT_COUNTS);
+    if base.value == 0.0 && new.value == 0.0 {
+        return Shown::Nothing;
+    }
     if base.value == new.value || still {
         return Shown::Same;
     }
@@ -199,7 +234,7 @@ fn in_words(change: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{MEASURE, Measured, Score};
+    use kontig_results::{Measured, Score};
 
     fn once(value: f64) -> Measured {
         Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
@@ -235,7 +270,7 @@ mod tests {
             case: String::new(),
             machine: "m".into(),
             target: String::new(),
-            repetitions: 2,
+            repetitions: 5,
             rounds: 1,
             variants: variants.iter().map(|v| (*v).into()).collect(),
             rows,
@@ -243,6 +278,7 @@ mod tests {
             score: Score::default(),
             elsewhere: vec![],
             remarks: vec![],
+            endings: vec![],
         }
     }
 
@@ -290,6 +326,49 @@ mod tests {
     }
 
     #[test]
+    fn what_did_not_move_at_all_is_left_out() {
+        let rows = vec![row("oom_kill", Better::Lower, &[0.0, 0.0]), row("p99", Better::Lower, &[10.0, 10.0])];
+        assert_eq!(
+            lines(&result(&["base", "new"], rows)),
+            ["B (new) against A: no difference shown: 1 figure within a tenth"]
+        );
+    }
+
+    #[test]
+    fn few_seeds_only_seem_to_show_a_difference() {
+        let mut few = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 24.0])]);
+        few.repetitions = 3;
+        assert_eq!(
+            lines(&few)[1..],
+            [
+                "  seems worse: p99 ×2.40 (10 → 24 us)",
+                "3 seeds: chance alone would make some figures seem to differ; --repetitions 5 says which"
+            ]
+        );
+        few.remarks.push(kontig_results::Remark { variant: None, text: NOTHING_IS_RANDOM.into() });
+        assert_eq!(lines(&few)[1..], ["  worse: p99 ×2.40 (10 → 24 us)"]);
+    }
+
+    #[test]
+    fn runs_that_ended_early_are_named_before_their_counts() {
+        let mut e = result(&["base", "new"], vec![row("written", Better::Lower, &[10.0, 0.0])]);
+        e.endings = vec![vec![], vec!["ended at the first failed allocation".into()]];
+        assert_eq!(
+            lines(&e)[0],
+            "counts are of unequal work: A ran to the end; B ended at the first failed allocation"
+        );
+        e.endings[0] = e.endings[1].clone();
+        assert_eq!(lines(&e)[0], "B (new) against A:");
+    }
+
+    #[test]
+    fn the_time_of_the_work_counts_and_not_that_of_preparing_it() {
+        let of = |phase: &str, values: &[f64]| Row { phase: phase.into(), ..row("elapsed", Better::Lower, values) };
+        let e = result(&["base", "new"], vec![of(MEASURE, &[2.0, 0.5]), of(TOTAL, &[32.0, 30.5])]);
+        assert_eq!(lines(&e)[1], "  better: elapsed ×0.25 (2 → 0.5 us)");
+    }
+
+    #[test]
     fn a_figure_that_one_of_them_lacks_is_named() {
         let mut p99 = row("p99", Better::Lower, &[10.0, 24.0]);
         p99.measured[1] = None;
@@ -306,7 +385,11 @@ mod tests {
             let rows = vec![total("elapsed", &[30.0, 30.0]), total("kcompactd CPU time", &daemon)];
             lines(&result(&["base", "new"], rows))
         };
-        assert_eq!(of([1e-7, 0.004]), ["B (new) against A: no difference shown: 2 figures within a tenth"]);
+        assert_eq!(
+            of([1e-7, 0.004]),
+            ["B (new) against A: no difference shown: kcompactd CPU time (less than 0.1 % of a CPU); 1 figure within \
+                 a tenth"]
+        );
         assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time ×400,000 (1.0e-7 → 0.04 us)");
     }
 

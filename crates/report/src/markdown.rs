@@ -201,6 +201,7 @@ mod tests {
             score: Score::default(),
             elsewhere: vec![],
             remarks: Vec::new(),
+            endings: Vec::new(),
         }
     }
 

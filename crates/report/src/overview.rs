@@ -20,11 +20,18 @@ pub struct Listed<'a> {
 /// The most missed rows that are shown.
 const WORST: usize = 20;
 
-/// The overview for a terminal of `width` columns.
-pub fn render(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
+/// The overview for a terminal of `width` columns. `unfinished` names the tables that lack runs.
+pub fn render(listed: &[Listed<'_>], unfinished: &[String], width: Option<usize>, colour: bool) -> String {
     let mut total = Score::default();
     listed.iter().for_each(|one| total.add(&one.result.score));
-    let mut out = wrapped(&conclusion(&total), width);
+    let mut out = String::new();
+    if !unfinished.is_empty() {
+        let (done, all) = (listed.len(), listed.len() + unfinished.len());
+        let missing = plain(&unfinished.join(", "));
+        out += &wrapped(&format!("{done} of {all} tables; not finished: {missing}"), width);
+        out += "\n";
+    }
+    out += &wrapped(&conclusion(&total), width);
     out += "\n";
     let head = ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
     let mut table = empty(true, colour);
@@ -85,7 +92,7 @@ fn conclusion(score: &Score) -> String {
     )
 }
 
-/// The factors by which the baseline's levels are off, for rows whose levels are comparable.
+/// The factors by which the baseline's levels are off, for rows with a level above 0 on both sides.
 fn levels(result: &ExperimentResult) -> Vec<f64> {
     let factor = |row: &Row| {
         let (published, measured) = (*row.published.first()?, row.measured.first().copied().flatten()?.value);
@@ -99,11 +106,12 @@ fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
     let Counts { direction, to_zero, false_alarms, headline_within_2x: headline, ageing } = score.measured;
     let of = |n: u32, of: u32| if of == 0 { none() } else { format!("{n}/{of}") };
     levels.sort_by(f64::total_cmp);
-    let baseline = match levels.get(levels.len() / 2) {
+    let middle = levels.get(levels.len().saturating_sub(1) / 2).zip(levels.get(levels.len() / 2));
+    let baseline = match middle {
         None => none(),
-        Some(median) => {
+        Some((lower, upper)) => {
             let near = levels.iter().filter(|factor| **factor <= 2.0).count();
-            format!("{near}/{} ×{median:.1}", levels.len())
+            format!("{near}/{} ×{:.1}", levels.len(), (lower + upper) / 2.0)
         }
     };
     [
@@ -222,6 +230,7 @@ mod tests {
             ageing: vec![],
             elsewhere: vec![],
             remarks: vec![],
+            endings: vec![],
         }
     }
 
@@ -234,7 +243,11 @@ mod tests {
         };
         let wrong = result("y", vec![scans, row("faults", [10.0, 5.0], [10.0, 9.9], false)]);
         let listed = [Listed { series: "Seed 1", result: &right }, Listed { series: "Seed 1", result: &wrong }];
-        let text = render(&listed, None, false);
+        assert!(
+            render(&listed, &["z".into()], None, false).starts_with("2 of 3 tables; not finished: z\n\n1 of 3 rows"),
+            "a part is not taken for the whole"
+        );
+        let text = render(&listed, &[], None, false);
         assert!(text.starts_with("1 of 3 rows change the published way (33 %)"), "{text}");
         let line =
             |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin)).expect("a line").to_owned();

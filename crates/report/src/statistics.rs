@@ -114,6 +114,7 @@ mod tests {
             score: Score::default(),
             elsewhere: vec![],
             remarks: vec![],
+            endings: vec![],
         };
         let text = render(&e, None, false).expect("there are three values");
         let line = |name: &str| {

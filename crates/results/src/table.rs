@@ -49,6 +49,9 @@ pub struct ExperimentResult {
     pub elsewhere: Vec<Remark>,
     /// Facts needed to read the rows correctly.
     pub remarks: Vec<Remark>,
+    /// The rules that ended the runs of each variant before their work was done, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endings: Vec<Vec<String>>,
 }
 
 /// The remark on runs that no seed changes.

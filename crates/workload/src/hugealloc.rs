@@ -75,7 +75,7 @@ impl Benchmark for HugeAlloc {
         let remedy = "latencies are of successful allocations; to go on until N failures come in a row: \
                       give_up_after = N in the workload, or --give-up-after N with 'kontig run'"
             .into();
-        let goal = "the free memory".into();
+        let goal = "the memory free at the start".into();
         let ended = drivers.iter().all(|driver| driver.has_given_up());
         let ending =
             ended.then(|| Ending { task: String::new(), phase: MEASURE.into(), rule, reached: share, goal, remedy });

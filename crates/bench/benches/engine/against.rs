@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A row is called slower from this ratio on, if no turn says otherwise.
+/// A row is called slower from this ratio on, if there are several turns and none says otherwise.
 const SLOWER: f64 = 1.05;
 
 /// Builds the commit's benchmark, measures both, and prints the table.
@@ -146,9 +146,11 @@ fn measure(program: &Path, group: &str, quick: bool) -> Result<Vec<Measured>, St
     }
     let row = |line: &str| {
         let row: Value = serde_json::from_str(line).ok()?;
+        // What follows the sign is a figure of one run.
+        let what = row["what"].as_str()?.split(" = ").next()?;
         Some(Measured {
             number: row["row"].as_str()?.into(),
-            what: row["what"].as_str()?.into(),
+            what: what.into(),
             unit: row["unit"].as_str()?.into(),
             median: row["ours"]["median"].as_f64()?,
         })
@@ -174,7 +176,8 @@ impl Compared {
     }
 
     fn slower(&self) -> bool {
-        self.unit != Unit::YesNo.name() && self.ratios().is_some_and(|r| r.median() >= SLOWER && r.min() > 1.0)
+        self.unit != Unit::YesNo.name()
+            && self.ratios().is_some_and(|r| r.count() > 1 && r.median() >= SLOWER && r.min() > 1.0)
     }
 }
 

@@ -60,8 +60,8 @@ fn without_published_rows_only_measured_columns_remain() {
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
     B (5.6.0-rc3+proactiveness=20) against A:
-      better: hugepage alloc latency p50 ×0.00019 (19,840 → 3.7 us)
-    one seed: --repetitions 5 tells what another seed would change
+      seems better: hugepage alloc latency p50 ×0.00019 (19,840 → 3.7 us)
+    one seed: chance alone would make some figures seem to differ; --repetitions 5 says which
     ──────────────────────────────────────────────────────────────────────
      row                            unit   measured   measured   measured
                                                   A          B     change

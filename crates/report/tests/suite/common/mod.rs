@@ -89,6 +89,7 @@ pub fn table() -> ExperimentResult {
         ageing: vec![],
         elsewhere: vec![],
         remarks: vec![],
+        endings: vec![],
     }
 }
 
@@ -132,6 +133,7 @@ pub fn repeated() -> ExperimentResult {
         ageing: vec![],
         score: Score::default(),
         elsewhere: vec![],
+        endings: vec![],
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
             remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
