@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_move_at_all_is_left_out() {
+    fn a_figure_of_nothing_in_both_is_left_out() {
         let rows = vec![row("oom_kill", Better::Lower, &[0.0, 0.0]), row("p99", Better::Lower, &[10.0, 10.0])];
         assert_eq!(
             lines(&result(&["base", "new"], rows)),
