@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
-use kontig_lab::files::{check_directory, check_distinct, check_writable, write_file};
+use kontig_lab::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
@@ -32,7 +32,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
         }
         resolved.extend(cases);
     }
-    carry_out(resolved, &a.output, a.all)
+    carry_out(resolved, &a.output, a.all, &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
@@ -64,7 +64,8 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
     let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
-    carry_out(cases.collect(), &a.output, false)
+    let read = [Some(&a.what), a.machine.as_ref(), a.snapshot.as_ref()].into_iter().flatten().chain(&a.profile);
+    carry_out(cases.collect(), &a.output, false, &read.map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The profile nearest to a host's kernel.
@@ -105,8 +106,9 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
     }
 }
 
-/// Runs the experiments and writes the results. An overview replaces the tables.
-fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool) -> Result<(), LabError> {
+/// Runs the experiments and writes the results. An overview replaces the tables. `read` names the
+/// files that the experiments may come from.
+fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool, read: &[&str]) -> Result<(), LabError> {
     let begin = Instant::now();
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
@@ -115,7 +117,9 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool) -> Result<
     // These three have files of different names, and may share a directory.
     for directory in [("--out", &o.out), ("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
         let outputs = files.into_iter().chain([directory]).map(|(option, path)| (option, path.as_deref()));
-        check_distinct(&outputs.collect::<Vec<_>>())?;
+        let outputs: Vec<_> = outputs.collect();
+        check_distinct(&outputs)?;
+        check_not_read(&outputs, read)?;
     }
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };

@@ -4,7 +4,7 @@ use crate::live::grid::Grid;
 use crate::out::print;
 use crate::wrap::{columns, width, wrap};
 use clap::Args;
-use kontig_lab::files::{check_writable, write_file};
+use kontig_lab::files::{check_not_read, check_writable, write_file};
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::scanners::{self, Reader, Run};
 use kontig_text::{grouped, percent};
@@ -82,11 +82,16 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
     let file = a.file.display().to_string();
     let unreadable = |reason: String| LabError::from(AskedWrongly::Unreadable { path: file.clone(), reason });
     if let Some(svg) = &a.svg {
+        check_not_read(&[("--svg", Some(svg.as_path()))], &[&file])?;
         check_writable(svg)?;
     }
     let mut input = BufReader::new(File::open(&a.file).map_err(|e| unreadable(e.to_string()))?);
     let mut reader = Reader::new(&file);
     let mut line = Vec::new();
+    if input.fill_buf().map_err(|e| unreadable(e.to_string()))?.starts_with(b"\x17\x08\x44tracing") {
+        let reason = format!("it is trace-cmd's own format: make text of it with 'trace-cmd report -i {file} > t.txt'");
+        return Err(unreadable(reason));
+    }
     while input.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(|e| unreadable(e.to_string()))? > 0 {
         if line.len() as u64 == LONGEST {
             return Err(unreadable("a line of more than 64 KiB is no line of a trace".into()));
@@ -101,9 +106,12 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
     if runs.is_empty() && (a.from.is_some() || a.to.is_some()) {
         return Err(AskedWrongly::Value(format!("{file} has no run of compaction between --from and --to")).into());
     }
+    if runs.is_empty() && unended > 0 {
+        return Err(unreadable("no run of compaction ends in it".into()));
+    }
     if runs.is_empty() {
         return Err(unreadable(
-            "it has no run of compaction: turn the events on with 'echo 1 > \
+            "it has no run of compaction: if the kernel compacted meanwhile, turn the events on with 'echo 1 > \
              /sys/kernel/tracing/events/compaction/enable'"
                 .into(),
         ));

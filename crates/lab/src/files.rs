@@ -110,6 +110,22 @@ pub fn check_distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), LabError>
     Ok(())
 }
 
+/// Refuses an output in the place of a file that is read.
+///
+/// # Errors
+/// The option, and the path.
+pub fn check_not_read(outputs: &[(&str, Option<&Path>)], inputs: &[&str]) -> Result<(), LabError> {
+    let read: Vec<PathBuf> = inputs.iter().map(Path::new).filter(|input| input.is_file()).map(place).collect();
+    let clash = outputs.iter().find(|(_, path)| path.is_some_and(|path| read.contains(&place(path))));
+    match clash {
+        Some((option, Some(path))) => {
+            let reason = format!("{option} would replace {}, which is read: name another file", path.display());
+            Err(AskedWrongly::Value(reason).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The place that a path leads to, whether or not something is there.
 fn place(path: &Path) -> PathBuf {
     let below = || Some(directory(path).canonicalize().ok()?.join(path.file_name()?));

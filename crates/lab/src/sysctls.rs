@@ -147,6 +147,8 @@ pub fn listing(sysctl: &Sysctl) -> String {
         }
     }
     let range = match ranges.as_slice() {
+        // A switch alone has it.
+        [] => switches_with(sysctl).iter().map(|s| format!("with switch {s}")).collect::<Vec<_>>().join(", "),
         [(range, _)] => range.clone(),
         several => several.iter().map(|(r, of)| format!("{r} in {}", listed(of, "and"))).collect::<Vec<_>>().join(", "),
     };
@@ -158,7 +160,7 @@ pub fn listing(sysctl: &Sysctl) -> String {
         });
     }
     let having = profiles_with(sysctl);
-    if having.len() < profiles.len() {
+    if !having.is_empty() && having.len() < profiles.len() {
         let plural = if having.len() == 1 { "" } else { "s" };
         let switches: String = switches_with(sysctl).iter().map(|s| format!(", and switch {s}")).collect();
         facts.push(format!("profile{plural} {}{switches}", listed(&having, "and")));

@@ -18,12 +18,13 @@ pub struct TraceLine<'a> {
 }
 
 impl<'a> TraceLine<'a> {
-    /// Parses a line. `None` for an empty line, a comment, or a note about lost events.
+    /// Parses a line. `None` for an empty line, a comment, a note about lost events, and the number
+    /// of CPUs with which trace-cmd's report begins.
     ///
     /// # Errors
     /// If it is none of these.
     pub fn parse(file: &str, number: usize, line: &'a str) -> Result<Option<TraceLine<'a>>, BadText> {
-        if line.trim().is_empty() || line.starts_with('#') || line.starts_with("CPU:") {
+        if line.trim().is_empty() || line.starts_with('#') || line.starts_with("CPU:") || line.starts_with("cpus=") {
             return Ok(None);
         }
         let found = TraceLine::fields(line);
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn comments_and_notes_are_no_events_and_anything_else_is_refused_with_its_line() {
-        for line in ["# tracer: nop", "", "CPU:3 [LOST 27 EVENTS]"] {
+        for line in ["# tracer: nop", "", "CPU:3 [LOST 27 EVENTS]", "cpus=8"] {
             assert_eq!(TraceLine::parse("trace", 1, line), Ok(None));
         }
         let refused = TraceLine::parse("trace", 7, "root:x:0:0").expect_err("no trace");

@@ -2,10 +2,10 @@
 //! baseline, how surely, and where no difference shows.
 //!
 //! The figures that matter are those that the workload itself declares better one way, its
-//! distributions by median and p99 alone, and the few counters of [`OF_ALL_WORKLOADS`] over the
-//! whole run. A difference counts if the figure moves by a tenth or more, every seed moves the same
-//! way, and the ranges do not overlap or five seeds agree. With fewer than five seeds chance alone
-//! does that now and then, so a figure only seems better or worse.
+//! distributions by median, p95, p99 and p99.9, and the few counters of [`OF_ALL_WORKLOADS`] over
+//! the whole run. A difference counts if the figure moves by a tenth or more, every seed moves the
+//! same way, and the ranges do not overlap or five seeds agree. With fewer than five seeds chance
+//! alone does that now and then, so a figure only seems better or worse.
 
 use crate::number;
 use crate::standing::{self, Layout};
@@ -21,7 +21,7 @@ const DAEMONS: [&str; 2] = ["kcompactd CPU time", "kswapd CPU time"];
 /// CPU time of a daemon matters from this share of the elapsed time on.
 const SHARE_OF_A_CPU: f64 = 0.001;
 /// Percentiles that matter of a distribution.
-const PERCENTILES: [f64; 2] = [50.0, 99.0];
+const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
 /// As many seeds that agree leave chance 1 in 16, even where ranges overlap.
 const SEEDS_THAT_AGREE: u32 = 5;
 /// Figures that a sentence names, where each variant has several lines, and where it has one.
@@ -46,16 +46,41 @@ enum Shown {
     Missing,
 }
 
+/// How variants are called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// As columns of a terminal's table are.
+    ByLetter,
+    ByName,
+}
+
+impl Called {
+    fn variant(self, e: &ExperimentResult, variant: usize) -> String {
+        match self {
+            Called::ByLetter => letter(variant),
+            Called::ByName => plain(&e.variants[variant]),
+        }
+    }
+
+    /// A variant against the baseline.
+    fn against(self, e: &ExperimentResult, variant: usize) -> String {
+        match self {
+            Called::ByLetter => format!("{} ({}) against A", letter(variant), plain(&e.variants[variant])),
+            Called::ByName => format!("{} against {}", self.variant(e, variant), self.variant(e, 0)),
+        }
+    }
+}
+
 /// Lines of the conclusion; empty for a single variant, and where figures were published: there the
 /// score is the conclusion.
-pub(crate) fn lines(e: &ExperimentResult) -> Vec<String> {
+pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     let variants = e.variants.len();
     if variants < 2 || e.rows.iter().any(|row| !row.published.is_empty()) {
         return Vec::new();
     }
     let rows = that_matter(e);
-    let mut lines: Vec<String> = unequal_work(e).into_iter().collect();
-    lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant)));
+    let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
+    lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant, called)));
     if is_unsure(e) {
         let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
         lines.push(format!("{seeds}: chance alone would make some figures seem to differ; --repetitions 5 says which"));
@@ -70,14 +95,14 @@ fn is_unsure(e: &ExperimentResult) -> bool {
 
 /// A sentence where the runs of some variants ended before their work was done, and otherwise than
 /// those of the others: their counts are of unequal work.
-fn unequal_work(e: &ExperimentResult) -> Option<String> {
+fn unequal_work(e: &ExperimentResult, called: Called) -> Option<String> {
     let first = e.endings.first()?;
     if e.endings.iter().all(|endings| endings == first) {
         return None;
     }
     let of = |(i, endings): (usize, &Vec<String>)| match endings.as_slice() {
-        [] => format!("{} ran to the end", letter(i)),
-        some => format!("{} {}", letter(i), plain(&some.join(", "))),
+        [] => format!("{} ran to the end", called.variant(e, i)),
+        some => format!("{} {}", called.variant(e, i), plain(&some.join(", "))),
     };
     let each: Vec<String> = e.endings.iter().enumerate().map(of).collect();
     Some(format!("counts are of unequal work: {}", each.join("; ")))
@@ -123,7 +148,7 @@ fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
     DAEMONS.contains(&row.name.as_str()) && difference(row).zip(least()).is_some_and(|(by, least)| by < least)
 }
 
-fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String> {
+fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Called) -> Vec<String> {
     let mut of = Sorted::default();
     for row in rows {
         let list = match shown(row, variant) {
@@ -156,7 +181,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
     };
     let words = if is_unsure(e) { ["seems worse", "seems better"] } else { ["worse", "better"] };
     let (worse, better) = (sentence(words[0], &mut worse), sentence(words[1], &mut better));
-    let against = format!("{} ({}) against A", letter(variant), plain(&e.variants[variant]));
+    let against = called.against(e, variant);
     let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
@@ -167,8 +192,9 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize) -> Vec<String
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
-    let has_no =
-        |of: usize, rows: &[&Row]| (!rows.is_empty()).then(|| format!("{} has no {}", letter(of), names(rows)));
+    let has_no = |of: usize, rows: &[&Row]| {
+        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, of), names(rows)))
+    };
     let lacking: Vec<String> = [has_no(0, &baseline_lacks), has_no(variant, &lacks)].into_iter().flatten().collect();
     let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
     if worse.is_none() && better.is_none() && lacking.is_none() {
@@ -280,6 +306,17 @@ mod tests {
             remarks: vec![],
             endings: vec![],
         }
+    }
+
+    /// As a terminal shows them.
+    fn lines(e: &ExperimentResult) -> Vec<String> {
+        super::lines(e, Called::ByLetter)
+    }
+
+    #[test]
+    fn a_page_calls_variants_by_name() {
+        let e = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 24.0])]);
+        assert_eq!(super::lines(&e, Called::ByName)[0], "new against base:");
     }
 
     #[test]

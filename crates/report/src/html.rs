@@ -7,7 +7,7 @@
 
 mod rounds;
 
-use crate::conclusion;
+use crate::conclusion::{self, Called};
 use crate::data::Data;
 pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
@@ -160,7 +160,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
 
 /// The conclusion, before any table. Its lines that belong to the one above begin with spaces.
 fn conclusion(out: &mut String, e: &ExperimentResult) {
-    let lines = conclusion::lines(e);
+    let lines = conclusion::lines(e, Called::ByName);
     if lines.is_empty() {
         return;
     }

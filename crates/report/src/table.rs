@@ -4,7 +4,7 @@
 //! names are dropped, so that none can move the cursor.
 
 use crate::ageing;
-use crate::conclusion;
+use crate::conclusion::{self, Called};
 use crate::number;
 use crate::standing::{self, Count, Layout};
 use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
@@ -45,7 +45,7 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
             out.push_str(&wrapped(&format!("{count}: {}", missed.join("; ")), width));
         }
     }
-    conclusion::lines(e).iter().for_each(|line| out.push_str(&wrapped(line, width)));
+    conclusion::lines(e, Called::ByLetter).iter().for_each(|line| out.push_str(&wrapped(line, width)));
     if let Some(how) = standing::how_merged(e) {
         out.push_str(&wrapped(&how, width));
     }

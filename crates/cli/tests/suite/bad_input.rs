@@ -638,6 +638,16 @@ fn two_outputs_in_one_place_are_refused() {
 }
 
 #[test]
+fn an_output_never_replaces_a_file_that_is_read() {
+    let d = tmp();
+    let machine = machine(d.path(), &[]);
+    let before = std::fs::read_to_string(d.path().join(&machine)).unwrap();
+    let args = ["run", "watch", "--machine", &machine, "--profile", "6.1", "--html", &machine];
+    refused(d.path(), &args, ASKED_WRONGLY, &["--html would replace ", "which is read: name another file"]);
+    assert_eq!(std::fs::read_to_string(d.path().join(&machine)).unwrap(), before);
+}
+
+#[test]
 fn a_question_refused_leaves_what_was_there() {
     let d = tmp();
     write(d.path(), "page.html", "an earlier page");

@@ -215,17 +215,29 @@ fn a_file_that_is_no_trace_is_refused_in_one_line() {
     let d = tempfile::tempdir().unwrap();
     std::fs::write(d.path().join("empty"), "# tracer: nop\n").unwrap();
     std::fs::write(d.path().join("long"), vec![b'x'; 1 << 20]).unwrap();
+    std::fs::write(d.path().join("t.dat"), b"\x17\x08\x44tracing6\0").unwrap();
+    let begin = "a-1 [000] .... 1.000000: mm_compaction_begin: zone_start=0 migrate_start=0 free_start=8 zone_end=8\n";
+    std::fs::write(d.path().join("unended"), begin).unwrap();
     let cases = [
         ("/etc/passwd", "/etc/passwd:1: no line of a trace"),
         ("missing", "missing: cannot be read: No such file"),
         ("empty", "empty: cannot be read: it has no run of compaction"),
         ("long", "long: cannot be read: a line of more than 64 KiB"),
+        (
+            "t.dat",
+            "t.dat: cannot be read: it is trace-cmd's own format: make text of it with 'trace-cmd report -i t.dat",
+        ),
+        ("unended", "unended: cannot be read: no run of compaction ends in it"),
     ];
     for (file, reason) in cases {
         let refused = kontig(d.path(), &["trace", file]).assert().failure().code(2);
         let error = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
         assert!(error.contains(reason) && error.lines().count() == 1, "{error}");
     }
+    let replaced = kontig(d.path(), &["trace", "unended", "--svg", "./unended"]).assert().failure().code(2);
+    let error = String::from_utf8_lossy(&replaced.get_output().stderr).into_owned();
+    assert!(error.contains("--svg would replace ./unended, which is read"), "{error}");
+    assert_eq!(std::fs::read_to_string(d.path().join("unended")).unwrap(), begin);
     let refused = kontig(d.path(), &["trace", "empty", "--from", "x"]).assert().failure().code(2);
     assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("--from"));
 }
