@@ -117,10 +117,9 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool, read: &[&s
     // These three have files of different names, and may share a directory.
     for directory in [("--out", &o.out), ("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
         let outputs = files.into_iter().chain([directory]).map(|(option, path)| (option, path.as_deref()));
-        let outputs: Vec<_> = outputs.collect();
-        check_distinct(&outputs)?;
-        check_not_read(&outputs, read)?;
+        check_distinct(&outputs.collect::<Vec<_>>())?;
     }
+    check_not_read(&files.map(|(option, path)| (option, path.as_deref())), read)?;
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
     let mut session = Session::new(resolved, o.seed, &views)?;

@@ -7,7 +7,7 @@
 use crate::standing;
 use crate::terminal::none;
 use crate::{number, verdict};
-use kontig_results::{ExperimentResult, MEASURE, Row};
+use kontig_results::{ExperimentResult, MEASURE, Row, TOTAL};
 use kontig_text::markdown::{self, Align};
 use std::fmt::Write;
 use std::iter::once;
@@ -99,10 +99,12 @@ fn case(e: &ExperimentResult) -> &str {
     if e.case.is_empty() { &e.machine } else { &e.case }
 }
 
-/// The row of this name; the measured phase's if there are several.
+/// The row of this name: the measured phase's if there are several, and the whole run's where
+/// phases have names of their own.
 fn row<'a>(e: &'a ExperimentResult, name: &str) -> Option<&'a Row> {
     let named = || e.rows.iter().filter(|row| row.name == name);
-    named().find(|row| row.phase == MEASURE).or_else(|| named().next())
+    let of = |phase: &str| named().find(|row| row.phase == phase);
+    of(MEASURE).or_else(|| of(TOTAL)).or_else(|| named().next())
 }
 
 /// Names of rows that are in none of the tables.
@@ -223,6 +225,15 @@ mod tests {
             ---: | ---: |\n\
                         | stalls, a\\|b | 10 (8–12) | 5 (4–8) | 20 (13–30) | – |\n";
         assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_row_of_phases_with_names_of_their_own_is_the_whole_runs() {
+        let (mut result, rows) = (result(), ["stalls".to_owned()]);
+        result.rows[1].phase = "run".into();
+        result.rows.rotate_left(1);
+        let text = page(&of(&result, &rows));
+        assert!(text.contains("| stalls, a\\|b | 1 | 1 | 1 | 1 |\n"), "{text}");
     }
 
     #[test]

@@ -249,8 +249,20 @@ fn a_published_experiment_is_not_held_against_its_figures_under_other_settings()
     assert!(e["rows"].as_array().unwrap().iter().all(|r| r["published"].as_array().unwrap().is_empty()));
 }
 
-const OF_EXPERIMENT: [&str; 11] =
-    ["id", "case", "machine", "target", "repetitions", "rounds", "variants", "rows", "ageing", "score", "remarks"];
+const OF_EXPERIMENT: [&str; 12] = [
+    "id",
+    "case",
+    "machine",
+    "target",
+    "repetitions",
+    "rounds",
+    "variants",
+    "rows",
+    "ageing",
+    "endings",
+    "score",
+    "remarks",
+];
 
 #[test]
 fn json_has_the_fields_of_its_schema_and_no_others() {
