@@ -204,7 +204,10 @@ fn a_driver_that_gave_up_says_by_which_rule_and_how_far_it_came() {
         (found.ending.clone().expect("it gave up"), figure(&found, "share of free memory allocated as hugepages"))
     };
     let (first, share) = ending(1);
-    assert_eq!((first.rule.as_str(), first.goal.as_str()), ("the first failed allocation", "the memory free at the start"));
+    assert_eq!(
+        (first.rule.as_str(), first.goal.as_str()),
+        ("the first failed allocation", "the memory free at the start")
+    );
     assert_eq!(first.reached, Some(share));
     assert_eq!(ending(3).0.rule, "3 failed allocations in a row");
 }
