@@ -1,12 +1,14 @@
 //! Small machines for the engine's own tests.
 
 use crate::boot::{MachineSpec, ZoneSpec};
+use crate::compact::CompactControl;
+use crate::event::MigrateMode;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::owner::{Lock, MigrateOutcome, Owner};
 use crate::request::Request;
 use crate::rules::Profile;
 use crate::state::{Memory, PageFlags};
-use crate::types::{CpuId, NodeId, Order, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, MigrateType, NodeId, Order, Pfn, ZoneId, ZoneType};
 use alloc::vec;
 
 /// The profile of this name, from the files, by way of text: the crate that reads the files is
@@ -130,6 +132,25 @@ pub(crate) fn half_free_with(blocks: u32, profile: Profile) -> Memory {
         (0..512).step_by(2).for_each(|page| m.free(cpu, pfn.plus(page), Order::ZERO));
     }
     m
+}
+
+/// A request's run over a whole zone, in this mode, that heeds skip hints.
+pub(crate) fn whole_zone(mode: MigrateMode) -> CompactControl {
+    CompactControl {
+        order: None,
+        migratetype: MigrateType::Movable,
+        mode,
+        direct: true,
+        whole_zone: true,
+        ignore_skip_hint: false,
+        ignore_block_suitable: false,
+        proactive: false,
+        alloc_flags: AllocFlags::mark(Wmark::Min),
+        highest: ZoneType::Normal,
+        may_enter_fs: true,
+        request_order: None,
+        kswapd: false,
+    }
 }
 
 /// An owner whose pages can all move, and a lock that another CPU holds all the time.

@@ -291,11 +291,9 @@ impl CompactRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::CompactControl;
-    use crate::gfp::{AllocFlags, Wmark};
     use crate::step::Step;
-    use crate::testing::{half_free_with, linux};
-    use crate::types::{CpuId, MigrateType, ZoneId, ZoneType};
+    use crate::testing::{half_free_with, linux, whole_zone};
+    use crate::types::{CpuId, ZoneId};
     use alloc::collections::BTreeMap;
 
     /// An owner whose pages are always busy, and how often each was tried.
@@ -315,23 +313,8 @@ mod tests {
     /// The tries of each page in one run over a zone of busy pages with holes between them.
     fn tries(profile: &str, mode: MigrateMode) -> BTreeMap<Pfn, u32> {
         let mut m = half_free_with(64, linux(profile));
-        let control = CompactControl {
-            order: None,
-            migratetype: MigrateType::Movable,
-            mode,
-            direct: true,
-            whole_zone: true,
-            ignore_skip_hint: false,
-            ignore_block_suitable: false,
-            proactive: false,
-            alloc_flags: AllocFlags::mark(Wmark::Min),
-            highest: ZoneType::Normal,
-            may_enter_fs: true,
-            request_order: None,
-            kswapd: false,
-        };
         let mut owner = Busy::default();
-        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+        let mut run = CompactRun::new(whole_zone(mode), ZoneId::new(0), CpuId::new(0));
         while run.step(&mut m, &mut owner, 64) == Step::Working {}
         owner.0
     }

@@ -172,13 +172,13 @@ mod tests {
     use crate::boot::{MachineSpec, ZoneSpec};
     use crate::compact::CompactControl;
     use crate::event::CompactResult;
-    use crate::gfp::{AllocFlags, Gfp, Wmark};
+    use crate::gfp::Gfp;
     use crate::owner::MigrateOutcome;
     use crate::request::Request;
     use crate::rules::{Positions, Profile};
     use crate::state::{PageFlags, Watermarks};
     use crate::step::Step;
-    use crate::testing::{linux, linux_with, take};
+    use crate::testing::{linux, linux_with, take, whole_zone};
     use crate::types::{CpuId, NodeId, ZoneId, ZoneType};
     use alloc::vec;
     use alloc::vec::Vec;
@@ -243,21 +243,7 @@ mod tests {
 
     /// A direct run: its result, its begin, and the pages that each scanner looked at.
     fn run(m: &mut Memory, owner: &mut Pages, mode: MigrateMode) -> (CompactResult, (Pfn, Pfn), (u64, u64)) {
-        let control = CompactControl {
-            order: Some(HUGE),
-            migratetype: MigrateType::Movable,
-            mode,
-            direct: true,
-            whole_zone: false,
-            ignore_skip_hint: false,
-            ignore_block_suitable: false,
-            proactive: false,
-            alloc_flags: AllocFlags::mark(Wmark::Min),
-            highest: ZoneType::Normal,
-            may_enter_fs: true,
-            request_order: None,
-            kswapd: false,
-        };
+        let control = CompactControl { order: Some(HUGE), whole_zone: false, ..whole_zone(mode) };
         m.trace().listen(Listen::COMPACTION);
         let mut run = CompactRun::new(control, ZONE, CPU);
         let result = loop {

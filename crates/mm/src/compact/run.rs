@@ -243,29 +243,15 @@ impl CompactRun {
 mod tests {
     use super::*;
     use crate::compact::CompactControl;
-    use crate::gfp::{AllocFlags, Gfp, Wmark};
+    use crate::gfp::Gfp;
     use crate::request::Request;
-    use crate::testing::{Holds, half_free_with, linux};
-    use crate::types::{CpuId, MigrateType, ZoneType};
+    use crate::testing::{Holds, half_free_with, linux, whole_zone};
+    use crate::types::CpuId;
 
     /// How a run over a zone of half-free pageblocks ends, and how many frames it has scanned.
     fn end(profile: &str, mode: MigrateMode, held: Option<Lock>) -> (CompactResult, (u64, u64)) {
         let mut m = half_free_with(16, linux(profile));
-        let control = CompactControl {
-            order: None,
-            migratetype: MigrateType::Movable,
-            mode,
-            direct: true,
-            whole_zone: true,
-            ignore_skip_hint: true,
-            ignore_block_suitable: true,
-            proactive: false,
-            alloc_flags: AllocFlags::mark(Wmark::Min),
-            highest: ZoneType::Normal,
-            may_enter_fs: true,
-            request_order: None,
-            kswapd: false,
-        };
+        let control = CompactControl { ignore_skip_hint: true, ignore_block_suitable: true, ..whole_zone(mode) };
         let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
         loop {
             if let Step::Done(result) = run.step(&mut m, &mut Holds(held), 64) {

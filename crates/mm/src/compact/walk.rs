@@ -57,14 +57,14 @@ impl CompactRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::CompactControl;
     use crate::event::MigrateMode;
-    use crate::gfp::{AllocFlags, Gfp, Wmark};
+    use crate::gfp::Gfp;
     use crate::owner::{MigrateOutcome, Owner};
     use crate::request::Request;
     use crate::state::PageFlags;
     use crate::step::Step;
-    use crate::types::{CpuId, MigrateType, NodeId, Order, ZoneId, ZoneType};
+    use crate::testing::whole_zone;
+    use crate::types::{CpuId, NodeId, Order, ZoneId};
 
     struct Nobody;
 
@@ -95,23 +95,8 @@ mod tests {
             }
             m.blocks.set_skip(pfn.pageblock(), n % 5 < 2);
         }
-        let control = CompactControl {
-            order: None,
-            migratetype: MigrateType::Movable,
-            mode,
-            direct: true,
-            whole_zone: true,
-            ignore_skip_hint: false,
-            ignore_block_suitable: false,
-            proactive: false,
-            alloc_flags: AllocFlags::mark(Wmark::Min),
-            highest: ZoneType::Normal,
-            may_enter_fs: true,
-            request_order: None,
-            kswapd: false,
-        };
         let zone = ZoneId::new(0);
-        let mut run = CompactRun::new(control, zone, cpu);
+        let mut run = CompactRun::new(whole_zone(mode), zone, cpu);
         let mut told = alloc::vec::Vec::new();
         m.take_work();
         while run.step(&mut m, &mut Nobody, budget) == Step::Working {

@@ -4,13 +4,12 @@
 use super::*;
 use crate::compact::{CompactControl, CompactRun};
 use crate::event::MigrateMode;
-use crate::gfp::{AllocFlags, Wmark};
 use crate::owner::{MigrateOutcome, References};
 use crate::request::Request;
 use crate::state::{LruList, SwapSpace};
 use crate::step::Step;
-use crate::testing::{ordered_machine, user_page};
-use crate::types::{CpuId, MigrateType, NodeId, ZoneId, ZoneType};
+use crate::testing::{ordered_machine, user_page, whole_zone};
+use crate::types::{CpuId, NodeId, ZoneId, ZoneType};
 use alloc::vec::Vec;
 
 const CPU: CpuId = CpuId::new(0);
@@ -131,21 +130,7 @@ fn room_above<const N: usize>(kinds: [PageFlags; N]) -> (Memory, [Pfn; N]) {
 
 /// Compacts everything on the first CPU; returns the pages that moved and those that could not.
 fn compacted(m: &mut Memory, of: &mut Of) -> (u64, u64) {
-    let control = CompactControl {
-        order: None,
-        migratetype: MigrateType::Movable,
-        mode: MigrateMode::SyncLight,
-        direct: false,
-        whole_zone: true,
-        ignore_skip_hint: true,
-        ignore_block_suitable: false,
-        proactive: false,
-        alloc_flags: AllocFlags::mark(Wmark::Min),
-        highest: ZoneType::Normal,
-        may_enter_fs: true,
-        request_order: None,
-        kswapd: false,
-    };
+    let control = CompactControl { direct: false, ignore_skip_hint: true, ..whole_zone(MigrateMode::SyncLight) };
     let mut run = CompactRun::new(control, ZoneId::new(0), CPU);
     while run.step(m, of, 64) == Step::Working {}
     m.check().expect("consistent");
