@@ -182,7 +182,11 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     let words = if is_unsure(e) { ["seems worse", "seems better"] } else { ["worse", "better"] };
     let (worse, better) = (sentence(words[0], &mut worse), sentence(words[1], &mut better));
     let against = called.against(e, variant);
-    let names = |rows: &[&Row]| rows.iter().map(|row| plain(&row.name)).collect::<Vec<_>>().join(", ");
+    let names = |rows: &[&Row]| {
+        let mut names: Vec<String> = rows.iter().take(NAMED).map(|row| plain(&row.name)).collect();
+        names.extend((rows.len() > NAMED).then(|| format!("{} more", rows.len() - NAMED)));
+        names.join(", ")
+    };
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
         let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", names(rows)));
@@ -428,6 +432,16 @@ mod tests {
                  a tenth"]
         );
         assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time ×400,000 (1.0e-7 → 0.04 us)");
+    }
+
+    #[test]
+    fn no_list_of_names_is_long() {
+        let lacks = |i: usize| Row {
+            measured: vec![Some(once(1.0)), None],
+            ..row(&format!("p{i}"), Better::Lower, &[1.0, 1.0])
+        };
+        let rows = (0..6).map(lacks).collect();
+        assert_eq!(lines(&result(&["base", "new"], rows))[1..], ["  no comparison: B has no p0, p1, p2, p3, 2 more"]);
     }
 
     #[test]
