@@ -8,7 +8,7 @@ use crate::standing;
 use crate::terminal::{arranged, empty, none, plain, wrapped};
 use crate::verdict::{self, Standing};
 use comfy_table::{Cell, CellAlignment};
-use kontig_results::{Counts, ExperimentResult, Row, Score};
+use kontig_results::{Counts, ExperimentResult, JudgedStep, Row, Score};
 
 /// An experiment, or a case of it, with the name of the series it belongs to.
 #[derive(Clone, Copy)]
@@ -128,41 +128,69 @@ fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
     .into()
 }
 
-/// A missed row and how far it is off.
+/// A missed row, its step that is off most, and by how much.
 struct Miss<'a> {
     experiment: String,
     row: &'a Row,
+    step: &'a JudgedStep,
     /// The natural logarithm of the factor; infinite where one change is to or from nothing.
     off: f64,
 }
 
-/// The rows that are missed most, headline rows first, each with the reason that its experiment
-/// gives.
+impl<'a> Miss<'a> {
+    fn of(result: &ExperimentResult, row: &'a Row) -> Option<Miss<'a>> {
+        let off = |step: &JudgedStep| step.ratio_off.map_or(f64::INFINITY, f64::ln);
+        let missed = row.steps.iter().filter(|step| step.missed(row.headline));
+        let step = missed.max_by(|a, b| off(a).total_cmp(&off(b)))?;
+        Some(Miss { experiment: plain(&standing::title(result)), row, step, off: off(step) })
+    }
+
+    /// `experiment: row *`, with the step where the row has several.
+    fn name(&self, result: &ExperimentResult) -> String {
+        let star = if self.row.headline { " *" } else { "" };
+        let step = match self.row.steps.len() {
+            1 => String::new(),
+            _ => format!(", to {}", plain(&result.variants[self.step.variant])),
+        };
+        format!("{}: {}{step}{star}", self.experiment, plain(&standing::name(self.row)))
+    }
+}
+
+/// The rows that are missed most, headline rows first. Reasons are notes below the table, as
+/// several rows may share one.
 fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
-    let mut missed: Vec<Miss<'_>> = Vec::new();
+    let mut missed: Vec<(&ExperimentResult, Miss<'_>)> = Vec::new();
     for Listed { result, .. } in listed {
-        for row in result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed) {
-            let off = row.steps.iter().filter_map(|step| step.ratio_off).fold(0.0, f64::max);
-            let off = if off > 0.0 { off.ln() } else { f64::INFINITY };
-            missed.push(Miss { experiment: plain(&standing::title(result)), row, off });
-        }
+        let rows = result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed);
+        missed.extend(rows.filter_map(|row| Some((*result, Miss::of(result, row)?))));
     }
     if missed.is_empty() {
         return String::new();
     }
-    missed.sort_by(|a, b| {
+    missed.sort_by(|(_, a), (_, b)| {
         b.row.headline.cmp(&a.row.headline).then(b.off.total_cmp(&a.off)).then(a.row.name.cmp(&b.row.name))
     });
+    let mut reasons: Vec<&str> = Vec::new();
     let mut table = empty(true, colour);
     table.set_header(["missed", "published", "measured", "reason"]);
-    for miss in missed.iter().take(WORST) {
-        let star = if miss.row.headline { " *" } else { "" };
+    for (result, miss) in missed.iter().take(WORST) {
         let change = |change: Option<f64>| change.map_or_else(none, |change| format!("×{}", short(change)));
+        let reason = match &miss.row.lack {
+            None => "none shown".to_owned(),
+            Some(reason) => {
+                let known = reasons.iter().position(|known| known == reason);
+                let number = known.unwrap_or_else(|| {
+                    reasons.push(reason);
+                    reasons.len() - 1
+                });
+                format!("({})", number + 1)
+            }
+        };
         table.add_row([
-            format!("{}: {}{star}", miss.experiment, plain(&standing::name(miss.row))),
-            change(verdict::published_change(miss.row)),
-            change(verdict::measured_change(miss.row)),
-            plain(miss.row.lack.as_deref().map_or("no cause shown", first_sentence)),
+            miss.name(result),
+            change(verdict::published_step(miss.row, miss.step)),
+            change(verdict::measured_step(miss.row, miss.step)),
+            reason,
         ]);
     }
     for column in 1..3 {
@@ -172,15 +200,15 @@ fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
     }
     let shown = missed.len().min(WORST);
     let head = format!("{} rows are missed; the {shown} that are off most, headline rows (*) first:", missed.len());
-    format!("\n{}{}\n", wrapped(&head, width), arranged(table, width))
+    let mut out = format!("\n{}{}\n", wrapped(&head, width), arranged(table, width));
+    for (number, reason) in reasons.iter().enumerate() {
+        out += &wrapped(&format!("({}) {}", number + 1, plain(reason)), width);
+    }
+    out
 }
 
 fn short(change: f64) -> String {
     if change >= 0.1 { format!("{change:.2}") } else { format!("{change:.2e}") }
-}
-
-fn first_sentence(text: &str) -> &str {
-    text.split_once(". ").map_or(text, |(first, _)| first)
 }
 
 #[cfg(test)]
@@ -235,6 +263,21 @@ mod tests {
     }
 
     #[test]
+    fn of_a_series_of_patches_the_missed_step_is_shown() {
+        let (published, measured) = ([100.0, 50.0, 25.0], [100.0, 200.0, 100.0]);
+        let mut series = row("scans", [100.0, 50.0], [100.0, 200.0], true);
+        series.published = published.into();
+        series.measured.push(series.measured[0]);
+        series.steps = judge::steps(&published, &measured.map(Some), Noise::Unknown);
+        let mut result = result("x", vec![series]);
+        result.variants.push("c".into());
+        let text = render(&[Listed { series: "Seed 1", result: &result }], &[], None, false);
+        let line = text.lines().find(|line| line.trim_start().starts_with("x: ")).expect("a miss");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["x:", "scans,", "to", "b", "*", "×0.50", "×2.00", "none", "shown"]);
+    }
+
+    #[test]
     fn scores_add_up_by_series_and_the_worst_miss_comes_first_with_its_reason() {
         let right = result("x", vec![row("stalls", [100.0, 10.0], [150.0, 15.0], true)]);
         let scans = Row {
@@ -254,7 +297,8 @@ mod tests {
         let words = |line: String| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(line("Seed 1")), ["Seed", "1", "1/3", "–", "–", "1/2", "0/2", "–", "2/3", "×1.5"]);
         let first = words(line("y: "));
-        assert_eq!(first, ["y:", "scans", "*", "×0.50", "×2.00", "kswapd", "sleeps"], "only the first sentence");
-        assert!(line("y: faults").ends_with("no cause shown"));
+        assert_eq!(first, ["y:", "scans", "*", "×0.50", "×2.00", "(1)"]);
+        assert!(line("y: faults").ends_with("none shown"));
+        assert!(text.ends_with("(1) kswapd sleeps. It should not.\n"), "{text}");
     }
 }

@@ -216,6 +216,17 @@ pub fn measured_change(row: &Row) -> Option<f64> {
     change_to(row, row.measured.len().checked_sub(1)?)
 }
 
+/// The published change of a step, as a factor.
+pub fn published_step(row: &Row, step: &JudgedStep) -> Option<f64> {
+    let published = |variant: usize| row.published.get(variant).copied();
+    change(published(step.against), published(step.variant), row.published.len())
+}
+
+/// The measured change of a step, as a factor.
+pub fn measured_step(row: &Row, step: &JudgedStep) -> Option<f64> {
+    change(value(row, step.against), value(row, step.variant), row.measured.len())
+}
+
 /// A variant's measured figure over the first's; none if one is missing or the first is zero.
 pub fn change_to(row: &Row, variant: usize) -> Option<f64> {
     change(value(row, 0), value(row, variant), row.measured.len())

@@ -66,7 +66,7 @@ pub struct JudgedStep {
     /// Whether the size agrees by the rule; null if there is none to judge.
     pub size_agrees: Option<bool>,
     /// Whether it moves by a tenth or more though less was published; null for all rules but
-    /// [`Rule::Still`].
+    /// [`Rule::Still`] and [`Rule::StaysZero`].
     pub false_alarm: Option<bool>,
 }
 
@@ -154,7 +154,7 @@ pub fn judge(
     // A measured change too small to count if published agrees with nothing.
     let same_way = || moves && measured.is_some_and(|m| (m[1] > m[0]) == (published[1] > published[0]));
     let direction_agrees = counts.then(same_way);
-    let false_alarm = (rule == Rule::Still).then_some(moves);
+    let false_alarm = matches!(rule, Rule::Still | Rule::StaysZero).then_some(moves);
     JudgedStep { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
 }
 
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(of([10.0, 9.5], [10.0, 5.0]), (None, Some(true), Some(false)));
         assert_eq!(of([10.0, 0.0], [10.0, 0.0]), (Some(false), Some(false), None));
         assert_eq!(of([0.0, 5.0], [0.0, 5.0]), (Some(false), None, None));
-        assert_eq!(of([0.0, 0.0], [0.0, 5.0]), (None, Some(true), None));
+        assert_eq!(of([0.0, 0.0], [0.0, 5.0]), (None, Some(true), Some(false)));
     }
 
     #[test]
@@ -284,6 +284,8 @@ mod tests {
         assert_eq!((of([0.0, 0.0]).rule, of([0.0, 0.0]).size_agrees), (Rule::StaysZero, Some(true)));
         assert_eq!((of([0.0, 1.0]).size_agrees, of([1.0, 0.0]).size_agrees), (Some(false), Some(false)));
         assert_eq!(of([0.0, 0.0]).direction_agrees, None);
+        let alarm = |measured| of(measured).false_alarm;
+        assert_eq!([[0.0, 0.0], [0.0, 1.0], [5.0, 5.0]].map(alarm), [Some(false), Some(true), Some(false)]);
     }
 
     #[test]
