@@ -33,10 +33,10 @@ pub struct TraceArgs {
     /// Write a picture of both scanners over time
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Leave out runs that ended before this second of the trace
+    /// Count from this second of the trace on; of a run that began before, the time since then
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     from: Option<u64>,
-    /// Leave out runs that began after this second of the trace
+    /// Count up to this second of the trace; of a run that ended later, the time until then
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     to: Option<u64>,
     /// Print one JSON document (schema kontig.trace/1) instead of the table
@@ -52,6 +52,16 @@ fn seconds(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The first and the last microsecond that count.
+type Window = (u64, u64);
+
+/// Runs that the trace does not have whole.
+struct Unwhole {
+    unended: usize,
+    cut: usize,
+    lost_events: u64,
+}
+
 /// The runs of one kind of task over one zone in one mode.
 #[derive(Default, serde::Serialize)]
 struct Kind {
@@ -65,8 +75,8 @@ struct Kind {
 }
 
 impl Kind {
-    fn add(&mut self, run: &Run) {
-        let us = run.end_us - run.begin_us;
+    fn add(&mut self, run: &Run, (from, to): Window) {
+        let us = run.end_us.min(to).saturating_sub(run.begin_us.max(from));
         self.runs += 1;
         self.us += us;
         self.longest_us = self.longest_us.max(us);
@@ -101,13 +111,16 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
             .map_err(|e| LabError::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
         line.clear();
     }
-    let (unended, mut runs) = (reader.unended(), reader.ended);
-    runs.retain(|run| a.from.is_none_or(|from| run.end_us >= from) && a.to.is_none_or(|to| run.begin_us <= to));
+    let (cut, lost_events) = (reader.cut, reader.lost_events);
+    let unwhole = Unwhole { unended: reader.unended(), cut, lost_events };
+    let mut runs = reader.ended;
+    let window = (a.from.unwrap_or(0), a.to.unwrap_or(u64::MAX));
+    runs.retain(|run| run.end_us >= window.0 && run.begin_us <= window.1);
     if runs.is_empty() && (a.from.is_some() || a.to.is_some()) {
         return Err(AskedWrongly::Value(format!("{file} has no run of compaction between --from and --to")).into());
     }
-    if runs.is_empty() && unended > 0 {
-        return Err(unreadable("no run of compaction ends in it".into()));
+    if runs.is_empty() && unwhole.unended + unwhole.cut > 0 {
+        return Err(unreadable("no run of compaction begins and ends in it".into()));
     }
     if runs.is_empty() {
         return Err(unreadable(
@@ -122,9 +135,9 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
     let mut all = Kind::default();
     let mut kinds: BTreeMap<(&str, (u64, u64), &str), Kind> = BTreeMap::new();
     for run in &runs {
-        all.add(run);
+        all.add(run, window);
         let mode = run.mode.as_deref().unwrap_or("–");
-        kinds.entry((&run.comm, run.zone, mode)).or_default().add(run);
+        kinds.entry((&run.comm, run.zone, mode)).or_default().add(run, window);
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.us), *name));
@@ -133,18 +146,19 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
             serde_json::json!({ "task": task, "zone_start": zone.0, "zone_end": zone.1, "mode": mode, "counts": kind })
         });
         let document = serde_json::json!({
-            "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(), "unended": unended
+            "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(),
+            "unended": unwhole.unended, "cut": cut, "lost_events": lost_events
         });
         return print(&format!("{document:#}\n"));
     }
-    print(&summary(&runs, &all, &kinds, unended))
+    print(&summary(&runs, &all, &kinds, (&unwhole, window)))
 }
 
 type Rows<'a> = [((&'a str, (u64, u64), &'a str), Kind)];
 
-fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, unended: usize) -> String {
-    let begin = runs.iter().map(|run| run.begin_us).min().unwrap_or(0);
-    let end = runs.iter().map(|run| run.end_us).max().unwrap_or(0);
+fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwhole, Window)) -> String {
+    let begin = runs.iter().map(|run| run.begin_us).min().unwrap_or(0).max(window.0);
+    let end = runs.iter().map(|run| run.end_us).max().unwrap_or(0).min(window.1);
     let share = |part: u64, of: u64| percent(part as f64 / of.max(1) as f64);
     let mut by_task: BTreeMap<&str, u64> = BTreeMap::new();
     for ((task, ..), kind) in kinds {
@@ -179,10 +193,24 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, unended: usize) -> String
         ]);
     }
     text += &grid.text(0, columns());
-    if unended > 0 {
-        text += &format!("{unended} run{} had not ended and are left out\n", if unended == 1 { "" } else { "s" });
+    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
+    if unwhole.unended > 0 {
+        text += &format!("{} had not ended and are left out\n", runs(unwhole.unended));
+    }
+    if unwhole.cut > 0 {
+        text += &format!("{} lack their begin or their end and are left out\n", runs(unwhole.cut));
+    }
+    if unwhole.lost_events > 0 {
+        text += &wrap("", &lost(unwhole.lost_events), 0, width());
     }
     text
+}
+
+fn lost(events: u64) -> String {
+    format!(
+        "the tracer lost {} events or more, so all counts are too low: a larger buffer_size_kb keeps them",
+        grouped(events)
+    )
 }
 
 fn milliseconds(us: u64) -> String {

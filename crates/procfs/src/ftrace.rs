@@ -65,6 +65,14 @@ impl<'a> TraceLine<'a> {
     }
 }
 
+/// The number of events that the tracer says it has lost at this line, `CPU:3 [LOST 27 EVENTS]` or,
+/// of trace-cmd, `CPU:3 [27 EVENTS DROPPED]`. Where it does not know how many, 1.
+pub fn lost_events(line: &str) -> Option<u64> {
+    let (_, note) = line.strip_prefix("CPU:")?.split_once('[')?;
+    let counts = note.contains("LOST") || note.contains("DROPPED");
+    counts.then(|| note.split(' ').find_map(|word| word.parse().ok()).unwrap_or(1))
+}
+
 /// The start of a line, for a message.
 fn start(line: &str) -> String {
     line.chars().take(60).collect()
@@ -90,6 +98,13 @@ mod tests {
         assert_eq!((parsed(new).comm, parsed(new).pid, parsed(new).at_us), ("kworker/0:1 [x]", 12, 1_500_000));
         assert_eq!((parsed(new).number("zone_start"), parsed(new).field("mode")), (Some(0x1000), Some("sync")));
         assert_eq!(parsed(new).field("zone"), None);
+    }
+
+    #[test]
+    fn a_tracer_says_what_it_lost() {
+        let lost = ["CPU:3 [LOST 27 EVENTS]", "CPU:0 [12 EVENTS DROPPED]", "CPU:1 [LOST EVENTS]"];
+        assert_eq!(lost.map(lost_events), [Some(27), Some(12), Some(1)]);
+        assert_eq!(["cpus=8", "##### CPU 2 buffer started ####"].map(lost_events), [None, None]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A trace may come from Kontig or from a real host, in the format of any kernel since 3.14. A run
 //! lasts from `mm_compaction_begin` to the next `mm_compaction_end` of the same task.
 
-use kontig_procfs::{BadText, TraceLine};
+use kontig_procfs::{BadText, TraceLine, lost_events};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -62,8 +62,14 @@ pub struct Reader {
     file: String,
     line: usize,
     open: BTreeMap<u32, Run>,
+    /// The time of each task's last event, µs.
+    last_us: BTreeMap<u32, u64>,
     /// Those that have ended, by their ends.
     pub ended: Vec<Run>,
+    /// The number of runs whose begin or end the trace lacks though it goes on after them.
+    pub cut: usize,
+    /// Events that the tracer says it has lost.
+    pub lost_events: u64,
 }
 
 impl Reader {
@@ -83,7 +89,16 @@ impl Reader {
     /// If it belongs to no trace.
     pub fn read(&mut self, line: &str) -> Result<(), BadText> {
         self.line += 1;
+        self.lost_events += lost_events(line).unwrap_or(0);
         let Some(line) = TraceLine::parse(&self.file, self.line, line)? else { return Ok(()) };
+        let before = self.last_us.insert(line.pid, line.at_us).filter(|before| *before > line.at_us);
+        if before.is_some() {
+            return Err(BadText {
+                file: self.file.clone(),
+                line: self.line,
+                reason: format!("is earlier than the line before of task {}: sort the trace by time", line.pid),
+            });
+        }
         match line.event {
             "mm_compaction_begin" => {
                 let run = begun(&line).ok_or_else(|| BadText {
@@ -91,19 +106,20 @@ impl Reader {
                     line: self.line,
                     reason: "mm_compaction_begin lacks a position".into(),
                 })?;
-                self.open.insert(line.pid, run);
+                self.cut += usize::from(self.open.insert(line.pid, run).is_some());
             }
             "mm_compaction_isolate_migratepages" | "mm_compaction_isolate_freepages" => {
                 if let Some(run) = self.open.get_mut(&line.pid) {
                     run.scan(&line);
                 }
             }
-            "mm_compaction_end" => {
-                if let Some(mut run) = self.open.remove(&line.pid) {
+            "mm_compaction_end" => match self.open.remove(&line.pid) {
+                Some(mut run) => {
                     run.end(&line);
                     self.ended.push(run);
                 }
-            }
+                None => self.cut += 1,
+            },
             _ => {}
         }
         Ok(())
@@ -329,6 +345,29 @@ zone_end=0x4000, mode=sync
         assert_eq!((runs[1].begin_us, runs[1].end_us, runs[1].scanned), (1_000_000, 1_000_030, [512, 0]));
         assert_eq!(runs[1].positions, [(0, [0x1000, 0x3000]), (10, [0x1200, 0x3000]), (30, [0x1200, 0x2e00])]);
         assert!(runs[1].succeeded() == Some(true) && !runs[1].did_nothing() && !runs[1].missed_meeting());
+    }
+
+    #[test]
+    fn runs_without_their_begin_or_end_are_counted_and_so_are_lost_events() {
+        let begin = TRACE.lines().nth(1).expect("a begin");
+        let end = TRACE.lines().nth(5).expect("an end");
+        let text = format!("{end}\n{}\nCPU:1 [LOST 5 EVENTS]\n", begin.replace("1.000000", "2.000000"));
+        let mut reader = Reader::new("trace");
+        text.lines().try_for_each(|line| reader.read(line)).expect("a trace");
+        assert_eq!((reader.cut, reader.unended(), reader.lost_events), (1, 1, 5), "its begin is lost");
+        reader.read(&begin.replace("1.000000", "3.000000")).expect("the next begins");
+        assert_eq!((reader.cut, reader.unended()), (2, 1), "the end of the one before is lost");
+    }
+
+    #[test]
+    fn a_trace_out_of_order_is_refused() {
+        let mut lines: Vec<&str> = TRACE.lines().skip(1).collect();
+        lines.swap(0, 1);
+        let refused = runs("trace", &lines.join("\n")).expect_err("shuffled");
+        assert_eq!(
+            (refused.line, refused.reason.as_str()),
+            (2, "is earlier than the line before of task 7: sort the trace by time")
+        );
     }
 
     #[test]

@@ -211,6 +211,27 @@ fn a_trace_is_summed_up_by_task_zone_and_mode() {
 }
 
 #[test]
+fn of_a_run_across_the_border_of_the_window_the_time_within_counts() {
+    let d = tempfile::tempdir().unwrap();
+    let text = "a-1 [000] .... 1.000000: mm_compaction_begin: zone_start=0 migrate_start=0 free_start=8 zone_end=8\n\
+                CPU:0 [LOST 3 EVENTS]\n\
+                a-1 [000] .... 1.010000: mm_compaction_end: status=3\n";
+    std::fs::write(d.path().join("t.txt"), text).unwrap();
+    let us = |window: &[&str]| {
+        let output = kontig(d.path(), &[&["trace", "t.txt", "--json"], window].concat()).assert().success();
+        let doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+        assert_eq!((doc["lost_events"].as_u64(), doc["cut"].as_u64()), (Some(3), Some(0)));
+        doc["all"]["us"].as_u64()
+    };
+    assert_eq!(us(&[]), Some(10_000));
+    assert_eq!(us(&["--from", "1.004"]), Some(6000));
+    assert_eq!(us(&["--from", "1.004", "--to", "1.005"]), Some(1000));
+    let output = kontig(d.path(), &["trace", "t.txt"]).assert().success();
+    let said = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
+    assert!(said.contains("the tracer lost 3 events or more"), "{said}");
+}
+
+#[test]
 fn a_file_that_is_no_trace_is_refused_in_one_line() {
     let d = tempfile::tempdir().unwrap();
     std::fs::write(d.path().join("empty"), "# tracer: nop\n").unwrap();
@@ -227,7 +248,7 @@ fn a_file_that_is_no_trace_is_refused_in_one_line() {
             "t.dat",
             "t.dat: cannot be read: it is trace-cmd's own format: make text of it with 'trace-cmd report -i t.dat",
         ),
-        ("unended", "unended: cannot be read: no run of compaction ends in it"),
+        ("unended", "unended: cannot be read: no run of compaction begins and ends in it"),
     ];
     for (file, reason) in cases {
         let refused = kontig(d.path(), &["trace", file]).assert().failure().code(2);
