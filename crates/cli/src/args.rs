@@ -86,6 +86,9 @@ pub(crate) enum Command {
         All stored run files are checked first. Exit codes: 0 the files and the runs match result.json; \
         1 a file is missing, truncated or changed; 3 the files are intact, but the runs differ.")]
     Rerun(RerunArgs),
+    /// Show stored results beside each other
+    #[command(after_help = crate::compare::HELP)]
+    Compare(crate::compare::CompareArgs),
     /// Show what compaction did in a trace, of a run or of a real host
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),

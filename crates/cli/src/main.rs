@@ -7,6 +7,7 @@
 
 mod args;
 mod bench;
+mod compare;
 mod interrupt;
 mod list;
 mod live;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Oracle(c) => return oracle::oracle(&c),
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
+        Command::Compare(a) => compare::compare(&a),
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
         Command::Trace(a) => trace::trace(&a),

@@ -20,6 +20,13 @@ pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "kontig: {}", kontig_text::one_line(text));
 }
 
+/// Prints a document as indented JSON.
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), LabError> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|e| Failed::Write { path: "standard output".into(), reason: e.to_string() })?;
+    print(&(text + "\n"))
+}
+
 /// Prints to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<(), LabError> {
     print_while_read(text).map(drop)

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Where results go, and how much of the host the runs may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/3) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/4) instead of tables
     #[arg(long)]
     pub json: bool,
     /// Print every figure, of every phase, and not only those that the conclusion is about

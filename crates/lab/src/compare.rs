@@ -11,8 +11,12 @@ use crate::missed::{Lack, beyond_run_to_run, explain, missed};
 use crate::quantity::Quantity;
 use crate::remarks::{endings, readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
+use crate::sysctls;
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
-use kontig_results::{Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, judge};
+use kontig_results::{
+    Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, Swept, judge,
+};
+use std::collections::BTreeMap;
 
 /// The context of a table.
 #[derive(Clone, Copy)]
@@ -108,6 +112,32 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
     Some(Remark { variant: Some(variant), text })
 }
 
+/// A sweep has as many variants at least.
+const LEAST_SWEPT: usize = 3;
+
+/// The only sysctl in which the variants differ, if its values are numbers.
+fn swept(variants: &[Variant]) -> Option<Swept> {
+    let (first, rest) = variants.split_first()?;
+    let alike = |v: &Variant| (&v.profile, &v.switches) == (&first.profile, &first.switches);
+    if variants.len() < LEAST_SWEPT || !rest.iter().all(alike) {
+        return None;
+    }
+    let settings: Vec<BTreeMap<&str, String>> = variants.iter().map(settings).collect::<Option<_>>()?;
+    let mut names: Vec<&str> = settings.iter().flat_map(|of| of.keys().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| settings.iter().any(|of| of.get(name) != settings[0].get(name)));
+    let [name] = names[..] else { return None };
+    let values = settings.iter().map(|of| of.get(name)?.trim().parse().ok()).collect::<Option<Vec<f64>>>()?;
+    let all_differ = values.iter().enumerate().all(|(i, value)| !values[..i].contains(value));
+    all_differ.then(|| Swept { sysctl: name.into(), values })
+}
+
+/// A variant's settings by the sysctls' full names.
+fn settings(v: &Variant) -> Option<BTreeMap<&'static str, String>> {
+    v.sysctl_texts().into_iter().map(|(name, value)| Some((sysctls::setting(&name).ok()?.name, value))).collect()
+}
+
 /// The table of an experiment's runs. A target's rows come first; other figures follow in the runs'
 /// order.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
@@ -144,7 +174,46 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         elsewhere: subject.elsewhere.map_or_else(Vec::new, |of| of.remarks(variants, &by_variant, runs)),
         remarks,
         endings: by_variant.iter().map(endings).collect(),
+        swept: swept(variants),
         variants: names,
         rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variant(sysctls: &[(&str, &str)]) -> Variant {
+        let value = |value: &str| toml::Value::String(value.into());
+        Variant {
+            name: "v".into(),
+            profile: "6.1".into(),
+            switches: vec![],
+            sysctls: sysctls.iter().map(|(name, of)| ((*name).into(), value(of))).collect(),
+        }
+    }
+
+    #[test]
+    fn variants_that_differ_in_one_number_are_a_sweep() {
+        let of = |values: &[&str]| -> Vec<Variant> {
+            values
+                .iter()
+                .map(|value| variant(&[("compaction_proactiveness", value), ("vm.swappiness", "60")]))
+                .collect()
+        };
+        let found = swept(&of(&["0", "40", "20"])).expect("a sweep");
+        assert_eq!((found.sysctl.as_str(), found.values), ("vm.compaction_proactiveness", vec![0.0, 40.0, 20.0]));
+        assert_eq!(swept(&of(&["0", "20"])), None, "two are a comparison");
+        assert_eq!(swept(&of(&["0", "20", "0"])), None, "two results of one value");
+        let with = |change: fn(&mut Variant)| {
+            let mut variants = of(&["0", "40", "20"]);
+            change(&mut variants[1]);
+            swept(&variants)
+        };
+        assert_eq!(with(|v| v.profile = "7.2".into()), None);
+        assert_eq!(with(|v| v.sysctls.clear()), None, "a variant has another kernel's default");
+        assert_eq!(with(|v| drop(v.sysctls.insert("vm.swappiness".into(), toml::Value::String("1".into())))), None);
+        assert_eq!(swept(&["always", "defer", "never"].map(|value| variant(&[("thp.defrag", value)]))), None);
     }
 }

@@ -8,9 +8,10 @@
 //! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`host_snapshot`] starts a run from a real host; [`session`] runs plans in parallel, by a
-//! `queue`; [`store`] keeps results and finds them again.
+//! `queue`; [`store`] keeps results and finds them again; [`beside`] makes one table of several.
 
 mod ageing;
+pub mod beside;
 mod built_in;
 pub mod catalog;
 pub mod compare;

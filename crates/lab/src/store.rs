@@ -267,6 +267,11 @@ impl RunFile {
     }
 }
 
+/// The directory of a result, given by itself or by its `result.json`.
+fn directory(path: &Path) -> &Path {
+    if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) }
+}
+
 /// All files below a directory, with paths beginning with `prefix`; links are not followed.
 fn files_below(dir: &Path, prefix: &str, found: &mut Vec<String>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
@@ -356,13 +361,29 @@ impl StoredResult {
         Ok(stored)
     }
 
+    /// Reads all runs of the result at `path`, in the order of their files' names.
+    ///
+    /// # Errors
+    /// The first file that is missing, truncated or changed.
+    pub fn read_runs(&self, path: &Path) -> Result<Vec<RunResult>, LabError> {
+        self.check_runs(path)?;
+        let dir = directory(path);
+        let read = |name: &String| {
+            let file = dir.join(name);
+            let bad = |reason: String| LabError::from(Failed::Result { path: file.display().to_string(), reason });
+            let bytes = std::fs::read(&file).map_err(|e| bad(format!("this run's file cannot be read: {e}")))?;
+            serde_json::from_slice(&bytes).map_err(|e| bad(format!("no run that a session has written: {e}")))
+        };
+        self.runs.keys().map(read).collect()
+    }
+
     /// Reads every run's file of the result at `path` and compares it with the stored hash. Returns
     /// the other files in `runs/`, as sorted paths below the directory.
     ///
     /// # Errors
     /// The first file that is missing, truncated or changed, and the number of others.
     pub fn check_runs(&self, path: &Path) -> Result<Vec<String>, LabError> {
-        let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+        let dir = directory(path);
         // A path in a result of unknown origin must not lead outside.
         let below = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
         if let Some(name) = self.runs.keys().find(|n| !Path::new(n).starts_with(RUNS) || !below(n)) {

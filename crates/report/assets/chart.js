@@ -5,6 +5,7 @@
  *   x, y      { low, high, log?, ticks(count), label(value) }
  *   lines     [{ colour, dashes?, faint?, points: [[x, y]…], dots?, name? }]; dots at the points, the name at the line's end
  *   rings     [{ colour, at: [x, y] }], published figures
+ *   specks    [{ colour, at: [x, y] }], single values beside a line
  *   bands     [{ name, start, end }], phases behind the lines
  *   marks     [{ x, colour }], thin uprights
  *   reading   x => { head, rows: [[colour, name, text]…] } or null
@@ -90,6 +91,9 @@ function drawChart(spec, width) {
   drawEnds(root, spec.lines, px, py, top, bottom);
   for (const ring of spec.rings || []) {
     root.append(svg("circle", { cx: px(ring.at[0]), cy: py(ring.at[1]), r: 4, fill: "var(--card)", stroke: ring.colour, "stroke-width": 2 }));
+  }
+  for (const speck of spec.specks || []) {
+    root.append(svg("circle", { cx: px(speck.at[0]), cy: py(speck.at[1]), r: 2.2, fill: speck.colour, "fill-opacity": 0.4 }));
   }
   const probe = svg("line", { class: "probe", y1: top, y2: bottom, visibility: "hidden" });
   const cursorLayer = svg("g");

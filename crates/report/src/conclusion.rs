@@ -9,6 +9,7 @@
 
 use crate::number;
 use crate::standing::{self, Layout};
+use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
@@ -31,7 +32,7 @@ const NAMED_IN_A_LINE: usize = 2;
 const FEW: usize = 3;
 
 /// A figure of a variant beside the baseline's.
-enum Shown {
+pub(crate) enum Shown {
     Better,
     Worse,
     /// It moves by less than a tenth.
@@ -80,12 +81,20 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     }
     let rows = that_matter(e);
     let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
-    lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant, called)));
+    match &e.swept {
+        Some(swept) => lines.extend(sweep::lines(e, swept)),
+        None => lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant, called))),
+    }
     if is_unsure(e) {
         let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
         lines.push(format!("{seeds}: chance alone would make some figures seem to differ; --repetitions 5 says which"));
     }
     lines
+}
+
+/// Words for what a figure shows: with few seeds it only seems so.
+pub(crate) fn words(e: &ExperimentResult, words: [&str; 2]) -> [String; 2] {
+    words.map(|word| if is_unsure(e) { format!("seems {word}") } else { word.to_owned() })
 }
 
 /// Whether there are too few seeds or rounds to leave chance out of account.
@@ -141,7 +150,7 @@ struct Sorted<'a> {
 }
 
 /// Whether a daemon's CPU time differs by too little of a CPU to matter.
-fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
+pub(crate) fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
     let elapsed = || e.rows.iter().find(|row| row.name == "elapsed" && row.phase == TOTAL);
     let difference = |row: &Row| Some((measured(row, 0)?.value - measured(row, variant)?.value).abs());
     let least = || Some(measured(elapsed()?, 0)?.value * SHARE_OF_A_CPU);
@@ -179,8 +188,8 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         parts.extend((rows.len() > named).then(|| format!("{} more", rows.len() - named)));
         (!parts.is_empty()).then(|| format!("{word}: {}", parts.join("; ")))
     };
-    let words = if is_unsure(e) { ["seems worse", "seems better"] } else { ["worse", "better"] };
-    let (worse, better) = (sentence(words[0], &mut worse), sentence(words[1], &mut better));
+    let [worse_word, better_word] = words(e, ["worse", "better"]);
+    let (worse, better) = (sentence(&worse_word, &mut worse), sentence(&better_word, &mut better));
     let against = called.against(e, variant);
     let names = |rows: &[&Row]| {
         let mut names: Vec<String> = rows.iter().take(NAMED).map(|row| plain(&row.name)).collect();
@@ -212,7 +221,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     std::iter::once(format!("{against}:")).chain(parts.map(|part| format!("  {part}"))).collect()
 }
 
-fn shown(row: &Row, variant: usize) -> Shown {
+pub(crate) fn shown(row: &Row, variant: usize) -> Shown {
     let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return Shown::Missing };
     if base.samples_needed.is_some() || new.samples_needed.is_some() {
         return Shown::TooFew;
@@ -235,13 +244,28 @@ fn shown(row: &Row, variant: usize) -> Shown {
     if lower == (row.better == Better::Lower) { Shown::Better } else { Shown::Worse }
 }
 
+/// A figure's name; that it is of the whole run goes without saying.
+pub(crate) fn name(row: &Row) -> String {
+    let name = plain(&standing::name(row));
+    name.strip_suffix(&format!(", {TOTAL}")).unwrap_or(&name).to_owned()
+}
+
+/// A figure's unit with a space before; none for a scale, which is no unit to say after a number.
+pub(crate) fn unit(row: &Row) -> String {
+    let is_scale = row.unit.starts_with(|first: char| first.is_ascii_digit());
+    if is_scale { String::new() } else { format!(" {}", plain(&row.unit)) }
+}
+
+/// Whether a figure is 0 in every variant, or none has it.
+pub(crate) fn is_nothing(row: &Row) -> bool {
+    row.measured.iter().flatten().all(|m| m.value == 0.0)
+}
+
 /// A figure that moved: `fallbacks −30 % (200 → 140; 5 of 5 seeds)`.
 fn moved(row: &Row, variant: usize) -> String {
-    let name = plain(&standing::name(row));
-    let name = name.strip_suffix(&format!(", {TOTAL}")).unwrap_or(&name);
-    let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name.to_owned() };
-    let unit = plain(&row.unit);
-    let values = format!("{} → {} {unit}", number::rounded(base.value), number::rounded(new.value));
+    let name = name(row);
+    let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name };
+    let values = format!("{} → {}{}", number::rounded(base.value), number::rounded(new.value), unit(row));
     let seeds = match row.pairs.get(variant).copied().flatten() {
         Some(pairs) => format!("; {} of {} seeds", pairs.lower.max(pairs.higher), pairs.of),
         None => String::new(),
@@ -264,52 +288,11 @@ fn in_words(change: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_results::{Measured, Score};
-
-    fn once(value: f64) -> Measured {
-        Measured { value, low: value, high: value, repetitions: 1, lacking: 0, samples: None, samples_needed: None }
-    }
-
-    fn row(name: &str, better: Better, values: &[f64]) -> Row {
-        Row {
-            name: name.into(),
-            unit: "us".into(),
-            headline: false,
-            published: vec![],
-            phase: MEASURE.into(),
-            better,
-            merge: Merge::Median,
-            measured: values.iter().map(|value| Some(once(*value))).collect(),
-            pairs: vec![None; values.len()],
-            steps: vec![],
-            caveat: None,
-            lack: None,
-            below: false,
-            statistics: vec![],
-        }
-    }
+    use crate::test_rows::{once, result, row};
 
     fn with_seeds(mut row: Row, of: u32, lower: u32, higher: u32, overlap: bool) -> Row {
         row.pairs = vec![None, Some(Pairs { of, lower, higher, overlap })];
         row
-    }
-
-    fn result(variants: &[&str], rows: Vec<Row>) -> ExperimentResult {
-        ExperimentResult {
-            id: "e".into(),
-            case: String::new(),
-            machine: "m".into(),
-            target: String::new(),
-            repetitions: 5,
-            rounds: 1,
-            variants: variants.iter().map(|v| (*v).into()).collect(),
-            rows,
-            ageing: vec![],
-            score: Score::default(),
-            elsewhere: vec![],
-            remarks: vec![],
-            endings: vec![],
-        }
     }
 
     /// As a terminal shows them.

@@ -5,9 +5,9 @@
 //! the one moment it shows.
 
 use crate::pace::{self, Sweep};
-use crate::{curve, palette, thin};
+use crate::{conclusion, curve, palette, thin, verdict};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Phase, RunResult, Series};
+use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Merge, Phase, Row, RunResult, Series};
 use serde::Serialize;
 
 /// One experiment of a page.
@@ -53,6 +53,7 @@ struct Experiment<'a> {
     variants: Vec<&'a str>,
     curves: Vec<Curves<'a>>,
     pace: Pace<'a>,
+    sweep: Option<SweptFigures<'a>>,
     series: Vec<Lines<'a>>,
     /// Phases of the first repetition, by variant.
     phases: Vec<Vec<Span<'a>>>,
@@ -88,6 +89,25 @@ struct PaceLines<'a> {
     rates: Vec<Option<f64>>,
     /// For each percentile, (index of the pause, latency in µs).
     lines: Vec<Vec<(usize, f64)>>,
+}
+
+/// The figures that matter against the value of the swept sysctl.
+#[derive(Serialize)]
+struct SweptFigures<'a> {
+    sysctl: &'a str,
+    /// By variant.
+    values: &'a [f64],
+    figures: Vec<SweptFigure<'a>>,
+}
+
+#[derive(Serialize)]
+struct SweptFigure<'a> {
+    name: String,
+    unit: &'a str,
+    /// The table's figure, by variant.
+    merged: Vec<Option<f64>>,
+    /// That of each seed, by variant; empty if there is only one.
+    seeds: Vec<Vec<f64>>,
 }
 
 #[derive(Serialize)]
@@ -163,6 +183,7 @@ fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
     Experiment {
         curves: curves(e, &variants),
         pace: pace_sweep(e),
+        sweep: swept_figures(e, &variants),
         series: series(&variants),
         phases: variants.iter().map(|(_, runs)| runs.first().map_or(vec![], |run| spans(&run.phases))).collect(),
         maps: variants.iter().map(|(_, runs)| map(runs)).collect(),
@@ -215,6 +236,32 @@ fn pace_sweep<'a>(e: &'a PageExperiment<'a>) -> Pace<'a> {
         })
         .collect();
     Pace { machine: &e.pace_machine, percentiles: pace::PERCENTILES, variants, pauses: sweep.pauses }
+}
+
+fn swept_figures<'a>(
+    e: &'a PageExperiment<'a>,
+    variants: &[(&'a str, Vec<&'a RunResult>)],
+) -> Option<SweptFigures<'a>> {
+    let swept = e.result.swept.as_ref()?;
+    let of_seed = |row: &Row, run: &RunResult| match &row.merge {
+        Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.is(of, &row.phase))?.percentile(*p),
+        _ => run.figure(&row.name, &row.phase),
+    };
+    let figure = |row: &'a Row| {
+        let seeds = |(_, runs): &(&str, Vec<&RunResult>)| match runs.len() {
+            0 | 1 => vec![],
+            _ => runs.iter().filter_map(|run| of_seed(row, run)).collect(),
+        };
+        SweptFigure {
+            name: conclusion::name(row),
+            unit: &row.unit,
+            merged: (0..swept.values.len()).map(|i| verdict::measured(row, i).map(|m| m.value)).collect(),
+            seeds: variants.iter().map(seeds).collect(),
+        }
+    };
+    let moves = |figure: &SweptFigure<'_>| figure.merged.iter().any(|value| *value != figure.merged[0]);
+    let figures = conclusion::that_matter(e.result).into_iter().map(figure).filter(moves).collect();
+    Some(SweptFigures { sysctl: &swept.sysctl, values: &swept.values, figures })
 }
 
 fn series<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Lines<'a>> {

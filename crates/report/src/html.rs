@@ -140,6 +140,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         pills(out, e.result);
     }
     conclusion(out, e.result);
+    part(out, "sweep");
     if !e.result.rows.is_empty() {
         let layout = Layout::of(e.result);
         tables(out, e.result, &layout.single, held);
@@ -149,13 +150,16 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
     if !held {
         remarks(out, e.result);
     }
-    for part in ["curves", "pace", "map", "series"] {
-        let _ = write!(out, "<div class=\"part {part}\" hidden></div>");
-    }
+    ["curves", "pace", "map", "series"].into_iter().for_each(|name| part(out, name));
     if !e.notes.is_empty() {
         let _ = write!(out, "<div class=\"prose notes\"><h3>Notes</h3>{}</div>", paragraphs(&e.notes));
     }
     out.push_str("</section>");
+}
+
+/// Room for a part that the page's script draws, if there is data for it.
+fn part(out: &mut String, name: &str) {
+    let _ = write!(out, "<div class=\"part {name}\" hidden></div>");
 }
 
 /// The conclusion, before any table. Its lines that belong to the one above begin with spaces.

@@ -20,9 +20,19 @@ pub mod scanners;
 mod standing;
 pub mod statistics;
 pub mod svg;
+mod sweep;
 pub mod table;
 mod terminal;
+#[cfg(test)]
+mod test_rows;
 mod thin;
+mod transposed;
 pub mod verdict;
 
 pub use standing::UNRESOLVED;
+
+/// What a table shows, a sentence each, with variants by name; empty for a single variant, and
+/// where figures were published.
+pub fn conclusion(result: &kontig_results::ExperimentResult) -> Vec<String> {
+    conclusion::lines(result, conclusion::Called::ByName)
+}

@@ -252,6 +252,7 @@ mod tests {
             target: "t".into(),
             repetitions: 1,
             rounds: 1,
+            swept: None,
             variants: vec!["a".into(), "b".into()],
             score: Score::of(&rows, &[]),
             rows,

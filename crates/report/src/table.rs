@@ -7,7 +7,8 @@ use crate::ageing;
 use crate::conclusion::{self, Called};
 use crate::number;
 use crate::standing::{self, Count, Layout};
-use crate::terminal::{arranged, empty, letter, none, plain, wrapped};
+use crate::terminal::{arranged, empty, fits, letter, none, plain, wrapped};
+use crate::transposed;
 use crate::verdict::{self, Standing, measured};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
 use kontig_results::{Counts, ExperimentResult, Remark, Row, Score};
@@ -55,7 +56,7 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
         Figures::All => others,
         Figures::Matter if held => Vec::new(),
         Figures::Matter if e.variants.len() == 1 => others,
-        Figures::Matter => conclusion::that_matter(e),
+        Figures::Matter => conclusion::that_matter(e).into_iter().filter(|row| !conclusion::is_nothing(row)).collect(),
     };
     if held {
         out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
@@ -70,7 +71,11 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
     }
     if !others.is_empty() {
         out.push_str(if held { "\nnot published\n" } else { "" });
-        out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width)));
+        let side_by_side = |form| fits(&paint.rows(&others, false, form, None), width);
+        match width.filter(|_| e.variants.len() > SIDE_BY_SIDE && !SINGLE_LINES.into_iter().any(side_by_side)) {
+            Some(width) => out.push_str(&transposed::render(e, &others, width, colour)),
+            None => out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width))),
+        }
         out.push('\n');
     }
     if !held && e.elsewhere.is_empty() {
@@ -154,13 +159,15 @@ enum Form {
     Stacked,
 }
 
+/// The forms with a line a row, widest first.
+const SINGLE_LINES: [Form; 2] = [Form::Wide, Form::Close];
+/// As many variants are columns of a table in any form; of more, each is a line where they do not
+/// fit.
+const SIDE_BY_SIDE: usize = 3;
+
 /// The widest form that fits.
 fn fitted(width: Option<usize>, build: impl Fn(Form, Option<usize>) -> String) -> String {
-    // The first line is the upper rule, as wide as the table.
-    let fits = |table: &String| {
-        width.is_none_or(|width| table.lines().next().is_none_or(|rule| rule.chars().count() <= width))
-    };
-    let side_by_side = [Form::Wide, Form::Close].into_iter().map(|form| build(form, None)).find(fits);
+    let side_by_side = SINGLE_LINES.into_iter().map(|form| build(form, None)).find(|table| fits(table, width));
     side_by_side.unwrap_or_else(|| build(Form::Stacked, width))
 }
 

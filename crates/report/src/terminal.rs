@@ -35,6 +35,12 @@ pub(crate) fn arranged(mut table: Table, width: Option<usize>) -> String {
     table.trim_fmt()
 }
 
+/// Whether a table is no wider than the terminal. Its first line is the upper rule, as wide as the
+/// table.
+pub(crate) fn fits(table: &str, width: Option<usize>) -> bool {
+    width.is_none_or(|width| table.lines().next().is_none_or(|rule| rule.chars().count() <= width))
+}
+
 /// Marks a missing figure, which is not 0.
 pub(crate) fn none() -> String {
     "–".into()

@@ -35,4 +35,7 @@ pub use run::{Phase, Round, RunResult, TaskTime};
 pub use score::{Apart, Counts, FalseAlarms, Score, Tally};
 pub use series::Series;
 pub use statistics::Statistics;
-pub use table::{ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark, Reproduction};
+pub use table::{
+    Answer, COMPARE_SCHEMA, Comparison, ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark, Reproduction,
+    Swept,
+};

@@ -8,7 +8,7 @@ use crate::score::Score;
 use serde::{Deserialize, Serialize};
 
 /// The schema that [`Reproduction`] names.
-pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/3";
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/4";
 
 /// The answer of `kontig reproduce`: every experiment with its rows and score.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -22,7 +22,30 @@ pub struct Reproduction {
     /// The largest resident memory of the process.
     pub peak_rss_bytes: u64,
     /// In the order asked for. An experiment with cases has an entry for each.
-    pub experiments: Vec<ExperimentResult>,
+    pub experiments: Vec<Answer>,
+}
+
+/// The schema that [`Comparison`] names.
+pub const COMPARE_SCHEMA: &str = "kontig.compare/1";
+
+/// The answer of `kontig compare`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Comparison {
+    /// Always [`COMPARE_SCHEMA`] when written.
+    pub schema: String,
+    /// In the first result's order.
+    pub experiments: Vec<Answer>,
+}
+
+/// An experiment's table with its conclusion.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Answer {
+    /// What the table shows, a sentence each. Sentences that begin with spaces belong to the one
+    /// before. Empty for a single variant, and where figures were published: there `score` is the
+    /// conclusion.
+    pub conclusion: Vec<String>,
+    #[serde(flatten)]
+    pub result: ExperimentResult,
 }
 
 /// The table of one experiment, or of one case of it.
@@ -40,6 +63,9 @@ pub struct ExperimentResult {
     pub rounds: u32,
     /// The columns of every row, baseline first.
     pub variants: Vec<String>,
+    /// What distinguishes three variants or more, if that is a single number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swept: Option<Swept>,
     pub rows: Vec<Row>,
     /// Figures round by round, if a series was published.
     pub ageing: Vec<Ageing>,
@@ -52,6 +78,14 @@ pub struct ExperimentResult {
     /// The rules that ended the runs of each variant before their work was done, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub endings: Vec<Vec<String>>,
+}
+
+/// The only sysctl in which the variants differ.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Swept {
+    pub sysctl: String,
+    /// Its value in each variant.
+    pub values: Vec<f64>,
 }
 
 /// The remark on runs that no seed changes.

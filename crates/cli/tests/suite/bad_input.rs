@@ -1,38 +1,13 @@
 //! Every mistake and every failure has one line that starts with `kontig: ` and names the place and
 //! the remedy, and the documented exit code: 1 failed while running, 2 invalid arguments or input.
 
-use crate::common::{DISK, EXPERIMENT, TARGET, changed, experiment, files, kontig, machine, program, write};
+use crate::common::{
+    ASKED_WRONGLY, DIFFERENT, DISK, EXPERIMENT, FAILED, TARGET, changed, experiment, files, kontig, machine, program,
+    refused, refuses, tmp, write,
+};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-const FAILED: i32 = 1;
-const ASKED_WRONGLY: i32 = 2;
-const DIFFERENT: i32 = 3;
-
-/// Checks that `kontig` prints nothing and fails with this code and one line with all of `says`.
-#[track_caller]
-fn refused(dir: &Path, args: &[&str], code: i32, says: &[&str]) {
-    refuses(kontig(dir, args).output().unwrap(), args, code, says);
-}
-
-/// The same for finished output.
-#[track_caller]
-fn refuses(output: Output, args: &[&str], code: i32, says: &[&str]) {
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
-    assert!(stderr.starts_with("kontig: ") && stderr.ends_with('\n'), "{args:?}: {stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
-    for part in says {
-        assert!(stderr.contains(part), "{args:?}: '{part}' is not said: {stderr}");
-    }
-    assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
-}
-
-fn tmp() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 const TINY: [&str; 4] = ["run", "watch", "--machine", "tiny-64m"];
 
@@ -709,7 +684,7 @@ fn a_result_that_is_none_cannot_be_rerun() {
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
         ),
-        (r#"{"schema": "kontig.reproduce/3"}"#, "holds tables and no runs"),
+        (r#"{"schema": "kontig.reproduce/4"}"#, "holds tables and no runs"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

@@ -1,18 +1,13 @@
 //! Output of the commands when all goes well.
 
 use crate::common;
-use crate::common::{TARGET, experiment, files, kontig, program, write};
+use crate::common::{TARGET, experiment, files, kontig, program, tmp, write};
 use assert_cmd::assert::Assert;
 use predicates::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
-
-fn tmp() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 fn text(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
@@ -249,7 +244,8 @@ fn a_published_experiment_is_not_held_against_its_figures_under_other_settings()
     assert!(e["rows"].as_array().unwrap().iter().all(|r| r["published"].as_array().unwrap().is_empty()));
 }
 
-const OF_EXPERIMENT: [&str; 12] = [
+const OF_EXPERIMENT: [&str; 13] = [
+    "conclusion",
     "id",
     "case",
     "machine",
@@ -271,7 +267,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/3"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/4"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];

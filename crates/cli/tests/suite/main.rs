@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod common;
+mod compare;
 mod fidelity;
 mod found;
 mod host;

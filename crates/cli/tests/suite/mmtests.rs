@@ -1,6 +1,6 @@
 //! Results in the layout of MMTests: complete for its scripts, and equal to the table.
 
-use crate::common::{experiment, files, kontig, program, write};
+use crate::common::{ASKED_WRONGLY, FAILED, experiment, files, kontig, program, tmp, write};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,13 +8,6 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const FAILED: i32 = 1;
-const ASKED_WRONGLY: i32 = 2;
-
-fn tmp() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 fn reproduced(dir: &Path, args: &[&str]) -> Value {
     let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();

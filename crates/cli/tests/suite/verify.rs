@@ -1,16 +1,11 @@
 //! `kontig oracle verify`: its output, and exit codes 0 equal, 3
 //! different, 2 invalid arguments or input.
 
-use crate::common::{changed, kontig};
+use crate::common::{changed, kontig, tmp};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle/golden");
-
-fn tmp() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 /// A folder with the smallest golden recording in `parent/name`.
 fn copy(parent: &Path, name: &str) -> PathBuf {

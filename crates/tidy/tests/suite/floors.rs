@@ -45,7 +45,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["compare", "queue", "resolved"],
             &["session"],
             &["simulation", "store"],
-            &["difference"],
+            &["beside", "difference"],
         ],
     ),
     (
@@ -53,7 +53,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         &[
             &["markdown", "number", "out", "wrap"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args"],
-            &["oracle", "reproduce"],
+            &["compare", "oracle", "reproduce"],
             &["live"],
             &["trace"],
             &["args"],

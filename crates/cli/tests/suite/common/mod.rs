@@ -123,3 +123,31 @@ pub fn unwrapped(text: &str) -> String {
     }
     joined + if text.is_empty() { "" } else { "\n" }
 }
+
+/// Exit codes.
+pub const FAILED: i32 = 1;
+pub const ASKED_WRONGLY: i32 = 2;
+pub const DIFFERENT: i32 = 3;
+
+/// Checks that `kontig` prints nothing and fails with this code and one line with all of `says`.
+#[track_caller]
+pub fn refused(dir: &Path, args: &[&str], code: i32, says: &[&str]) {
+    refuses(kontig(dir, args).output().unwrap(), args, code, says);
+}
+
+/// The same for finished output.
+#[track_caller]
+pub fn refuses(output: std::process::Output, args: &[&str], code: i32, says: &[&str]) {
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.ends_with('\n'), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "{args:?}: '{part}' is not said: {stderr}");
+    }
+    assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+pub fn tmp() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}

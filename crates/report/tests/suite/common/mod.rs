@@ -83,6 +83,7 @@ pub fn table() -> ExperimentResult {
         target: "experiments/targets/hugepage-latency.toml".into(),
         repetitions: 1,
         rounds: 1,
+        swept: None,
         variants: VARIANTS.map(String::from).to_vec(),
         score: Score::of(&rows, &[]),
         rows,
@@ -128,6 +129,7 @@ pub fn repeated() -> ExperimentResult {
         target: String::new(),
         repetitions: 5,
         rounds: 1,
+        swept: None,
         variants: vec!["20".into(), "100".into()],
         rows,
         ageing: vec![],
@@ -348,6 +350,7 @@ pub fn ageing() -> ExperimentResult {
     ExperimentResult {
         case: "box-2g".into(),
         rounds: 6,
+        swept: None,
         variants: vec!["vanilla".into(), "async".into(), "async, wmarks".into()],
         score: Score::of(&rows, &[]),
         rows,

@@ -1,0 +1,86 @@
+//! `kontig compare`: stored results beside each other.
+
+use clap::Args;
+use kontig_lab::LabError;
+use kontig_lab::beside::{beside, read_all};
+use kontig_lab::files::{check_writable, write_file};
+use kontig_lab::session::Outcome;
+use kontig_report::html::{Page, PageExperiment};
+use kontig_report::table::Figures;
+use kontig_results::{Answer, COMPARE_SCHEMA, Comparison};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+pub const HELP: &str = "Examples:\n  \
+    kontig run heap --profile 6.1 --out before && kontig run heap --profile 7.2 --out after\n  \
+    kontig compare before after\n  \
+    kontig compare monday tuesday wednesday --html week.html\n\n\
+    Every experiment that two results share has a table; the first result's first variant is the baseline. Runs of \
+    the same seed are paired. What else differs between the results, such as the machine or the version of kontig, is \
+    said below the table.";
+
+/// Options of `kontig compare`.
+#[derive(Args)]
+pub struct CompareArgs {
+    /// Result directories written by --out; the first holds the baseline
+    #[arg(value_name = "RESULT", required = true, num_args = 2..)]
+    results: Vec<PathBuf>,
+    /// Print one JSON document (schema kontig.compare/1) instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Print every figure, of every phase, and not only those that the conclusion is about
+    #[arg(long, conflicts_with = "json")]
+    all_figures: bool,
+    /// Also print statistics of every figure over repetitions and rounds
+    #[arg(long, conflicts_with = "json")]
+    statistics: bool,
+    /// Write one self-contained HTML page: tables, curves, memory map
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Runs `kontig compare`.
+pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
+    if let Some(file) = &a.html {
+        check_writable(file)?;
+    }
+    let (outcomes, notes) = beside(&read_all(&a.results)?)?;
+    notes.iter().for_each(|note| crate::say(note));
+    if a.json {
+        let answer =
+            |x: &Outcome| Answer { conclusion: kontig_report::conclusion(&x.result), result: x.result.clone() };
+        let experiments = outcomes.iter().map(answer).collect();
+        crate::out::print_json(&Comparison { schema: COMPARE_SCHEMA.into(), experiments })?;
+    } else {
+        let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
+        let figures = if a.all_figures { Figures::All } else { Figures::Matter };
+        for x in &outcomes {
+            let mut text = kontig_report::table::render(&x.result, figures, width, terminal);
+            if a.statistics {
+                text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
+            }
+            crate::print(&(text + "\n"))?;
+        }
+    }
+    if let Some(file) = &a.html {
+        let names: Vec<String> = a.results.iter().map(|dir| dir.display().to_string()).collect();
+        let page = Page {
+            title: "Kontig".into(),
+            subtitle: format!("Stored results beside each other: {}", names.join(", ")),
+            experiments: outcomes.iter().map(on_page).collect(),
+        };
+        write_file(file, kontig_report::html::page(&page).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn on_page(x: &Outcome) -> PageExperiment<'_> {
+    PageExperiment {
+        result: &x.result,
+        runs: &x.runs,
+        pace: &[],
+        pace_machine: String::new(),
+        summary: String::new(),
+        notes: String::new(),
+    }
+}

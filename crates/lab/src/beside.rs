@@ -1,0 +1,152 @@
+//! Stored results beside each other: every experiment that two of them share as one table, with the
+//! first result's first variant as the baseline.
+//!
+//! Runs of one seed are paired, whatever the results they are of. What else differs between the
+//! results than the variants is said below the table.
+
+use crate::compare::{Subject, compare};
+use crate::error::{AskedWrongly, LabError};
+use crate::experiment::Variant;
+use crate::resolved::Resolved;
+use crate::session::Outcome;
+use crate::store::StoredResult;
+use kontig_results::RunResult;
+use std::path::{Path, PathBuf};
+
+/// A stored result with its runs.
+pub struct Beside {
+    /// As the user named it.
+    name: String,
+    result: StoredResult,
+    runs: Vec<RunResult>,
+}
+
+impl Beside {
+    /// Reads a directory that `--out` wrote.
+    fn read(dir: &Path) -> Result<Beside, LabError> {
+        let result = StoredResult::read(dir)?;
+        let runs = result.read_runs(dir)?;
+        Ok(Beside { name: dir.display().to_string(), result, runs })
+    }
+
+    fn of(&self, key: &str) -> Option<&Resolved> {
+        self.result.inputs.iter().find(|input| input.key() == key)
+    }
+}
+
+/// An experiment as one of the results has it.
+struct Part<'a> {
+    of: &'a Beside,
+    input: &'a Resolved,
+}
+
+/// Reads these directories.
+///
+/// # Errors
+/// If one holds no result, or a run's file is missing or changed, or one is given twice.
+pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Beside>, LabError> {
+    let real: Vec<Option<PathBuf>> = dirs.iter().map(|dir| dir.canonicalize().ok()).collect();
+    let twice = |&i: &usize| real[i].is_some() && real[..i].contains(&real[i]);
+    if let Some(i) = (1..dirs.len()).find(twice) {
+        return Err(AskedWrongly::Value(format!("{} is given twice: name different results", dirs[i].display())).into());
+    }
+    dirs.iter().map(|dir| Beside::read(dir)).collect()
+}
+
+/// The tables of the experiments that at least two of the results have, and notes on the others.
+///
+/// # Errors
+/// If there is no such experiment.
+pub fn beside(all: &[Beside]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
+    let mut keys: Vec<String> = Vec::new();
+    for input in all.iter().flat_map(|one| &one.result.inputs) {
+        if !keys.contains(&input.key()) {
+            keys.push(input.key());
+        }
+    }
+    let (mut outcomes, mut notes) = (Vec::new(), Vec::new());
+    for key in keys {
+        let parts: Vec<Part<'_>> = all.iter().filter_map(|of| Some(Part { of, input: of.of(&key)? })).collect();
+        match parts.as_slice() {
+            [only] => notes.push(format!("{key} is only in {}, and has no table", only.of.name)),
+            parts => outcomes.push(together(parts)),
+        }
+    }
+    if outcomes.is_empty() {
+        let of = |one: &Beside| {
+            let keys: Vec<String> = one.result.inputs.iter().map(Resolved::key).collect();
+            format!("{} has {}", one.name, keys.join(", "))
+        };
+        let each: Vec<String> = all.iter().map(of).collect();
+        return Err(AskedWrongly::Value(format!("the results share no experiment: {}", each.join("; "))).into());
+    }
+    Ok((outcomes, notes))
+}
+
+fn together(parts: &[Part<'_>]) -> Outcome {
+    let names = names(parts);
+    let mut variants = Vec::new();
+    let mut runs = Vec::new();
+    let first_seed = parts.iter().flat_map(|part| &part.of.runs).map(|run| run.seed).min().unwrap_or(0);
+    for (part, names) in parts.iter().zip(&names) {
+        for (variant, name) in part.input.experiment.variant.iter().zip(names) {
+            variants.push(Variant { name: name.clone(), ..variant.clone() });
+            let key = (&part.input.experiment.id, &part.input.case, &variant.name);
+            let own = part.of.runs.iter().filter(|run| (&run.experiment, &run.case, &run.variant) == key);
+            runs.extend(own.map(|run| RunResult {
+                variant: name.clone(),
+                repetition: u32::try_from(run.seed - first_seed).unwrap_or(u32::MAX),
+                ..run.clone()
+            }));
+        }
+    }
+    let first = &parts[0];
+    let mut machines: Vec<&str> = parts.iter().map(|part| part.input.machine.name.as_str()).collect();
+    machines.dedup();
+    let notes: Vec<String> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
+    let subject = Subject {
+        id: &first.input.experiment.id,
+        case: &first.input.case,
+        machine: &machines.join(" and "),
+        variants: &variants,
+        target: None,
+        caveats: &[],
+        lacks: &[],
+        notes: &notes,
+        elsewhere: None,
+    };
+    Outcome { result: compare(&subject, &runs), runs, pace: Vec::new() }
+}
+
+/// Each part's variants, by names that occur once: their own; the result's where each has a single
+/// variant; else both.
+fn names(parts: &[Part<'_>]) -> Vec<Vec<String>> {
+    let own: Vec<Vec<String>> = parts.iter().map(|part| part.input.variants()).collect();
+    let mut all: Vec<&String> = own.iter().flatten().collect();
+    all.sort();
+    if all.windows(2).all(|two| two[0] != two[1]) {
+        return own;
+    }
+    let single = own.iter().all(|variants| variants.len() == 1);
+    let name = |of: &Beside, variant: &String| match single {
+        true => of.name.clone(),
+        false => format!("{}: {variant}", of.name),
+    };
+    parts.iter().zip(&own).map(|(part, own)| own.iter().map(|variant| name(part.of, variant)).collect()).collect()
+}
+
+/// What differs between two results beside their variants.
+fn differences(first: &Part<'_>, other: &Part<'_>) -> Vec<String> {
+    let (a, b) = (&first.input.experiment, &other.input.experiment);
+    let machines = first.input.machine != other.input.machine || first.input.begins_as != other.input.begins_as;
+    let all = [
+        (first.of.result.version != other.of.result.version, "was written by another version of kontig"),
+        (machines, "is of another machine"),
+        (a.workload != b.workload, "is of another workload"),
+        (a.rounds != b.rounds, "has another number of rounds"),
+        (a.repetitions != b.repetitions, "has another number of seeds"),
+        (first.of.result.seed != other.of.result.seed, "begins with another seed"),
+    ];
+    let said = all.into_iter().filter(|(differs, _)| *differs);
+    said.map(|(_, what)| format!("{} {what} than {}", other.of.name, first.of.name)).collect()
+}

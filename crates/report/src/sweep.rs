@@ -1,0 +1,185 @@
+//! The conclusion of a sweep: for each figure that matters, the value of the swept sysctl at which
+//! it is best, and from where on it is nearly as good; where no value improves it, where it is
+//! worst.
+
+use crate::conclusion::{Shown, is_nothing, name, next_to_nothing, shown, that_matter, unit, words};
+use crate::number;
+use crate::terminal::plain;
+use crate::verdict::{change_to, measured};
+use kontig_results::judge::CHANGE_THAT_COUNTS;
+use kontig_results::{Better, ExperimentResult, Row, Swept};
+
+/// Figures with a line of their own.
+const NAMED: usize = 6;
+
+/// What a sweep shows of a figure.
+struct Finding {
+    text: String,
+    /// The natural logarithm of the largest change from the baseline.
+    distance: f64,
+}
+
+pub(crate) fn lines(e: &ExperimentResult, swept: &Swept) -> Vec<String> {
+    let mut findings = Vec::new();
+    let mut still = Vec::new();
+    for row in that_matter(e) {
+        match finding(e, swept, row) {
+            Some(finding) => findings.push(finding),
+            None if is_nothing(row) => {}
+            None if (1..e.variants.len()).any(|i| next_to_nothing(e, row, i)) => {
+                still.push(format!("{} (less than 0.1 % of a CPU)", name(row)));
+            }
+            None => still.push(name(row)),
+        }
+    }
+    // The sort is stable: what moves as far stays in the table's order.
+    findings.sort_by(|a, b| b.distance.total_cmp(&a.distance));
+    let (least, most) = (least(&swept.values), most(&swept.values));
+    let mut lines = vec![format!(
+        "{} from {} to {}, {} values, each against {}:",
+        plain(&swept.sysctl),
+        number::exact(least),
+        number::exact(most),
+        swept.values.len(),
+        number::exact(swept.values[0])
+    )];
+    lines.extend(findings.iter().take(NAMED).map(|finding| format!("  {}", finding.text)));
+    let left = findings.len().saturating_sub(NAMED);
+    if left > 0 {
+        lines.push(format!("  and {left} more"));
+    }
+    if findings.is_empty() {
+        lines.push("  no difference shown in any figure".into());
+    } else if !still.is_empty() {
+        let more = if still.len() > NAMED { format!(", {} more", still.len() - NAMED) } else { String::new() };
+        still.truncate(NAMED);
+        lines.push(format!("  no difference shown: {}{more}", still.join(", ")));
+    }
+    lines
+}
+
+/// `None` if no value of the sysctl shows a difference.
+fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
+    let variants = || (1..e.variants.len()).filter(|&i| !next_to_nothing(e, row, i));
+    let better: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Better)).collect();
+    let worse: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Worse)).collect();
+    let value = |i: usize| measured(row, i).map(|m| m.value);
+    let lower_is_better = row.better == Better::Lower;
+    let by_figure = |a: &usize, b: &usize| value(*a).unwrap_or(f64::NAN).total_cmp(&value(*b).unwrap_or(f64::NAN));
+    let extreme = |of: &[usize], low: bool| {
+        if low { of.iter().copied().min_by(by_figure) } else { of.iter().copied().max_by(by_figure) }
+    };
+    let distance = |i: usize| change_to(row, i).map_or(f64::INFINITY, |change| change.ln().abs());
+    let [best_word, worst_word] = words(e, ["best", "worst"]);
+    let at = |i: usize| {
+        let (base, new) = (value(0)?, value(i)?);
+        let change = match change_to(row, i).filter(|change| *change > 0.0) {
+            Some(change) => format!(", {}", number::factor(change)),
+            None => String::new(),
+        };
+        let figures = format!("{} → {}{}{change}", number::rounded(base), number::rounded(new), unit(row));
+        Some(format!("at {} ({figures})", number::exact(swept.values[i])))
+    };
+    if let Some(best) = extreme(&better, lower_is_better) {
+        let mut text = format!("{}: {best_word} {}", name(row), at(best)?);
+        let near = |i: &usize| {
+            value(*i).zip(value(best)).is_some_and(|(v, b)| v == b || (v / b - 1.0).abs() < CHANGE_THAT_COUNTS)
+        };
+        let near: Vec<f64> = better.iter().filter(|i| near(i)).map(|&i| swept.values[i]).collect();
+        if near.len() > 1 {
+            text += &format!("; nearly so at {}", listed(near));
+        }
+        if !worse.is_empty() {
+            text += &format!("; worse at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
+        }
+        return Some(Finding { text, distance: distance(best) });
+    }
+    let worst = extreme(&worse, !lower_is_better)?;
+    let mut text = format!("{}: {worst_word} {}", name(row), at(worst)?);
+    if worse.len() > 1 {
+        text += &format!("; worse at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
+    }
+    Some(Finding { text, distance: distance(worst) })
+}
+
+/// `20, 40 and 60`, in order.
+fn listed(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let texts: Vec<String> = values.into_iter().map(number::exact).collect();
+    match texts.as_slice() {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        other => other.join(""),
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_rows::{result, row};
+
+    fn sweep(rows: Vec<Row>) -> ExperimentResult {
+        let swept = Swept { sysctl: "vm.x".into(), values: vec![0.0, 20.0, 60.0, 100.0] };
+        ExperimentResult { swept: Some(swept), ..result(&["x=0", "x=20", "x=60", "x=100"], rows) }
+    }
+
+    fn said(rows: Vec<Row>) -> Vec<String> {
+        let e = sweep(rows);
+        lines(&e, e.swept.as_ref().expect("a sweep"))
+    }
+
+    #[test]
+    fn a_figure_is_best_somewhere_and_nearly_so_elsewhere() {
+        let rows = vec![
+            row("stalls", Better::Lower, &[100.0, 50.0, 10.0, 10.5]),
+            row("pages", Better::Higher, &[10.0, 40.0, 20.0, 5.0]),
+        ];
+        assert_eq!(
+            said(rows),
+            [
+                "vm.x from 0 to 100, 4 values, each against 0:",
+                "  stalls: best at 60 (100 → 10 us, ×0.10); nearly so at 60 and 100",
+                "  pages: best at 20 (10 → 40 us, ×4.00); worse at 100",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_figure_that_no_value_improves_is_worst_somewhere() {
+        let rows = vec![
+            row("moved", Better::Lower, &[1.0, 1.0, 30.0, 20.0]),
+            row("elapsed time", Better::Lower, &[7.0, 7.0, 7.1, 7.0]),
+        ];
+        assert_eq!(
+            said(rows)[1..],
+            ["  moved: worst at 60 (1 → 30 us, ×30.0); worse at 60 and 100", "  no difference shown: elapsed time",]
+        );
+    }
+
+    #[test]
+    fn figures_that_never_move_are_no_finding() {
+        let rows = vec![row("p99", Better::Lower, &[5.0; 4]), row("stalls", Better::Lower, &[0.0; 4])];
+        assert_eq!(said(rows)[1..], ["  no difference shown in any figure"]);
+    }
+
+    #[test]
+    fn with_few_seeds_a_value_only_seems_best() {
+        let mut few = sweep(vec![row("p99", Better::Lower, &[5.0, 1.0, 5.0, 5.0])]);
+        few.repetitions = 1;
+        assert_eq!(lines(&few, few.swept.as_ref().expect("a sweep"))[1], "  p99: seems best at 20 (5 → 1 us, ×0.20)");
+    }
+
+    #[test]
+    fn at_most_six_figures_have_a_line() {
+        let rows = (1..=8).map(|i| row(&format!("f{i}"), Better::Lower, &[10.0, 8.0 / f64::from(i), 10.0, 10.0]));
+        let said = said(rows.collect());
+        assert_eq!((said.len(), said[1].starts_with("  f8: "), said[7].as_str()), (8, true, "  and 2 more"));
+    }
+}
