@@ -1,10 +1,10 @@
 //! `kontig compare`: stored results beside each other.
 
 use clap::Args;
-use kontig_lab::LabError;
 use kontig_lab::beside::{beside, read_all};
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::session::Outcome;
+use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::html::{Page, PageExperiment};
 use kontig_report::table::Figures;
 use kontig_results::{Answer, COMPARE_SCHEMA, Comparison};
@@ -23,7 +23,7 @@ pub const HELP: &str = "Examples:\n  \
 #[derive(Args)]
 pub struct CompareArgs {
     /// Result directories written by --out; the first holds the baseline
-    #[arg(value_name = "RESULT", required = true, num_args = 2..)]
+    #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
     /// Print one JSON document (schema kontig.compare/1) instead of tables
     #[arg(long)]
@@ -39,8 +39,10 @@ pub struct CompareArgs {
     html: Option<PathBuf>,
 }
 
-/// Runs `kontig compare`.
 pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
+    if a.results.len() < 2 {
+        return Err(AskedWrongly::Value("kontig compare: name two results or more".into()).into());
+    }
     if let Some(file) = &a.html {
         check_writable(file)?;
     }

@@ -135,7 +135,7 @@ fn names(parts: &[Part<'_>]) -> Vec<Vec<String>> {
     parts.iter().zip(&own).map(|(part, own)| own.iter().map(|variant| name(part.of, variant)).collect()).collect()
 }
 
-/// What differs between two results beside their variants.
+/// The differences between two results beside their variants, a sentence each.
 fn differences(first: &Part<'_>, other: &Part<'_>) -> Vec<String> {
     let (a, b) = (&first.input.experiment, &other.input.experiment);
     let machines = first.input.machine != other.input.machine || first.input.begins_as != other.input.begins_as;

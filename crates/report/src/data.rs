@@ -5,7 +5,7 @@
 //! the one moment it shows.
 
 use crate::pace::{self, Sweep};
-use crate::{conclusion, curve, palette, thin, verdict};
+use crate::{curve, palette, shown, thin, verdict};
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Merge, Phase, Row, RunResult, Series};
 use serde::Serialize;
@@ -95,7 +95,7 @@ struct PaceLines<'a> {
 #[derive(Serialize)]
 struct SweptFigures<'a> {
     sysctl: &'a str,
-    /// By variant.
+    /// The value of each variant.
     values: &'a [f64],
     figures: Vec<SweptFigure<'a>>,
 }
@@ -253,14 +253,14 @@ fn swept_figures<'a>(
             _ => runs.iter().filter_map(|run| of_seed(row, run)).collect(),
         };
         SweptFigure {
-            name: conclusion::name(row),
+            name: shown::name(row),
             unit: &row.unit,
             merged: (0..swept.values.len()).map(|i| verdict::measured(row, i).map(|m| m.value)).collect(),
             seeds: variants.iter().map(seeds).collect(),
         }
     };
     let moves = |figure: &SweptFigure<'_>| figure.merged.iter().any(|value| *value != figure.merged[0]);
-    let figures = conclusion::that_matter(e.result).into_iter().map(figure).filter(moves).collect();
+    let figures = shown::that_matter(e.result).into_iter().map(figure).filter(moves).collect();
     Some(SweptFigures { sysctl: &swept.sysctl, values: &swept.values, figures })
 }
 

@@ -17,6 +17,7 @@ pub mod overview;
 pub mod pace;
 pub mod palette;
 pub mod scanners;
+mod shown;
 mod standing;
 pub mod statistics;
 pub mod svg;
@@ -31,8 +32,8 @@ pub mod verdict;
 
 pub use standing::UNRESOLVED;
 
-/// What a table shows, a sentence each, with variants by name; empty for a single variant, and
-/// where figures were published.
+/// The conclusion of a table, a sentence each, with variants by name; empty for a single variant,
+/// and where figures were published.
 pub fn conclusion(result: &kontig_results::ExperimentResult) -> Vec<String> {
     conclusion::lines(result, conclusion::Called::ByName)
 }

@@ -2,8 +2,8 @@
 //! it is best, and from where on it is nearly as good; where no value improves it, where it is
 //! worst.
 
-use crate::conclusion::{Shown, is_nothing, name, next_to_nothing, shown, that_matter, unit, words};
 use crate::number;
+use crate::shown::{Shown, is_nothing, name, next_to_nothing, shown, that_matter, unit, words};
 use crate::terminal::plain;
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
@@ -12,7 +12,7 @@ use kontig_results::{Better, ExperimentResult, Row, Swept};
 /// Figures with a line of their own.
 const NAMED: usize = 6;
 
-/// What a sweep shows of a figure.
+/// A figure that some value of the sysctl changes.
 struct Finding {
     text: String,
     /// The natural logarithm of the largest change from the baseline.

@@ -6,6 +6,7 @@
 use crate::ageing;
 use crate::conclusion::{self, Called};
 use crate::number;
+use crate::shown;
 use crate::standing::{self, Count, Layout};
 use crate::terminal::{arranged, empty, fits, letter, none, plain, wrapped};
 use crate::transposed;
@@ -56,7 +57,7 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
         Figures::All => others,
         Figures::Matter if held => Vec::new(),
         Figures::Matter if e.variants.len() == 1 => others,
-        Figures::Matter => conclusion::that_matter(e).into_iter().filter(|row| !conclusion::is_nothing(row)).collect(),
+        Figures::Matter => shown::that_matter(e).into_iter().filter(|row| !shown::is_nothing(row)).collect(),
     };
     if held {
         out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));

@@ -40,9 +40,9 @@ pub struct Comparison {
 /// An experiment's table with its conclusion.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Answer {
-    /// What the table shows, a sentence each. Sentences that begin with spaces belong to the one
-    /// before. Empty for a single variant, and where figures were published: there `score` is the
-    /// conclusion.
+    /// The conclusion drawn from the table, a sentence each. Sentences that begin with spaces
+    /// belong to the one before. Empty for a single variant, and where figures were published:
+    /// there `score` is the conclusion.
     pub conclusion: Vec<String>,
     #[serde(flatten)]
     pub result: ExperimentResult,
@@ -63,7 +63,7 @@ pub struct ExperimentResult {
     pub rounds: u32,
     /// The columns of every row, baseline first.
     pub variants: Vec<String>,
-    /// What distinguishes three variants or more, if that is a single number.
+    /// The sysctl that was swept, if three variants or more differ in it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swept: Option<Swept>,
     pub rows: Vec<Row>,

@@ -6,7 +6,7 @@ use crate::common::{
     refused, refuses, tmp, write,
 };
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const TINY: [&str; 4] = ["run", "watch", "--machine", "tiny-64m"];

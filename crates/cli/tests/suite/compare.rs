@@ -71,11 +71,11 @@ fn values_in_several_results_are_one_sweep() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_in_a_line() {
+fn results_that_cannot_be_compared_are_refused_in_a_line() {
     let d = tmp();
     let dir = d.path();
     stored(dir, "a", &["--profile", "5.9"]);
-    refused(dir, &["compare", "a"], ASKED_WRONGLY, &["2 values required"]);
+    refused(dir, &["compare", "a"], ASKED_WRONGLY, &["name two results or more"]);
     refused(dir, &["compare", "a", "missing"], FAILED, &["missing", "no result can be read here"]);
     refused(dir, &["compare", "a", "./a"], ASKED_WRONGLY, &["./a is given twice"]);
     kontig(dir, &["run", "hugealloc", "--machine", "tiny-64m", "--out", "other"]).assert().success();

@@ -124,7 +124,7 @@ pub fn unwrapped(text: &str) -> String {
     joined + if text.is_empty() { "" } else { "\n" }
 }
 
-/// Exit codes.
+/// The exit codes that commands share.
 pub const FAILED: i32 = 1;
 pub const ASKED_WRONGLY: i32 = 2;
 pub const DIFFERENT: i32 = 3;
