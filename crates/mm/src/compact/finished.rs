@@ -68,7 +68,7 @@ impl CompactRun {
 
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
-        if self.met_held_lock {
+        if self.is_cut_off(rules) {
             return CompactResult::Contended;
         }
         if self.scanners_met(rules) {
@@ -111,6 +111,8 @@ impl CompactRun {
             Some(order) => {
                 if self.has_block(m, order) {
                     CompactResult::Success
+                } else if self.met_held_lock {
+                    CompactResult::Contended
                 } else {
                     CompactResult::NoSuitablePage
                 }
