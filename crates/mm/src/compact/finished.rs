@@ -56,7 +56,7 @@ impl CompactRun {
     }
 
     /// Whether the zone has a block that ends a run for this order.
-    fn has_block(&self, m: &Memory, order: Order) -> bool {
+    pub(super) fn has_block(&self, m: &Memory, order: Order) -> bool {
         let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
         match m.shared.profile.compaction.ends_by_own_type {
             false => order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t)),
