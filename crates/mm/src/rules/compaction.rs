@@ -164,8 +164,7 @@ mechanism! {
         /// An asynchronous run ends when another task waits for its CPU. Up to 5.0.
         #[rule(section = "5.4.2")]
         pub async_gives_way: bool,
-        /// What an asynchronous run does where another CPU holds the lock of the zone or of its
-        /// LRU.
+        /// Another CPU holds the lock of the zone or of its LRU, and an asynchronous run needs it.
         #[rule(section = "5.4.2")]
         pub async_at_held_lock: HeldLock,
         /// Asynchronous runs isolate from movable pageblocks whatever the request; later, direct

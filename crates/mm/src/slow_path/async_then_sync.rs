@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// What a request does that got no page after reclaim freed so many.
+    /// The next act of a request that got no page although reclaim freed this number.
     fn goes_on(m: &mut Memory, gfp: Gfp, order: u8, freed: u64) -> &'static str {
         let mut slow = AllocSlow::new(m, Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(order)));
         match (slow.reclaimed_in_round(m, &mut Busy, freed), &slow.state) {
