@@ -130,8 +130,8 @@ pub enum Op {
     Mmap {
         pages: u32,
     },
-    /// Map anonymous pages where the kernel puts them: on kernels that align large mappings as
-    /// [`Op::Mmap`] does, on others across the boundaries of 2 MiB.
+    /// Map anonymous pages where the kernel puts them: multiples of 2 MiB as [`Op::Mmap`] does, on
+    /// kernels that align them, all else across the boundaries of 2 MiB.
     MmapAnywhere {
         pages: u32,
     },

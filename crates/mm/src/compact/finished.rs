@@ -56,7 +56,7 @@ impl CompactRun {
     }
 
     /// Whether the zone has a block that ends a run for this order.
-    fn has_block(&self, m: &Memory, order: Order) -> bool {
+    pub(super) fn has_block(&self, m: &Memory, order: Order) -> bool {
         let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
         match m.shared.profile.compaction.ends_by_own_type {
             false => order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t)),
@@ -68,7 +68,7 @@ impl CompactRun {
 
     fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
-        if self.met_held_lock {
+        if self.is_cut_off(rules) {
             return CompactResult::Contended;
         }
         if self.scanners_met(rules) {
@@ -111,6 +111,8 @@ impl CompactRun {
             Some(order) => {
                 if self.has_block(m, order) {
                     CompactResult::Success
+                } else if self.met_held_lock {
+                    CompactResult::Contended
                 } else {
                     CompactResult::NoSuitablePage
                 }

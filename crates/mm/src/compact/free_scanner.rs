@@ -81,7 +81,7 @@ impl CompactRun {
                 };
                 m.update_pageblock_skip(self.zone, start, next);
             }
-            if self.free.stock.pages >= self.free.wanted || self.met_held_lock {
+            if self.free.stock.pages >= self.free.wanted || self.is_cut_off(&m.shared.profile.compaction) {
                 if reached >= end {
                     position = start.minus(PAGEBLOCK_PAGES.min(start.get()));
                 }
@@ -109,7 +109,7 @@ impl CompactRun {
             scanned += 1;
             let tag = if whole { m.frames.tag(at) } else { m.frames.split_tag(at) };
             if tag.is_buddy() {
-                if self.meets_held(Lock::Zone) {
+                if !self.takes(&m.shared.profile.compaction, Lock::Zone) {
                     break;
                 }
                 let order = tag.order();

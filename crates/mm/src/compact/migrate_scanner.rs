@@ -159,7 +159,7 @@ impl CompactRun {
             return Isolate::Abort;
         }
         self.isolate_migratepages_block(m, owner, from);
-        if self.met_held_lock {
+        if self.is_cut_off(&m.shared.profile.compaction) {
             return Isolate::Abort;
         }
         if self.migrate.count > 0 { Isolate::Success } else { Isolate::None }
@@ -257,7 +257,7 @@ impl CompactRun {
                 low = low.plus(1);
                 continue;
             }
-            if self.meets_held(Lock::Lru) {
+            if tag.kind() == FrameKind::Lru && !self.takes(&rules, Lock::Lru) {
                 break;
             }
             if !rules.hints_where_nothing_found && !skip_updated && tag.kind() == FrameKind::Lru {
@@ -275,7 +275,7 @@ impl CompactRun {
             isolated += pages;
             scanned += u64::from(pages - 1);
             low = low.plus(pages);
-            if self.migrate.nr_pages >= CLUSTER_MAX && !self.migrate.finish_pageblock {
+            if self.migrate.nr_pages >= CLUSTER_MAX && !self.migrate.finish_pageblock && !self.met_held_lock {
                 break;
             }
         }

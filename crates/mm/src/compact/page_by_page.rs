@@ -339,4 +339,103 @@ mod tests {
         assert_eq!(m.zones[ZONE].compaction.cached_migrate_pfn[0], block(5));
         assert_eq!(hints(&m), 6 + 16, "the free scanner stops short of the pageblock above");
     }
+
+    /// The zone with its pageblock 7 free, and a run over it.
+    fn with_free_block() -> (Memory, CompactRun) {
+        let mut m = zone(linux("3.13"), MigrateType::Movable, 0..0);
+        (0..512).for_each(|at| m.free(CPU, block(7).plus(at), Order::ZERO));
+        m.drain_cpu(CPU);
+        (m, CompactRun::new(whole_zone(MigrateMode::SyncLight), ZONE, CPU))
+    }
+
+    #[test]
+    fn targets_are_movable_pageblocks_and_free_ones_that_are_not_in_reserve() {
+        use MigrateType::{HighAtomic, Movable, Unmovable};
+        let (mut m, mut run) = with_free_block();
+        let asked = [(6, Movable, true), (6, Unmovable, false), (7, Unmovable, true), (7, HighAtomic, false)];
+        for (number, t, suits) in asked {
+            m.blocks.set_migratetype(block(number).pageblock(), t);
+            assert_eq!(run.is_target(&m, block(number)), suits, "{number} {t:?}");
+        }
+        m.blocks.set_migratetype(block(7).pageblock(), Movable);
+        m.blocks.set_skip(block(7).pageblock(), true);
+        let heeds = !run.is_target(&m, block(7));
+        run.cc.ignore_skip_hint = true;
+        assert!(heeds && run.is_target(&m, block(7)), "a hint counts unless the run ignores hints");
+    }
+
+    #[test]
+    fn each_page_of_a_free_or_used_block_counts_as_scanned() {
+        let (mut m, mut run) = with_free_block();
+        let mut scanned = |m: &mut Memory| run.scan_pages(m, &mut clean(), block(7), block(8)).scanned;
+        assert_eq!(scanned(&mut m), 512, "one free block");
+        let small = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(3));
+        assert_eq!(take(&mut m, small).map(Pfn::pageblock), Some(block(7).pageblock()));
+        assert_eq!(scanned(&mut m), 512, "one in use, and the rest");
+    }
+
+    #[test]
+    fn the_free_scanner_begins_again_at_the_highest_pageblock_it_took_from() {
+        let (mut m, mut run) = with_free_block();
+        (run.migrate.pfn, run.free.pfn, run.free.wanted) = (block(0), block(4), 300);
+        run.isolate_free_of_pageblocks(&mut m);
+        assert_eq!((run.free.stock.pages, run.free.pfn), (512, block(4)), "of two, all that is free");
+    }
+
+    #[test]
+    fn the_migration_scanner_leaves_the_free_scanners_pageblock_alone() {
+        let (mut m, mut run) = with_free_block();
+        (run.migrate.pfn, run.free.pfn) = (block(3), block(3).plus(256));
+        assert_eq!(run.isolate_from_pageblock(&mut m, &mut clean()), Isolate::None);
+        assert_eq!((run.migrate.scanned, run.migrate.pfn), (0, block(4)));
+    }
+
+    /// A zone with nothing free but its pageblock 7.
+    fn one_block(profile: &str) -> Memory {
+        let mut m = zone(linux(profile), MigrateType::Movable, 0..0);
+        for number in 0..5 {
+            let every_other = (0..512).step_by(2).map(|at| block(number).plus(at));
+            let request = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, Order::ZERO);
+            every_other.for_each(|_| assert!(take(&mut m, request).is_some(), "it was freed"));
+        }
+        (0..512).for_each(|at| m.free(CPU, block(7).plus(at), Order::ZERO));
+        m.drain_cpu(CPU);
+        m.fold_vmstat(CPU);
+        m
+    }
+
+    #[test]
+    fn in_3_13_a_run_needs_room_even_where_the_block_is_free_and_knows_no_rights() {
+        let plain = crate::gfp::AllocFlags::mark(crate::gfp::Wmark::Min);
+        let suits = |profile: &str, reserve| {
+            let mut m = one_block(profile);
+            m.zones[ZONE].lowmem_reserve[ZoneType::Normal.index()] = reserve;
+            // Of the 512 free pages, twice 8 are room to make a block of order 3.
+            [3, 9].map(|order| m.compaction_suitable(ZONE, Some(Order::new(order)), plain, ZoneType::Normal, false))
+        };
+        use CompactResult::{Skipped, Success};
+        assert_eq!(suits("4.6", 0), [Success, Success]);
+        assert_eq!(suits("3.13", 0), [Success, Skipped], "1,024 pages are room for a whole pageblock");
+        assert_eq!(suits("4.6", 512), [Skipped, Skipped]);
+        assert_eq!(suits("3.13", 512), [Success, Skipped], "what is kept from higher requests does not count");
+    }
+
+    #[test]
+    fn in_3_13_a_run_ends_by_a_block_of_its_own_type_or_by_any_whole_pageblock() {
+        let ends = |profile: &str, order| {
+            let m = one_block(profile);
+            let control = CompactControl { migratetype: MigrateType::Unmovable, ..whole_zone(MigrateMode::SyncLight) };
+            CompactRun::new(control, ZONE, CPU).has_block(&m, Order::new(order))
+        };
+        assert_eq!([ends("3.13", 3), ends("3.13", 9)], [false, true]);
+        assert_eq!([ends("4.6", 3), ends("4.6", 9)], [true, true]);
+    }
+
+    #[test]
+    fn in_3_13_a_write_to_compact_memory_heeds_hints_and_goes_on_where_the_last_run_ended() {
+        let [old, new] =
+            ["3.13", "4.6"].map(|p| crate::compact::proactive::whole_zone_control(&linux(p).compaction, false));
+        assert_eq!((old.whole_zone, old.ignore_skip_hint, old.mode), (false, false, MigrateMode::SyncLight));
+        assert_eq!((new.whole_zone, new.ignore_skip_hint, new.mode), (true, true, MigrateMode::Sync));
+    }
 }

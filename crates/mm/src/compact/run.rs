@@ -8,7 +8,7 @@ use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::owner::{Lock, Owner};
-use crate::rules::Positions;
+use crate::rules::{CompactionRules, HeldLock, Positions};
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Order, Pfn, ZoneId};
@@ -25,11 +25,17 @@ impl CompactRun {
         self.met_held_lock
     }
 
-    /// Whether the lock is held, which ends the run.
+    /// Takes the lock; false if it is held, and that ends the run.
     #[inline(always)]
-    pub(super) fn meets_held(&mut self, lock: Lock) -> bool {
+    pub(super) fn takes(&mut self, rules: &CompactionRules, lock: Lock) -> bool {
         self.met_held_lock |= self.is_locked[lock as usize];
-        self.is_locked[lock as usize]
+        !(self.is_locked[lock as usize] && rules.ends_at_held_lock())
+    }
+
+    /// Whether the run ends before it does anything else, because it has met a held lock.
+    #[inline(always)]
+    pub(super) fn is_cut_off(&self, rules: &CompactionRules) -> bool {
+        self.met_held_lock && rules.ends_at_held_lock()
     }
 
     /// Whether the scanners have been placed: not before the first step, and never if that step
@@ -78,7 +84,8 @@ impl CompactRun {
             self.begin(m);
             self.started = true;
         }
-        if m.shared.profile.compaction.async_ends_at_held_lock && self.cc.mode == MigrateMode::Async {
+        let looks_at_locks = m.shared.profile.compaction.async_at_held_lock != HeldLock::IsAwaited;
+        if looks_at_locks && self.cc.mode == MigrateMode::Async {
             self.is_locked = [Lock::Zone, Lock::Lru].map(|lock| owner.is_locked(m, self.zone, lock));
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
@@ -244,9 +251,11 @@ mod tests {
     use super::*;
     use crate::compact::CompactControl;
     use crate::gfp::Gfp;
+    use crate::owner::MigrateOutcome;
     use crate::request::Request;
     use crate::testing::{Holds, half_free_with, linux, whole_zone};
-    use crate::types::CpuId;
+    use crate::types::{CpuId, PAGEBLOCK_PAGES};
+    use alloc::vec::Vec;
 
     /// How a run over a zone of half-free pageblocks ends, and how many frames it has scanned.
     fn end(profile: &str, mode: MigrateMode, held: Option<Lock>) -> (CompactResult, (u64, u64)) {
@@ -275,8 +284,55 @@ mod tests {
                 assert_eq!(end(profile, mode, held).0, CompactResult::Complete, "{profile}");
             }
         }
-        for held in [Lock::Lru, Lock::Zone] {
-            assert_eq!(end("5.6", async_, Some(held)).0, CompactResult::Complete);
+    }
+
+    /// All pages can move but the last of each pageblock; a lock is held by another CPU.
+    struct LastStays(Option<Lock>);
+
+    impl Owner for LastStays {
+        fn is_locked(&self, _: &Memory, _: ZoneId, lock: Lock) -> bool {
+            self.0 == Some(lock)
+        }
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, from: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            if from.plus(1).is_pageblock_aligned() { MigrateOutcome::Failed } else { MigrateOutcome::Moved }
+        }
+    }
+
+    /// Pageblocks that a request's run for a huge page went through, its end, and the pages it took
+    /// at once.
+    fn of_huge_page(profile: &str, mode: MigrateMode, held: Option<Lock>) -> (u32, CompactResult, Vec<u64>) {
+        let mut m = half_free_with(16, linux(profile));
+        m.trace().listen(Listen::COMPACTION.with(Listen::COMPACTION_DETAIL));
+        let order = Some(Order::new(9));
+        let control = CompactControl { order, ignore_block_suitable: true, ..whole_zone(mode) };
+        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+        let result = loop {
+            if let Step::Done(result) = run.step(&mut m, &mut LastStays(held), 64) {
+                break result;
+            }
+        };
+        m.check().expect("consistent");
+        let took = |event| match event {
+            Event::IsolateMigratepages { nr_taken, .. } => Some(nr_taken),
+            _ => None,
+        };
+        let took = m.trace().take().into_iter().filter_map(took).collect();
+        ((run.migrate.pfn.get() - m.zones[ZoneId::new(0)].start.get()) / PAGEBLOCK_PAGES, result, took)
+    }
+
+    #[test]
+    fn since_5_1_a_held_lock_ends_an_asynchronous_run_with_its_pageblock_which_it_takes_at_once() {
+        for profile in ["5.6", "6.1", "6.12", "6.15", "7.2"] {
+            let held = of_huge_page(profile, MigrateMode::Async, Some(Lock::Lru));
+            assert_eq!(held, (1, CompactResult::Contended, [256].into()), "{profile}");
+            for (mode, held) in [(MigrateMode::Async, None), (MigrateMode::SyncLight, Some(Lock::Lru))] {
+                let (blocks, result, took) = of_huge_page(profile, mode, held);
+                assert!(blocks > 1 && result != CompactResult::Contended, "{profile} {mode:?}: {blocks} {result:?}");
+                assert_eq!(took[..2], [32, 224], "{profile} {mode:?}");
+            }
         }
     }
 

@@ -61,7 +61,8 @@ pub struct CompactRun {
     pub(super) started: bool,
     /// Another CPU holds the lock of the zone, or of its LRU, during this step.
     pub(super) is_locked: [bool; 2],
-    /// The run has found such a lock held when it needed it, so it ends.
+    /// The run has found such a lock held when it needed it, so it ends, at once or with its
+    /// pageblock.
     pub(super) met_held_lock: bool,
     /// The block captured for the request.
     pub(super) captured: Option<Pfn>,

@@ -542,4 +542,47 @@ mod tests {
             assert!(!m.zones[DMA32].compaction.blockskip_flush, "{profile}");
         }
     }
+
+    /// Pageblocks that kswapd's run over DMA32 has compacted after a round that reclaimed this much
+    /// of 100 pages.
+    fn zones_compacted(profile: crate::rules::Profile, reclaimed: u64) -> usize {
+        let mut m = crate::testing::two_zones(profile);
+        leaves_single_pages(&mut m);
+        let (mut kswapd, order) = (Kswapd::new(NODE, CpuId::new(0)), Order::new(9));
+        kswapd.alloc_order = order;
+        kswapd.begin_rounds(&mut m);
+        let KswapdStage::Rounds(mut run) = core::mem::replace(&mut kswapd.state, KswapdStage::Asleep) else {
+            panic!("it has begun");
+        };
+        let round = kswapd.round_up_to(&m, 0, order);
+        (run.sc.nr_reclaimed, run.round) = (reclaimed, Some(Round { next: 2, attempted: 100, ..round }));
+        m.trace().listen(Listen::COMPACTION);
+        for _ in 0..4 {
+            kswapd.go_round(&mut m, &mut crate::testing::Nobody, run);
+            match core::mem::replace(&mut kswapd.state, KswapdStage::Asleep) {
+                KswapdStage::Rounds(next) if next.round.is_some() => run = next,
+                _ => break,
+            }
+        }
+        m.trace().take().iter().filter(|event| matches!(event, Event::CompactionBegin { .. })).count()
+    }
+
+    #[test]
+    fn in_3_13_kswapd_compacts_once_it_has_reclaimed_more_than_it_was_to() {
+        assert_eq!([100, 101].map(|reclaimed| zones_compacted(linux("3.13"), reclaimed)), [0, 1]);
+        let mut without = linux("3.13");
+        without.kswapd.compacts = false;
+        assert_eq!(zones_compacted(without, 101), 0);
+    }
+
+    #[test]
+    fn before_4_6_there_is_no_kcompactd_to_wake() {
+        let woken = |profile| {
+            let mut m = two_zones_of(profile);
+            leaves_single_pages(&mut m);
+            m.wakeup_kcompactd(NODE, Order::new(9), ZoneType::Normal);
+            m.nodes[NODE].kcompactd.max_order
+        };
+        assert_eq!([woken("3.13"), woken("4.6")], [Order::ZERO, Order::new(9)]);
+    }
 }

@@ -42,6 +42,20 @@ variants! {
 }
 
 variants! {
+    /// An asynchronous run that needs the lock of the zone or of its LRU while another CPU holds
+    /// it.
+    pub enum HeldLock {
+        /// Waits for the lock and goes on.
+        IsAwaited,
+        /// Ends at once. Up to 5.0.
+        EndsRun,
+        /// Waits for the lock, isolates the rest of its pageblock in one batch, and ends with the
+        /// pageblock. Since 5.1.
+        EndsPageblock,
+    }
+}
+
+variants! {
     /// How the two scanners walk, and when they have met.
     pub enum Scanners {
         /// The migration scanner goes through the rest of one pageblock at a time, page by page,
@@ -150,10 +164,9 @@ mechanism! {
         /// An asynchronous run ends when another task waits for its CPU. Up to 5.0.
         #[rule(section = "5.4.2")]
         pub async_gives_way: bool,
-        /// An asynchronous run ends where another CPU holds the lock of the zone or of its LRU. Up
-        /// to 5.0.
+        /// Another CPU holds the lock of the zone or of its LRU, and an asynchronous run needs it.
         #[rule(section = "5.4.2")]
-        pub async_ends_at_held_lock: bool,
+        pub async_at_held_lock: HeldLock,
         /// Asynchronous runs isolate from movable pageblocks whatever the request; later, direct
         /// ones isolate from pageblocks of the type of the request. Up to 4.11.
         #[rule(section = "5.4.1")]
@@ -315,6 +328,11 @@ mechanism! {
 }
 
 impl CompactionRules {
+    /// Whether a run that met a held lock ends at once.
+    pub(crate) fn ends_at_held_lock(&self) -> bool {
+        self.async_at_held_lock == HeldLock::EndsRun
+    }
+
     /// The rights with which a request asks for the marks: its own or, by the oldest rules, none.
     pub(crate) fn rights(&self, flags: AllocFlags, highest: ZoneType) -> (AllocFlags, ZoneType) {
         match self.ignores_rights {

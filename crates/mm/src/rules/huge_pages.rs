@@ -36,8 +36,9 @@ mechanism! {
         /// `madvise`; before, it was `always`.
         #[rule(section = "3.8")]
         pub waits_where_advised: bool,
-        /// A new mapping of 2 MiB or more begins at a boundary of 2 MiB, wherever the program
-        /// leaves the place to the kernel; before, it lay right below the last one. Since 6.7.
+        /// A new mapping of a multiple of 2 MiB begins at a boundary of 2 MiB, wherever the program
+        /// leaves the place to the kernel; before, and of any other length, it lies right below
+        /// the last one. Since 6.7, which aligned longer ones of any length, too, up to 6.11.
         #[rule(section = "6.1")]
         pub aligns_mappings: bool,
     }

@@ -24,7 +24,7 @@ mechanism! {
         #[rule(section = "4.1")]
         pub shadows_of_anon: bool,
         /// Writing to a page of the page cache counts as a use, as reading it does: the second one
-        /// activates it. Up to 4.6.
+        /// activates it. Up to 4.6; set for 3.13 alone.
         #[rule(section = "4.1")]
         pub writes_count_as_use: bool,
         /// A page remembers that it was active once (PG_workingset).

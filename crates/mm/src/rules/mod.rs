@@ -29,7 +29,7 @@ mod zonelist;
 pub use boost::{BoostRules, IgnoresBoost};
 pub use boot::BootRules;
 pub use buddy::{BuddyRules, FreeLists};
-pub use compaction::{CompactionRules, FastFind, Migration, Positions, Scanners, Targets};
+pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, Scanners, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};

@@ -257,4 +257,66 @@ mod tests {
         };
         assert_eq!([asked(bound), asked(bound | Gfp::NOWARN)], [Order::new(9), Order::ZERO]);
     }
+
+    /// An owner whose devices are all busy.
+    struct Busy;
+
+    impl Owner for Busy {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> crate::owner::MigrateOutcome {
+            crate::owner::MigrateOutcome::Moved
+        }
+        fn is_congested(&mut self) -> bool {
+            true
+        }
+    }
+
+    /// The next act of a request that got no page although reclaim freed this number.
+    fn goes_on(m: &mut Memory, gfp: Gfp, order: u8, freed: u64) -> &'static str {
+        let mut slow = AllocSlow::new(m, Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(order)));
+        match (slow.reclaimed_in_round(m, &mut Busy, freed), &slow.state) {
+            (Step::Done(Ok(_)), _) => "has a page",
+            (Step::Done(Err(AllocFailure::OutOfMemory)), _) => "kills",
+            (Step::Done(Err(AllocFailure::Failed)), _) => "fails",
+            (Step::Working, SlowPathStage::Retry) => "again",
+            (Step::Wait(_), SlowPathStage::Retry) => "again, later",
+            (_, SlowPathStage::Compact(_)) => "compacts",
+            _ => "?",
+        }
+    }
+
+    #[test]
+    fn after_reclaim_small_requests_go_round_and_large_ones_compact_once_more() {
+        let m = &mut machine(5);
+        m.zones[ZONE].watermarks.high = m.zones[ZONE].managed;
+        let (may_fail, lasting) = (Gfp::KERNEL | Gfp::RETRY_MAYFAIL, Gfp::KERNEL | Gfp::NORETRY);
+        let with_progress = [(Gfp::KERNEL, 0), (Gfp::KERNEL, 3), (Gfp::KERNEL, 4), (lasting, 3), (lasting, 0)];
+        let does = with_progress.map(|(gfp, order)| goes_on(m, gfp, order, 10));
+        assert_eq!(does, ["again", "again", "compacts", "compacts", "fails"]);
+        assert_eq!([511, 512].map(|freed| goes_on(m, may_fail, 9, freed)), ["again", "compacts"]);
+        let without =
+            [(Gfp::KERNEL, 0), (Gfp::KERNEL, 4), (Gfp::KERNEL | Gfp::DMA32, 0), (Gfp::KERNEL | Gfp::THISNODE, 0)];
+        let does = without.map(|(gfp, order)| goes_on(m, gfp, order, 0));
+        assert_eq!(does, ["kills", "fails", "fails", "fails"], "only ordinary memory, in small blocks, kills");
+        let lruvec = m.zones[ZONE].lruvec;
+        m.lru.vecs[lruvec].congested = true;
+        assert_eq!(goes_on(m, Gfp::KERNEL, 0, 10), "again, later", "the zone's devices are busy");
+        m.zones[ZONE].watermarks.high = 0;
+        assert_eq!(goes_on(m, Gfp::KERNEL, 0, 0), "has a page", "before it kills, it looks above the high mark");
+    }
+
+    #[test]
+    fn a_block_after_compaction_ends_deferral_and_the_wish_to_clear_hints() {
+        let m = &mut crate::testing::machine_with(16, linux("3.13"));
+        let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::new(9));
+        m.locked(ZONE, CpuId::new(0)).defer_compaction(Order::new(9));
+        m.zones[ZONE].compaction.blockskip_flush = true;
+        let mut slow = AllocSlow::new(m, request);
+        assert_eq!(slow.take_compacted(m, &mut Nobody, CompactResult::Skipped), None);
+        assert!(slow.take_compacted(m, &mut Nobody, CompactResult::Complete).is_some());
+        let c = &m.zones[ZONE].compaction;
+        assert_eq!((c.defer_shift, c.order_failed, c.blockskip_flush), (0, 10, false));
+    }
 }

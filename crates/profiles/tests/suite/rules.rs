@@ -86,3 +86,15 @@ fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
         assert_eq!(profile.kernel, profile.name);
     }
 }
+
+#[test]
+fn linux_5_0_is_4_20_with_the_four_patches_that_were_merged_but_for_huge_pages() {
+    let known = kontig_profiles::switches();
+    let patched = ["spread-before-fragmenting", "boost-watermarks"]
+        .iter()
+        .fold(kontig_profiles::linux("4.20-rc3"), |profile, switch| known[*switch].throw(&profile).expect("it fits"));
+    let released = kontig_profiles::linux("5.0");
+    let differs = patched.settings().zip(released.settings()).filter(|((_, one), (_, other))| one != other);
+    let differs: Vec<_> = differs.map(|((rule, _), _)| format!("{}.{}", rule.mechanism, rule.name)).collect();
+    assert_eq!(differs, ["huge_pages.requests"]);
+}

@@ -6,6 +6,7 @@ use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
+use crate::state::object::TABLE_PAGES;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Region, Value};
 
@@ -44,7 +45,8 @@ impl Mmap {
         let region = match self.what {
             What::Anonymous { pages, anywhere } => {
                 let region = k.pages.mmap(self.process, pages).ok_or(SimError::NoAddressSpace { pages })?;
-                if anywhere && !k.mem.profile().huge_pages.aligns_mappings {
+                let aligned = k.mem.profile().huge_pages.aligns_mappings && pages.is_multiple_of(TABLE_PAGES);
+                if anywhere && !aligned {
                     k.pages.spaces.begin_inside(self.process, region);
                 }
                 region

@@ -77,6 +77,8 @@ fn a_mapping_begins_at_a_huge_page_from_6_7_on_and_inside_one_before() {
     for (profile, expected) in [("5.6", [0, 0, 1, 3]), ("6.1", [0, 0, 1, 3]), ("6.12", [0, 1, 2, 4])] {
         assert_eq!([511, 512, 1024, 2048].map(|pages| faults(profile, pages)), expected, "{profile}");
     }
+    // 7.2.12 was seen to align none of these, 3 MiB, 4 MiB + 4 KiB and 5 MiB long.
+    assert_eq!([768, 1025, 1280].map(|pages| faults("7.2", pages)), [0, 1, 1], "only multiples are aligned");
 }
 
 #[test]
