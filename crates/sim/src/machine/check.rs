@@ -31,7 +31,8 @@ impl Machine {
     /// - The map count of a frame, and the use count of a swap slot, equal the number of entries
     ///   that name it.
     /// - An unmapped page is a file's, or in the swap cache at the slot it names.
-    /// - A page table, and each other kernel page of a process, belongs to one process.
+    /// - A page table, and each other block that the kernel has for a process, belongs to that one
+    ///   alone.
     ///
     /// # Errors
     /// The first violation, in words.
@@ -41,8 +42,12 @@ impl Machine {
         for mapping in self.kernel.pages.spaces.mappings() {
             self.check_mapping(mapping, &mut census)?;
         }
-        for pfn in self.kernel.pages.spaces.all_upper() {
+        for (pfn, order) in self.kernel.pages.spaces.all_own() {
             self.check_kernel_page(pfn, "a process's own".into(), &mut census)?;
+            let there = self.kernel.mem.frames().tag(pfn).order();
+            if there != order {
+                return Err(format!("{pfn} is a process's own block of order {}, not {}", order.get(), there.get()));
+            }
         }
         self.check_counts(&census)?;
         self.check_swap(&census)

@@ -9,7 +9,7 @@ use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
-use kontig_mm::{Order, Step};
+use kontig_mm::Step;
 
 /// Unmaps every mapping of a process.
 #[derive(Clone)]
@@ -111,7 +111,7 @@ impl Exit {
             let Some(open) = k.pages.files.as_ref().and_then(|files| files.any_opened(self.process)) else { break };
             self.file = Truncate::close(k, c, open);
         }
-        free_upper(k, c, self.process);
+        free_own(k, c, self.process);
         k.khugepaged.exit(self.process);
         let (gone, queue) = k.family.end(self.process);
         for process in gone {
@@ -124,10 +124,10 @@ impl Exit {
     }
 }
 
-/// Frees the kernel pages of a process, except its page tables.
-pub(super) fn free_upper(k: &mut Kernel, c: &mut Context, process: ProcessId) {
-    for pfn in std::mem::take(k.pages.spaces.upper(process)) {
-        k.mem.free(c.cpu, pfn, Order::ZERO);
+/// Frees the kernel's blocks of a process, except its page tables.
+pub(super) fn free_own(k: &mut Kernel, c: &mut Context, process: ProcessId) {
+    for (pfn, order) in std::mem::take(k.pages.spaces.own(process)) {
+        k.mem.free(c.cpu, pfn, order);
     }
     k.charge(&mut c.now);
 }

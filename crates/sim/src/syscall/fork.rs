@@ -16,7 +16,7 @@ use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::hold_map::Hold;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_PAGES};
+use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_TABLES};
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
@@ -29,12 +29,20 @@ pub(crate) struct Fork {
     /// The child's program, until it is handed over.
     program: Option<Box<dyn Program>>,
     child: Option<ProcessId>,
+    /// A block of the child's own that is being allocated.
+    block: Option<Allocation>,
     page: Allocation,
     /// Removal of the partial child when memory has run out.
     undo: Option<UnmapAll>,
     /// The next mapping and page to copy.
     mapping: u32,
     next: u32,
+}
+
+/// The order of the block that a process gets after this many of its own; `None` after the last.
+fn next_own(has: usize) -> Option<Order> {
+    let single = STACK_PAGES + TASK_PAGES;
+    if has < single { Some(Order::ZERO) } else { UPPER_TABLES.get(has - single).copied() }
 }
 
 impl Fork {
@@ -45,6 +53,7 @@ impl Fork {
             hold: Hold::new(parent, Mode::Write),
             program: Some(program),
             child: None,
+            block: None,
             page: Allocation::new(Gfp::KERNEL, Order::ZERO),
             undo: None,
             mapping: 0,
@@ -63,16 +72,18 @@ impl Fork {
         if let Some(undo) = &mut self.undo {
             let step = undo.step(k, c);
             if step == Step::Done(()) {
-                exit::free_upper(k, c, child);
+                exit::free_own(k, c, child);
                 k.remove_process(child);
             }
             return Ok(step.map(|()| Value::Unit));
         }
-        while k.pages.spaces.upper(child).len() < STACK_PAGES + TASK_PAGES + UPPER_PAGES {
-            match done!(self.page.step(k, c), Ok) {
-                Ok(pfn) => k.pages.spaces.upper(child).push(pfn),
+        while let Some(order) = next_own(k.pages.spaces.own(child).len()) {
+            let block = self.block.get_or_insert_with(|| Allocation::new(Gfp::KERNEL, order));
+            match done!(block.step(k, c), Ok) {
+                Ok(pfn) => k.pages.spaces.own(child).push((pfn, order)),
                 Err(failure) => return self.give_up(k, child, failure),
             }
+            self.block = None;
         }
         while let Some((mapping, from)) = k.pages.spaces.next_mapping(self.parent, self.mapping) {
             if mapping != self.mapping {

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
 
-/// Kernel pages of a forked process, without its page tables: its stack, its description, and its
-/// upper tables.
-const OF_PROCESS: u64 = 4 + 3 + 6;
+/// Kernel pages of a forked process on a machine without files, without its page tables: its stack,
+/// its description, and the tables above the page tables, of which the highest has two.
+const OF_PROCESS: u64 = 4 + 3 + 2 + 9;
 
 fn prompt(blocks: u32) -> Prompt {
     Prompt::new(machine(2, blocks, linux("6.1")), 1)

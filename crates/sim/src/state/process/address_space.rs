@@ -12,7 +12,7 @@ use crate::state::file::Readahead;
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
-use kontig_mm::{MemPolicy, Pfn};
+use kontig_mm::{MemPolicy, Order, Pfn};
 use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
@@ -309,8 +309,9 @@ impl Mapping {
 struct AddressSpace {
     mappings: Slots<MappingId>,
     lock: MmapLock,
-    /// Kernel pages above the page tables, if the process was forked.
-    upper: Vec<Pfn>,
+    /// The blocks of the kernel that a forked process has, except its page tables: its stack, its
+    /// description, and the tables above the page tables.
+    own: Vec<(Pfn, Order)>,
     /// Number of its threads on CPUs other than the running one, whose TLBs hold its translations.
     running: u32,
 }
@@ -361,9 +362,9 @@ impl AddressSpaces {
         self.mappings.iter()
     }
 
-    /// The kernel pages of all processes, except page tables.
-    pub(crate) fn all_upper(&self) -> impl Iterator<Item = Pfn> {
-        self.spaces.iter().flat_map(|space| space.upper.iter().copied())
+    /// The kernel's blocks of all processes, except page tables.
+    pub(crate) fn all_own(&self) -> impl Iterator<Item = (Pfn, Order)> {
+        self.spaces.iter().flat_map(|space| space.own.iter().copied())
     }
 
     /// Adds a process; its number.
@@ -392,7 +393,7 @@ impl AddressSpaces {
     /// Removes a process with its mappings; returns its lock.
     pub(crate) fn remove_process(&mut self, process: u32) -> MmapLock {
         let space = self.spaces.remove(process);
-        debug_assert!(space.mappings.iter().next().is_none() && space.upper.is_empty());
+        debug_assert!(space.mappings.iter().next().is_none() && space.own.is_empty());
         space.lock
     }
 
@@ -430,9 +431,9 @@ impl AddressSpaces {
         Span { mapping, first: 0, pages: self.mappings[mapping.0].pages }
     }
 
-    /// Kernel pages of a process's upper tables.
-    pub(crate) fn upper(&mut self, process: u32) -> &mut Vec<Pfn> {
-        &mut self.spaces[process].upper
+    /// The kernel's blocks of a process, except page tables.
+    pub(crate) fn own(&mut self, process: u32) -> &mut Vec<(Pfn, Order)> {
+        &mut self.spaces[process].own
     }
 
     /// Memory of a process.
