@@ -2,7 +2,8 @@
 
 use super::measured::{
     AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE,
-    LINKS, NM, OBJTOOL, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool, sources,
+    LINKS, NM, OBJTOOL, OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool,
+    sources,
 };
 use kontig_program::act::{Act, Acts, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
@@ -20,6 +21,9 @@ fn heap_after(heap: u32, steps: u32) -> u32 {
     let (from, to) = (heap * percent(looks) / 100, heap * percent(looks + 1) / 100);
     from + (to - from) * (steps - looks * GROWS) / GROWS
 }
+
+/// How often `objtool` goes through all it has read, in half of its time.
+const PASSES: u64 = 4;
 
 /// Rounds bytes up to pages.
 pub(super) const fn in_pages(bytes: u32) -> u32 {
@@ -175,16 +179,32 @@ fn mappings(pages: u32, heap_kib: u32) -> Vec<Act> {
     sizes.iter().filter(has_any).map(|(pages, piece)| Act::MapPieces(HEAP, *pages, *piece)).collect()
 }
 
-/// The kernel is linked: all objects into one, and that three times over, since the table of
-/// symbols is a part of the kernel and has the size it comes to.
+/// The kernel is linked: all objects into one, which is checked, and that three times over, since
+/// the table of symbols is a part of the kernel and has the size it comes to.
 pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
     let objects: Vec<(FileName, u32)> =
         units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();
     let all = objects.iter().map(|(_, pages)| pages).sum();
     let whole = [(tree.kernel(0), all)];
     let once = |pass| if pass == 0 { &objects[..] } else { &whole[..] };
-    let passes = (0..LINKS).flat_map(|pass| run(link(once(pass), (tree.kernel(pass), all))));
+    let passes = (0..LINKS).flat_map(|pass| {
+        let check = (pass == 0 && tree.figures().checks_whole).then(|| check((tree.kernel(0), all)));
+        [link(once(pass), (tree.kernel(pass), all))].into_iter().chain(check).flat_map(run)
+    });
     [Act::Exec(small(&SH, passes.collect()))].into()
+}
+
+/// `objtool` over all of the kernel: it comes to have many times as much in memory as it reads, and
+/// writes the object again.
+fn check((object, pages): (FileName, u32)) -> Acts {
+    let heap = |read: u32| OBJTOOL.heap_pages() + (u64::from(read) * u64::from(OBJTOOL_HEAP_PERCENT) / 100) as u32;
+    let text = Act::MapFile(TEXT, OBJTOOL.file(), OBJTOOL.mapped_pages());
+    let mut acts = vec![Act::Name(OBJTOOL.name), text, Act::Grow(BREAK, heap(pages)), read(object, pages)];
+    let ns = u64::from(pages) * OBJTOOL_NS_A_PAGE / 2;
+    acts.extend((1..=pages).map(|page| Act::Extend { pages: heap(page), ns: ns / u64::from(pages) }));
+    acts.extend((0..PASSES).map(|_| Act::Work { pages: heap(pages), ns: ns / PASSES }));
+    acts.push(write(object, pages));
+    acts.into()
 }
 
 /// `ld`: it reads these files, comes to have some times as much in memory, and writes another.
