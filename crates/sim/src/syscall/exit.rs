@@ -124,10 +124,13 @@ impl Exit {
     }
 }
 
-/// Frees the kernel's blocks of a process, except its page tables.
+/// Frees the kernel's blocks and objects of a process, except its page tables.
 pub(super) fn free_own(k: &mut Kernel, c: &mut Context, process: ProcessId) {
     for (pfn, order) in std::mem::take(k.pages.spaces.own(process)) {
         k.mem.free(c.cpu, pfn, order);
+    }
+    for (cache, object) in std::mem::take(k.pages.spaces.objects(process)) {
+        k.pages.files().slabs.free(&mut k.mem, c.cpu, cache, object);
     }
     k.charge(&mut c.now);
 }

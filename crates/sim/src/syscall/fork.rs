@@ -1,7 +1,7 @@
 //! `fork`: a child with a copy of every mapping, sharing all pages until either process writes.
 //!
-//! The child's own kernel pages are allocated first. Then every page table is copied, which takes a
-//! page each and leaves all entries write-protected in both processes.
+//! The child's own slab objects and kernel pages are allocated first. Then every page table is
+//! copied, which takes a page each and leaves all entries write-protected in both processes.
 
 use super::exit;
 use super::exit::UnmapAll;
@@ -15,8 +15,10 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::hold_map::Hold;
+use crate::paging::preload::Preload;
+use crate::state::file::{Cache, Object};
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::family::{STACK_PAGES, TASK_PAGES, UPPER_TABLES};
+use crate::state::process::family::{OBJECTS, STACK_PAGES, TASK_PAGES, UPPER_TABLES};
 use kontig_mm::{AllocFailure, Gfp, Order, Step};
 use kontig_program::{Process, Program, Value};
 
@@ -29,7 +31,8 @@ pub(crate) struct Fork {
     /// The child's program, until it is handed over.
     program: Option<Box<dyn Program>>,
     child: Option<ProcessId>,
-    /// A block of the child's own that is being allocated.
+    /// Objects and a block of the child's own that are being allocated.
+    objects: Option<Preload>,
     block: Option<Allocation>,
     page: Allocation,
     /// Removal of the partial child when memory has run out.
@@ -39,9 +42,14 @@ pub(crate) struct Fork {
     next: u32,
 }
 
-/// The order of the block that a process gets after this many of its own; `None` after the last.
-fn next_own(has: usize) -> Option<Order> {
-    let single = STACK_PAGES + TASK_PAGES;
+/// The slab objects that a process gets next; `None` if it has all.
+fn next_object(has: &[(Cache, Object)]) -> Option<(Cache, usize)> {
+    OBJECTS.into_iter().find(|(cache, _)| !has.iter().any(|(its, _)| its == cache))
+}
+
+/// The order of the block that a process gets after this many of its own, of which the first are
+/// single pages; `None` after the last.
+fn next_own(has: usize, single: usize) -> Option<Order> {
     if has < single { Some(Order::ZERO) } else { UPPER_TABLES.get(has - single).copied() }
 }
 
@@ -53,6 +61,7 @@ impl Fork {
             hold: Hold::new(parent, Mode::Write),
             program: Some(program),
             child: None,
+            objects: None,
             block: None,
             page: Allocation::new(Gfp::KERNEL, Order::ZERO),
             undo: None,
@@ -77,7 +86,19 @@ impl Fork {
             }
             return Ok(step.map(|()| Value::Unit));
         }
-        while let Some(order) = next_own(k.pages.spaces.own(child).len()) {
+        if k.pages.files.is_some() {
+            while let Some((cache, wanted)) = next_object(k.pages.spaces.objects(child)) {
+                let taking = self.objects.get_or_insert_with(|| Preload::new(cache, wanted));
+                if let Err(failure) = done!(taking.step(k, c), Ok) {
+                    return self.give_up(k, child, failure);
+                }
+                let got = taking.objects().drain(..).map(|object| (cache, object));
+                k.pages.spaces.objects(child).extend(got);
+                self.objects = None;
+            }
+        }
+        let single = STACK_PAGES + if k.pages.files.is_some() { 0 } else { TASK_PAGES };
+        while let Some(order) = next_own(k.pages.spaces.own(child).len(), single) {
             let block = self.block.get_or_insert_with(|| Allocation::new(Gfp::KERNEL, order));
             match done!(block.step(k, c), Ok) {
                 Ok(pfn) => k.pages.spaces.own(child).push((pfn, order)),

@@ -1,9 +1,10 @@
 //! Fork, exec, exit, wait and kill: processes that share memory until one of them writes to it.
 
+use crate::support::disk::machine_with_disk;
 use crate::support::family::{Family, Has, act};
 use crate::support::*;
 use kontig_mm::VmEvent;
-use kontig_program::{Op, Region, Value};
+use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::{Machine, SimError, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -35,6 +36,25 @@ fn a_fork_takes_kernel_pages_and_a_copy_of_each_page_table_and_no_page() {
     for page in [0, 511, 1099] {
         assert_eq!(frame(&p.m, child.get(), r, page), frame(&p.m, 0, r, page));
     }
+    p.m.memory().check().unwrap();
+}
+
+#[test]
+fn where_there_are_slabs_they_hold_what_describes_a_process_and_many_of_their_pages_stay() {
+    let mut p = Prompt::new(machine_with_disk(2, 32, "6.1"), 1);
+    let pages = |p: &Prompt| {
+        let of = |name| p.m.slabs().iter().find(|slab| slab.name == name).map_or(0, |slab| slab.pages);
+        let described = ["task_struct", "files_cache", "sighand_cache", "signal_cache", "mm_struct"].map(of);
+        (described.iter().sum::<u64>(), of("vm_area_struct"))
+    };
+    let children: Vec<Process> = (0..10).map(|_| fork(&mut p, ops(vec![Op::Sleep(MS)]))).collect();
+    let most = pages(&p);
+    assert!((40..=60).contains(&most.0) && (20..=24).contains(&most.1), "40 and 21 measured: {most:?}");
+    for child in children {
+        p.call(0, Op::Wait(child)).unwrap();
+    }
+    let left = pages(&p);
+    assert!(left.0 >= most.0 / 2 && left.1 > 0, "{left:?} of {most:?}");
     p.m.memory().check().unwrap();
 }
 

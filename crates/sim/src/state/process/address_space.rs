@@ -8,7 +8,7 @@ use super::mmap_lock::{MappingLock, MmapLock};
 use super::page_table::{Mark, PageTables};
 use crate::base::id::{MappingId, Span, UserPage};
 use crate::base::slots::Slots;
-use crate::state::file::Readahead;
+use crate::state::file::{Cache, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
@@ -312,6 +312,8 @@ struct AddressSpace {
     /// The blocks of the kernel that a forked process has, except its page tables: its stack, its
     /// description, and the tables above the page tables.
     own: Vec<(Pfn, Order)>,
+    /// The slab objects that describe it.
+    objects: Vec<(Cache, Object)>,
     /// Number of its threads on CPUs other than the running one, whose TLBs hold its translations.
     running: u32,
 }
@@ -393,7 +395,7 @@ impl AddressSpaces {
     /// Removes a process with its mappings; returns its lock.
     pub(crate) fn remove_process(&mut self, process: u32) -> MmapLock {
         let space = self.spaces.remove(process);
-        debug_assert!(space.mappings.iter().next().is_none() && space.own.is_empty());
+        debug_assert!(space.mappings.iter().next().is_none() && space.own.is_empty() && space.objects.is_empty());
         space.lock
     }
 
@@ -434,6 +436,11 @@ impl AddressSpaces {
     /// The kernel's blocks of a process, except page tables.
     pub(crate) fn own(&mut self, process: u32) -> &mut Vec<(Pfn, Order)> {
         &mut self.spaces[process].own
+    }
+
+    /// The slab objects that describe a process, if it was forked.
+    pub(crate) fn objects(&mut self, process: u32) -> &mut Vec<(Cache, Object)> {
+        &mut self.spaces[process].objects
     }
 
     /// Memory of a process.

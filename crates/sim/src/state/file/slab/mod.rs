@@ -46,10 +46,23 @@ pub(crate) enum Cache {
     XfsBufferItem,
     /// `kmalloc-512`: a change of an item on its way to XFS's log.
     LogVector,
+    /// `task_struct`, and what a process has one of beside it.
+    Task,
+    SignalHandlers,
+    Signals,
+    OpenFiles,
+    /// `mm_struct`: its address space.
+    AddressSpace,
+    /// `vm_area_struct`: a mapping of a process.
+    Mapping,
+    /// `maple_node`: a node of the tree of its mappings.
+    MappingNode,
+    /// `anon_vma`: what finds the mappings of its pages.
+    AnonMappings,
 }
 
 impl Cache {
-    pub(crate) const ALL: [Cache; 10] = [
+    pub(crate) const ALL: [Cache; 18] = [
         Cache::Inode,
         Cache::Dentry,
         Cache::Node,
@@ -60,6 +73,14 @@ impl Cache {
         Cache::XfsBuffer,
         Cache::XfsBufferItem,
         Cache::LogVector,
+        Cache::Task,
+        Cache::SignalHandlers,
+        Cache::Signals,
+        Cache::OpenFiles,
+        Cache::AddressSpace,
+        Cache::Mapping,
+        Cache::MappingNode,
+        Cache::AnonMappings,
     ];
 
     /// Its name in `/proc/slabinfo`.
@@ -75,6 +96,14 @@ impl Cache {
             Cache::XfsBuffer => "xfs_buf",
             Cache::XfsBufferItem => "xfs_buf_item",
             Cache::LogVector => "kmalloc-512",
+            Cache::Task => "task_struct",
+            Cache::SignalHandlers => "sighand_cache",
+            Cache::Signals => "signal_cache",
+            Cache::OpenFiles => "files_cache",
+            Cache::AddressSpace => "mm_struct",
+            Cache::Mapping => "vm_area_struct",
+            Cache::MappingNode => "maple_node",
+            Cache::AnonMappings => "anon_vma",
         }
     }
 
@@ -96,6 +125,14 @@ impl Cache {
             Cache::XfsBuffer => 384,
             Cache::XfsBufferItem => 272,
             Cache::LogVector => 512,
+            Cache::Task => 5888,
+            Cache::SignalHandlers => 2112,
+            Cache::Signals => 1152,
+            Cache::OpenFiles => 704,
+            Cache::AddressSpace => 1600,
+            Cache::Mapping => 192,
+            Cache::MappingNode => 256,
+            Cache::AnonMappings => 104,
         }
     }
 
@@ -104,12 +141,18 @@ impl Cache {
         matches!(self, Cache::Inode | Cache::Dentry | Cache::Node | Cache::BufferHead | Cache::XfsInode)
     }
 
+    /// Whether XFS alone uses it.
+    const fn is_xfs(self) -> bool {
+        (Cache::XfsInode as u8) <= self as u8 && self as u8 <= Cache::LogVector as u8
+    }
+
     /// Flags for its slabs.
     pub(crate) fn gfp(self) -> Gfp {
         let gfp = match self {
-            Cache::Dentry | Cache::Open => Gfp::KERNEL | Gfp::COMP,
             // The file system allocates these, so reclaim must not re-enter it.
-            _ => Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP,
+            Cache::Inode | Cache::Node | Cache::BufferHead => Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP,
+            cache if cache.is_xfs() => Gfp::KERNEL.without(Gfp::FS) | Gfp::COMP,
+            _ => Gfp::KERNEL | Gfp::COMP,
         };
         if self.is_reclaimable() { gfp | Gfp::RECLAIMABLE } else { gfp }
     }
@@ -229,7 +272,7 @@ impl Slabs {
         }
     }
 
-    /// All caches; those of XFS only once it has used them.
+    /// All caches; those of XFS and of processes only once they were used.
     pub(crate) fn info(&self) -> impl Iterator<Item = SlabInfo> {
         let of = |cache: Cache| SlabInfo {
             name: cache.name(),

@@ -206,8 +206,9 @@ mod tests {
             let kind = Slub::new(cache, 2, 1);
             (kind.size.objects, kind.size.order.pages())
         };
-        let all = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
-        assert_eq!(Cache::ALL.map(of), all);
+        let of_files = [(14, 4), (21, 1), (14, 2), (39, 1), (16, 1), (16, 4), (21, 1), (21, 2), (15, 1), (16, 2)];
+        let of_processes = [(5, 8), (15, 8), (14, 4), (23, 4), (20, 8), (21, 1), (16, 1), (39, 1)];
+        assert_eq!(Cache::ALL.map(of).to_vec(), [&of_files[..], &of_processes].concat());
         // And as known of machines with eight and more.
         assert_eq!((order(584, 8).get(), order(192, 16).get(), order(192, 32).get()), (2, 1, 1));
     }
