@@ -11,7 +11,8 @@ pub const LIMITS: [&str; 10] = [
      distributions enable.",
     "**Not modelled:** control groups (`check` and `prepare` count their limits), CMA, hotplug, zswap, \
      AutoNUMA, pinned pages.",
-    "**The page cache has single pages**, not large folios; of metadata a part of XFS's.",
+    "**The page cache has single pages**, not large folios; of metadata, a part of XFS's and the inodes \
+     that ext4 reads.",
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",
     "**No disk, no reclaim.** A machine without a `[[disk]]`, such as seed 000's, has neither page cache nor \
      swap.",

@@ -8,6 +8,7 @@ mod deferred;
 pub(crate) mod fault;
 pub(crate) mod file_fault;
 pub(crate) mod hold_map;
+pub(crate) mod inode_table;
 mod io;
 mod memory_writes;
 mod mempolicy;

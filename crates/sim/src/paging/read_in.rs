@@ -54,7 +54,12 @@ impl ReadIn {
 
     /// Reads one page that the caller needs.
     pub(crate) fn one(inode: u32, index: u32, gfp: Gfp) -> ReadIn {
-        ReadIn { inode, pages: index..index + 1, mark: None, locked: 0, gfp, stage: Stage::Next }
+        ReadIn::of(inode, index..index + 1, gfp)
+    }
+
+    /// Reads these pages, all of which the caller needs.
+    pub(crate) fn of(inode: u32, pages: Range<u32>, gfp: Gfp) -> ReadIn {
+        ReadIn { inode, pages, mark: None, locked: 0, gfp, stage: Stage::Next }
     }
 
     /// Whether the caller needs the page, so that a failure counts.

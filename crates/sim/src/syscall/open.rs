@@ -9,6 +9,7 @@ use crate::base::id::ProcessId;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
+use crate::paging::inode_table::InodeRead;
 use crate::paging::preload::Preload;
 use crate::paging::xfs::Make;
 use crate::state::file::{Cache, OBJECTS};
@@ -28,6 +29,8 @@ pub(crate) struct Open {
     gone: Option<u32>,
     /// Creation of the file, or the read of its inode, in its file system.
     making: Option<Box<Make>>,
+    /// The read of the block that has its inode.
+    reading: Option<Box<InodeRead>>,
 }
 
 impl Open {
@@ -49,8 +52,19 @@ impl Open {
             false if files.has(inode, Cache::Inode) => None,
             false => Make::of_known(files, inode),
         };
+        let is_missing = !is_new && !files.has(inode, Cache::Inode);
+        let reading = is_missing.then(|| InodeRead::of(files, inode)).flatten().map(Box::new);
         files.inodes[inode].pin();
-        Ok(Open { process, inode, taking: None, next: 1, opens: true, gone: None, making: making.map(Box::new) })
+        Ok(Open {
+            reading,
+            process,
+            inode,
+            taking: None,
+            next: 1,
+            opens: true,
+            gone: None,
+            making: making.map(Box::new),
+        })
     }
 
     /// Looks at the file of this name.
@@ -72,6 +86,12 @@ impl Open {
             match done!(making.step(k, c), Ok) {
                 Err(failure) => return self.no_memory(k, failure),
                 Ok(()) => self.making = None,
+            }
+        }
+        if let Some(reading) = &mut self.reading {
+            match done!(reading.step(k, c), Ok) {
+                Err(failure) => return self.no_memory(k, failure),
+                Ok(()) => self.reading = None,
             }
         }
         loop {

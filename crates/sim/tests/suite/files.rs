@@ -2,7 +2,7 @@
 
 use crate::support::disk::*;
 use crate::support::*;
-use kontig_mm::{Backing, LruList, Memory, NodeStat, VmEvent, Wmark};
+use kontig_mm::{Backing, LruList, Memory, MigrateType, NodeStat, VmEvent, Wmark};
 use kontig_program::{FileName, Op, OpenFile, Value};
 use kontig_sim::{CostModel, Machine, MachineFile};
 
@@ -15,12 +15,12 @@ fn a_file_is_read_at_the_disks_speed_once_and_then_from_memory() {
     let took = m.now();
     let at_link_speed = u64::from(pages) * 4096 * 1000 / 400;
     assert!(took > at_link_speed && took < at_link_speed * 102 / 100, "{took} ns, and the link takes {at_link_speed}");
-    assert_eq!((m.file_counts().read_in, m.file_counts().file_pages), (8192, 8192));
+    assert_eq!((m.file_counts().read_in, m.file_counts().file_pages), (8193, 8193), "and the block of its inode");
     assert!((0..pages).all(|page| m.is_cached(FILE, page)));
     assert_eq!(log(&m, id).last().map(|o| o.value), Some(Value::Pages(u64::from(CHUNK))));
     run(&mut m, 0, reader(pages, 1));
     assert!(m.now() - took < at_link_speed / 10, "it is in memory");
-    assert_eq!(m.file_counts().read_in, 8192);
+    assert_eq!(m.file_counts().read_in, 8193);
     assert!(listed(&m, Backing::File) >= 8192 - 31);
     m.memory().check().expect("consistent");
 }
@@ -56,11 +56,11 @@ fn a_stream_larger_than_memory_keeps_free_memory_between_min_and_high() {
         let zone = &m.memory().zones()[0];
         let (min, high) = (zone.wmark(Wmark::Min), zone.wmark(Wmark::High));
         assert!(least > min / 2, "{profile}: {least} were free, min is {min}");
-        assert!(most_late < 5 * high / 4, "{profile}: {most_late} were free late, high is {high}");
+        assert!(most_late < 4 * high / 3, "{profile}: {most_late} were free late, high is {high}");
         let [scanned, stolen] = [VmEvent::PgscanKswapd, VmEvent::PgstealKswapd].map(|e| event(&m, e));
         assert!(stolen > u64::from(pages) * 4 / 10 && stolen <= scanned, "{profile}: {stolen} of {scanned}");
         assert_eq!(event(&m, VmEvent::PgstealFile), stolen + event(&m, VmEvent::PgstealDirect), "{profile}");
-        assert_eq!(m.file_counts().read_in, u64::from(pages), "{profile}: each page once");
+        assert_eq!(m.file_counts().read_in, u64::from(pages) + 1, "{profile}: each page once, and its inode's block");
         assert_eq!(stat(&m, NodeStat::WorkingsetRefaultFile), 0, "{profile}");
         m.memory().check().expect("consistent");
     }
@@ -73,7 +73,8 @@ fn a_file_a_little_larger_than_memory_pushes_itself_out_and_comes_back_through_i
     assert!(m.lay_file(FILE, pages));
     run(&mut m, 0, reader(pages, 3));
     let read = m.file_counts().read_in;
-    assert_eq!(read, 3 * u64::from(pages), "the page wanted next is always the one that has just gone");
+    let of_inode = 1;
+    assert_eq!(read, 3 * u64::from(pages) + of_inode, "the page wanted next is always the one that has just gone");
     assert_eq!(stat(&m, NodeStat::WorkingsetRefaultFile), 2 * u64::from(pages));
     assert_eq!(stat(&m, NodeStat::WorkingsetActivateFile), 0, "nothing in use could have made room");
     m.memory().check().expect("consistent");
@@ -165,9 +166,43 @@ fn a_look_at_a_file_keeps_its_inode_and_dentry_in_memory_and_opens_nothing() {
     assert!(m.lay_file(FILE, 64));
     run(&mut m, 0, ops(vec![Op::Stat(FILE)]));
     let there = ["ext4_inode_cache", "dentry", "filp"].map(|cache| objects(&m, cache));
-    assert_eq!((there, m.file_counts().read_in), ([1, 1, 0], 0));
+    assert_eq!((there, m.file_counts().read_in), ([1, 1, 0], 1), "the block that has its inode was read");
     run(&mut m, 0, ops(vec![Op::Unlink(FILE)]));
     assert_eq!(["ext4_inode_cache", "dentry"].map(|cache| objects(&m, cache)), [0, 0]);
+    m.memory().check().expect("consistent");
+}
+
+/// Pages of files in the pageblocks of the kernel's own memory.
+fn in_unmovable_blocks(m: &Machine) -> usize {
+    let memory = m.memory();
+    let zone = &memory.zones()[0];
+    let all = (zone.start.get()..zone.end.get()).map(kontig_mm::Pfn::new);
+    let is_there = |pfn: &kontig_mm::Pfn| {
+        memory.frames().tag(*pfn).is_lru()
+            && memory.pageblocks().migratetype(pfn.index() / 512) == MigrateType::Unmovable
+    };
+    all.filter(is_there).count()
+}
+
+#[test]
+fn an_inode_comes_with_the_blocks_around_it_and_those_lie_among_the_kernel_s_pages() {
+    let mut m = machine_with_disk(2, 32, "6.1");
+    let names = (1..=300).map(|number| FileName::new(0, number));
+    names.clone().for_each(|name| assert!(m.lay_file(name, 1)));
+    let stat_all = || ops(names.clone().map(Op::Stat).collect::<Vec<_>>());
+    let drop = |value: &str| ops(vec![Op::Sysctl { name: "vm.drop_caches".into(), value: value.into() }]);
+    run(&mut m, 0, stat_all());
+    let counts = m.file_counts();
+    assert_eq!((counts.read_in, counts.file_pages), (113, 113), "300 inodes, six apart, sixteen in a block");
+    assert!(in_unmovable_blocks(&m) > 100, "{}", in_unmovable_blocks(&m));
+    run(&mut m, 0, drop("2"));
+    run(&mut m, 0, stat_all());
+    assert_eq!(m.file_counts().read_in, 113, "the table is in memory still");
+    run(&mut m, 0, drop("3"));
+    assert_eq!(m.file_counts().file_pages, 0, "it goes as files' pages do");
+    assert!(in_unmovable_blocks(&m) < 15, "but for those in a CPU's batch");
+    run(&mut m, 0, ops(vec![Op::Stat(FileName::new(0, 300)), Op::Sleep(10 * MS)]));
+    assert_eq!(m.file_counts().read_in, 113 + 17, "the last block, and those before it");
     m.memory().check().expect("consistent");
 }
 
@@ -185,7 +220,8 @@ fn a_file_said_to_be_read_at_random_is_read_page_by_page() {
         run(&mut m, 0, with_file(FILE, then));
         m.file_counts().read_in
     };
-    assert_eq!([true, false].map(read_in), [1, 4]);
+    let of_inode = 1;
+    assert_eq!([true, false].map(read_in), [1 + of_inode, 4 + of_inode]);
 }
 
 #[test]

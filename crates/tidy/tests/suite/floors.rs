@@ -116,6 +116,7 @@ const TIED: [(&str, &[&str]); 9] = [
             "state/file/dirty",
             "state/file/filesystem",
             "state/file/inode",
+            "state/file/inode_table",
             "state/file/slab",
             "state/file/slab/arrays",
             "state/file/slab/slub",

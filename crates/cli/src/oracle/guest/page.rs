@@ -27,9 +27,9 @@ const KNOWN: &str = "## Known differences
 * ext4 of 7.2 keeps files in large folios, the lab in single pages: a folio is used, activated and scanned as a whole,
   and a large one is allocated by compacting (127 stalls and five million scanned pages in pattern file). That is most
   of what is outside in pattern file of 7.2.
-* A file system's metadata (inodes, bitmaps, block tables) is on no list in the lab, except for the pages that are there
-  at first. The dirty ones of these are written block by block when somebody waits for them, which leaves the page dirty
-  and wakes no flusher: they stay dirty on both sides.
+* A file system's metadata (bitmaps, block tables, inodes that are written) is on no list in the lab, except for inodes
+  that are read and for the pages that are there at first. The dirty ones of these are written block by block when
+  somebody waits for them, which leaves the page dirty and wakes no flusher: they stay dirty on both sides.
 * Interrupts and completions take no time of their own in the lab, and pages reach swap sooner (`nr_writeback`,
   `nr_vmscan_immediate_reclaim`): the kernel merges neighbours into one request.
 * With one CPU, kswapd's turn decides who reclaims: where kswapd and a fault compete for milliseconds, the shares of

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystem {
-    /// ext4, without its journal.
+    /// ext4, without its journal. Of its metadata, inodes are read.
     #[default]
     Ext4,
     /// XFS, with its log and its metadata.

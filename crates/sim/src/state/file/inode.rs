@@ -18,6 +18,8 @@ use kontig_program::FileName;
 #[derive(Clone)]
 pub(crate) struct Inode {
     pub(crate) name: FileName,
+    /// Its number on its disk.
+    pub(super) number: u32,
     pub(crate) length: u32,
     pub(crate) tree: Tree,
     pub(crate) extents: Extents,
@@ -97,8 +99,18 @@ impl Files {
 
     /// Creates an empty file of this name; its number.
     pub(crate) fn make(&mut self, name: FileName) -> u32 {
-        let number = self.inodes.add(Inode {
+        let of_disk = self.tables[usize::from(name.disk())].take();
+        let inode = self.add(name, of_disk);
+        let before = self.names.insert(name, inode);
+        debug_assert!(before.is_none(), "{name:?} is there");
+        inode
+    }
+
+    /// Adds an inode with this number on its disk.
+    pub(super) fn add(&mut self, name: FileName, number: u32) -> u32 {
+        self.inodes.add(Inode {
             name,
+            number,
             length: 0,
             tree: Tree::default(),
             extents: Extents::default(),
@@ -117,10 +129,7 @@ impl Files {
             logged: Logged::default(),
             changed_at: 0,
             is_unread: false,
-        });
-        let before = self.names.insert(name, number);
-        debug_assert!(before.is_none(), "{name:?} is there");
-        number
+        })
     }
 
     /// Creates a file of this many pages as if it had long been on the disk. False if there is no
@@ -130,7 +139,9 @@ impl Files {
         if space.free_blocks() < pages || self.names.contains_key(&name) {
             return false;
         }
-        let number = self.make(name);
+        let of_disk = self.tables[usize::from(name.disk())].take_laid();
+        let number = self.add(name, of_disk);
+        self.names.insert(name, number);
         self.inodes[number].length = pages;
         if self.filesystem(number) == FileSystem::Xfs {
             if !self.place_inode(number) || self.disks[usize::from(name.disk())].free_blocks() < pages {
@@ -292,6 +303,7 @@ impl Files {
         self.writing[disk].queued.remove(inode);
         self.writing[disk].taken.remove(inode);
         let gone = self.inodes.remove(inode);
+        self.tables[disk].give_back(gone.number);
         gone.extents.iter().for_each(|extent| self.disks[disk].give_back(extent.block, extent.blocks));
     }
 

@@ -7,7 +7,8 @@
 //! dirty ([`dirty`]) until they are written back ([`writeback`]).
 //!
 //! Pages are single ones (no large folios), as in ext4 up to 6.15. The machine file names the file
-//! system of a disk ([`filesystem`]). Metadata I/O is simulated for XFS ([`xfs`]), not for ext4.
+//! system of a disk ([`filesystem`]). Metadata I/O is simulated for XFS ([`xfs`]); of ext4's, only
+//! the reading of inodes ([`inode_table`]).
 //! Left out: the inodes and dentries of directories themselves.
 
 mod cache;
@@ -15,6 +16,7 @@ mod dirty;
 mod filesystem;
 mod frames;
 mod inode;
+mod inode_table;
 mod readahead;
 mod reclaim;
 mod slab;
@@ -36,6 +38,7 @@ use crate::base::queue::QueueId;
 use crate::base::sequence::Sequence;
 use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
+use inode_table::InodeTable;
 use kontig_mm::vmstat::fewer;
 use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
 use kontig_program::FileName;
@@ -54,6 +57,8 @@ pub(crate) struct Files {
     /// The metadata of each disk that has XFS.
     xfs: Vec<Option<Box<Xfs>>>,
     dirtiers: Vec<Dirtier>,
+    /// The inode tables of each disk that has ext4.
+    tables: Vec<InodeTable>,
     names: BTreeMap<FileName, u32>,
     pub(crate) inodes: Slots<Inode>,
     pub(crate) opens: Slots<Open>,
@@ -164,6 +169,7 @@ impl Files {
         };
         Files {
             writing: disks.iter().map(|(_, flusher)| writing(*flusher)).collect(),
+            tables: vec![InodeTable::default(); disks.len()],
             disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
             dirtiers: Vec::new(),
             xfs: Vec::new(),

@@ -22,17 +22,22 @@ pub(crate) struct Space {
     /// First block and length of each free run.
     free: BTreeMap<u32, u32>,
     blocks: u32,
+    all: u32,
 }
 
 impl Space {
     /// A disk with these blocks free.
     pub(crate) fn new(blocks: std::ops::Range<u32>) -> Space {
         let free = blocks.end - blocks.start;
-        Space { free: BTreeMap::from([(blocks.start, free)]), blocks: free }
+        Space { free: BTreeMap::from([(blocks.start, free)]), blocks: free, all: free }
     }
 
     pub(crate) fn free_blocks(&self) -> u32 {
         self.blocks
+    }
+
+    pub(crate) fn all_blocks(&self) -> u32 {
+        self.all
     }
 
     /// Takes up to this many blocks, from `goal` on if they are free; the first, and how many.
