@@ -13,6 +13,7 @@ mod buddy;
 mod compaction;
 mod fallback;
 mod faults;
+mod files;
 mod highatomic;
 mod huge_pages;
 mod kcompactd;
@@ -32,6 +33,7 @@ pub use buddy::{BuddyRules, FreeLists};
 pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, Scanners, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
+pub use files::FileRules;
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
 pub use huge_pages::{HugePageRules, HugeRequests};
 pub use kcompactd::{KcompactdGoal, KcompactdMark, KcompactdRules};
@@ -100,6 +102,7 @@ profile! {
     lru: LruRules,
     reclaim: ReclaimRules,
     faults: FaultRules,
+    files: FileRules,
     huge_pages: HugePageRules,
     slab: SlabRules,
     kswapd: KswapdRules,

@@ -42,13 +42,15 @@ impl InodeRead {
             }
             match k.pages.files().find(self.disk, self.block) {
                 None => {
-                    // The block itself may be moved; those around it may not.
+                    // The block itself may be moved; those around it only by older kernels.
                     self.reading = Some(ReadIn::one(self.disk, self.block, GFP | Gfp::MOVABLE));
                     self.missed = true;
                 }
                 Some(_) if self.missed => {
                     self.missed = false;
-                    self.reading = Some(ReadIn::of(self.disk, self.ahead.clone(), GFP));
+                    let unmovable = k.mem.profile().files.reads_inodes_ahead_unmovable;
+                    let gfp = if unmovable { GFP } else { GFP | Gfp::MOVABLE };
+                    self.reading = Some(ReadIn::of(self.disk, self.ahead.clone(), gfp));
                 }
                 Some(pfn) if k.pages.frames.flags(pfn).any(Flags::LOCKED) => return Step::Wait(k.wait_for_page(pfn)),
                 Some(pfn) => {

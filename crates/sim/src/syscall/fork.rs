@@ -18,8 +18,8 @@ use crate::paging::hold_map::Hold;
 use crate::paging::preload::Preload;
 use crate::state::file::{Cache, Object};
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::family::{OBJECTS, STACK_PAGES, TASK_PAGES, UPPER_TABLES};
-use kontig_mm::{AllocFailure, Gfp, Order, Step};
+use crate::state::process::family::{OBJECTS, STACK_PAGES, TASK_PAGES, UPPER_TABLES, top_table};
+use kontig_mm::{AllocFailure, Gfp, Order, Profile, Step};
 use kontig_program::{Process, Program, Value};
 
 /// A fork in progress.
@@ -47,10 +47,14 @@ fn next_object(has: &[(Cache, Object)]) -> Option<(Cache, usize)> {
     OBJECTS.into_iter().find(|(cache, _)| !has.iter().any(|(its, _)| its == cache))
 }
 
-/// The order of the block that a process gets after this many of its own, of which the first are
-/// single pages; `None` after the last.
-fn next_own(has: usize, single: usize) -> Option<Order> {
-    if has < single { Some(Order::ZERO) } else { UPPER_TABLES.get(has - single).copied() }
+/// The order of the block that a process gets after this many of its own: single pages, the top
+/// table of its memory map, and those below; `None` after the last.
+fn next_own(has: usize, single: usize, profile: &Profile) -> Option<Order> {
+    match has {
+        _ if has == single => Some(top_table(profile)),
+        _ if has < single + UPPER_TABLES => Some(Order::ZERO),
+        _ => None,
+    }
 }
 
 impl Fork {
@@ -98,7 +102,7 @@ impl Fork {
             }
         }
         let single = STACK_PAGES + if k.pages.files.is_some() { 0 } else { TASK_PAGES };
-        while let Some(order) = next_own(k.pages.spaces.own(child).len(), single) {
+        while let Some(order) = next_own(k.pages.spaces.own(child).len(), single, k.mem.profile()) {
             let block = self.block.get_or_insert_with(|| Allocation::new(Gfp::KERNEL, order));
             match done!(block.step(k, c), Ok) {
                 Ok(pfn) => k.pages.spaces.own(child).push((pfn, order)),

@@ -207,6 +207,20 @@ fn an_inode_comes_with_the_blocks_around_it_and_those_lie_among_the_kernel_s_pag
 }
 
 #[test]
+fn before_5_7_the_blocks_around_an_inode_may_be_moved() {
+    let of = |profile| {
+        let mut m = machine_with_disk(2, 32, profile);
+        let names = (1..=300).map(|number| FileName::new(0, number));
+        names.clone().for_each(|name| assert!(m.lay_file(name, 1)));
+        run(&mut m, 0, ops(names.map(Op::Stat).collect::<Vec<_>>()));
+        assert_eq!(m.file_counts().read_in, 113);
+        in_unmovable_blocks(&m)
+    };
+    let [before, since] = ["5.6", "5.9"].map(of);
+    assert!(before == 0 && since > 100, "{before}, {since}");
+}
+
+#[test]
 fn a_file_said_to_be_read_at_random_is_read_page_by_page() {
     let read_in = |advised: bool| {
         let mut m = machine_with_disk(2, 32, "6.1");

@@ -40,6 +40,14 @@ fn a_fork_takes_kernel_pages_and_a_copy_of_each_page_table_and_no_page() {
 }
 
 #[test]
+fn before_4_15_the_top_table_of_a_memory_map_is_one_page() {
+    let mut p = Prompt::new(machine(2, 16, linux("4.6")), 1);
+    let before = free_pages(&p.m);
+    p.fork(0);
+    assert_eq!(before - free_pages(&p.m), OF_PROCESS - 1);
+}
+
+#[test]
 fn where_there_are_slabs_they_hold_what_describes_a_process_and_many_of_their_pages_stay() {
     let mut p = Prompt::new(machine_with_disk(2, 32, "6.1"), 1);
     let pages = |p: &Prompt| {

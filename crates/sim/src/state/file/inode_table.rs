@@ -1,7 +1,7 @@
 //! ext4's inode tables: blocks of a disk that hold sixteen inodes each.
 //!
 //! They are in the page cache as pages of the disk itself. The block of an inode is read when the
-//! inode is, and 32 blocks around it are read ahead; these are asked for as unmovable
+//! inode is, and 32 blocks around it are read ahead; since 5.7 these are asked for as unmovable
 //! (`ext4_sb_breadahead_unmovable`), so that pages which reclaim frees again and again lie in
 //! unmovable blocks. Left out are the blocks of new inodes, which nothing reads, and writes.
 //! Source: `fs/ext4/inode.c` (`__ext4_get_inode_loc`).

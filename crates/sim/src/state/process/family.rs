@@ -9,7 +9,7 @@ use crate::base::id::TaskId;
 use crate::base::queue::QueueId;
 use crate::sched::CpuTime;
 use crate::state::file::Cache;
-use kontig_mm::{Order, Pfn};
+use kontig_mm::{Order, Pfn, Profile};
 use kontig_program::{Process, Program};
 
 /// Kernel pages of a stack: `THREAD_SIZE`, 16 KiB on x86-64, in single pages since 4.9
@@ -32,15 +32,15 @@ pub(crate) const OBJECTS: [(Cache, usize); 8] = [
 pub(crate) const TASK_PAGES: usize = 3;
 /// Kernel pages that describe a thread: its `task_struct`.
 pub(crate) const THREAD_PAGES: usize = 2;
-/// Tables above the page tables, in the order in which a process gets them: the top level's, two
-/// pages in one block because of page-table isolation, and single pages for the levels below. The
-/// 552 memory maps of a small kernel build, traced in an emulator whose processor has five levels,
-/// had 1.8, 3.3 and 4.2 of these on the average: 11.3 pages a map.
-pub(crate) const UPPER_TABLES: [Order; 10] = {
-    let mut tables = [Order::ZERO; 10];
-    tables[0] = Order::new(1);
-    tables
-};
+/// Tables of a memory map above its page tables: that of the top level, and single pages for the
+/// levels below. The 552 memory maps of a small kernel build, traced in an emulator whose processor
+/// has five levels, had 1.8, 3.3 and 4.2 of these on the average.
+pub(crate) const UPPER_TABLES: usize = 10;
+
+/// The order of the top level's table.
+pub(crate) fn top_table(profile: &Profile) -> Order {
+    Order::new(u8::from(profile.faults.isolates_page_tables))
+}
 
 /// State of a process besides its memory.
 #[derive(Clone, Default)]
