@@ -104,10 +104,14 @@ pub struct RecordArgs {
     /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Unpacked kernel that guest-build builds (default: the package linux-source-6.1)
+    #[arg(long, value_name = "DIR")]
+    sources: Option<PathBuf>,
 }
 
 pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
+    plans.iter().try_for_each(|(plan, _)| plan.check_host()).map_err(told)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
     if a.out.is_none() && !a.again {
         std::fs::create_dir_all(RECORDINGS)
@@ -213,6 +217,7 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         trace,
         lru,
         events: a.events,
+        sources: a.sources.clone(),
     })
 }
 
@@ -272,6 +277,7 @@ mod tests {
             set: Vec::new(),
             out: None,
             root: None,
+            sources: None,
         }
     }
 
