@@ -68,8 +68,8 @@ pub(super) fn check(sources: Option<&Path>) -> Result<(), RecordError> {
 impl Parts {
     /// Finds the parts below a place: the host's root, but in tests.
     pub(super) fn find(place: &Path, sources: Option<&Path>) -> Result<Parts, RecordError> {
-        let mke2fs = program(place, "mke2fs", "e2fsprogs")?;
         let sources = Sources::find(place, sources)?;
+        let mke2fs = program(place, "mke2fs", "e2fsprogs")?;
         let mut programs = Vec::new();
         for (name, package, at) in PROGRAMS {
             programs.push((program(place, name, package)?, at.to_string()));
@@ -283,11 +283,11 @@ mod tests {
     fn what_is_missing_is_named_with_its_package() {
         let host = tempfile::tempdir().expect("a folder");
         let at = host.path();
-        assert!(refused(at, None).ends_with("mke2fs: is missing: apt-get install e2fsprogs"));
-        file(at, "usr/sbin/mke2fs");
         let line = refused(at, None);
         assert!(line.contains("apt-get install linux-source-6.1, or name an unpacked kernel with --sources"), "{line}");
         file(at, "usr/src/linux-source-6.1.tar.xz");
+        assert!(refused(at, None).ends_with("mke2fs: is missing: apt-get install e2fsprogs"));
+        file(at, "usr/sbin/mke2fs");
         assert!(refused(at, None).ends_with("dash: is missing: apt-get install dash"));
         PROGRAMS.iter().for_each(|(name, ..)| file(at, &format!("usr/bin/{name}")));
         assert!(refused(at, None).ends_with("objtool: is missing: apt-get install linux-kbuild-6.1"));
@@ -298,7 +298,6 @@ mod tests {
     #[test]
     fn given_sources_are_a_kernels_tree() {
         let host = tempfile::tempdir().expect("a folder");
-        file(host.path(), "usr/sbin/mke2fs");
         let tree = host.path().join("tree");
         let line = refused(host.path(), Some(&tree));
         assert!(line.ends_with("tree: has no Makefile: name the top of an unpacked kernel 6.1"), "{line}");

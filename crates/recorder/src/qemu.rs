@@ -295,7 +295,7 @@ mod tests {
     fn a_guest_has_one_node_and_memory_that_is_not_the_kernels() {
         let line = Machine::shown_command_line(Board::Guest { memory_mib: 512, disks_mib: 2048, filled: false });
         assert!(line.contains("below-4g=512M,") && line.contains("-m 2560M ") && !line.contains("-numa"), "{line}");
-        assert!(line.ends_with("cgroup_disable=memory memmap=2048M$4G'") && !line.contains("loader"), "{line}");
+        assert!(line.ends_with("cgroup_disable=memory memmap=2048M$4G'") && !line.contains("-device loader"), "{line}");
         let line = Machine::shown_command_line(Board::Guest { memory_mib: 620, disks_mib: 832, filled: true });
         assert!(line.contains("-device loader,file=disk,addr=0x100000000,force-raw=on "), "{line}");
     }

@@ -28,6 +28,10 @@ pub(super) fn settings(groups: &[Group]) -> Vec<Setting<'_>> {
 }
 
 impl Setting<'_> {
+    pub(super) fn is_of_builds(&self) -> bool {
+        self.with.is_build()
+    }
+
     fn changes(&self) -> Vec<Change> {
         let ((kernel, lab), (kernel_with, lab_with)) = (self.without.runs(), self.with.runs());
         changes([&kernel, &kernel_with], [&lab, &lab_with])

@@ -1,5 +1,6 @@
 //! The comparison as a page: every row of every table, and what is known of the differences.
 
+use super::change::settings;
 use super::{Group, Lab, build, in_words};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict};
 use kontig_text::markdown::{self, Align, head};
@@ -58,9 +59,9 @@ pub(super) fn markdown(groups: &[Group]) -> String {
     }
     out.push('\n');
     out += KNOWN;
-    super::change::settings(groups).iter().for_each(|setting| out += &setting.markdown());
+    settings(groups).iter().filter(|setting| !setting.is_of_builds()).for_each(|of| out += &of.markdown());
     of_steps().for_each(|group| out += &table(group));
-    out += &builds(groups.iter().filter(|group| group.is_build()));
+    out += &builds(groups);
     markdown::wrapped(&out)
 }
 
@@ -104,20 +105,24 @@ fn heading(group: &Group) -> String {
 }
 
 /// A section for the builds alone.
-fn builds<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
+fn builds(groups: &[Group]) -> String {
     let mut out = String::new();
-    for group in groups {
+    for group in groups.iter().filter(|group| group.is_build()) {
         if out.is_empty() {
             out += &format!("## A build under pressure\n\n{}\n\n", build::MEANING);
         }
         out += &format!("#{}", heading(group));
         if let Some(built) = &group.guests[0].built {
             let (sources, compiler) = (&built.sources, &built.compiler);
-            out.truncate(out.trim_end().len());
-            out += &format!(" {} seeds; built: Linux {sources} by GCC {compiler}.\n\n", group.guests.len());
+            let seeds: Vec<String> = group.seeds().iter().map(u64::to_string).collect();
+            out += &format!("Linux {sources} was built by GCC {compiler}, seeds {}.\n\n", seeds.join(", "));
         }
         out += &build::markdown(&group.figures());
     }
+    settings(groups)
+        .iter()
+        .filter(|setting| setting.is_of_builds())
+        .for_each(|of| out += &format!("#{}", of.markdown()));
     out
 }
 
