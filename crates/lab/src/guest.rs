@@ -123,7 +123,7 @@ fn machine(
 /// A look at the free memory while a workload runs.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// Since it began.
+    /// Time since the workload began.
     pub ns: u64,
     /// Free blocks of order 9 and more by zone, counted in huge pages.
     pub free_huge: Vec<(&'static str, u64)>,

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a guest has built, in `recording.toml`.
+/// The origin of a guest's build, in `recording.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltFrom {
     /// Version of the sources.

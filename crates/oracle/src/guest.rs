@@ -32,8 +32,8 @@ const STATES: &str = "states.txt";
 /// File of a build's samples.
 const SAMPLES: &str = "samples.txt";
 
-/// What a guest's program does: steps that the laboratory plays as well, or a real build, for which
-/// the laboratory has a workload.
+/// The program of a guest: steps that the laboratory plays as well, or a real build, for which the
+/// laboratory has a workload.
 #[derive(Clone, Copy)]
 pub enum Pattern {
     Steps(&'static Named),
@@ -59,7 +59,7 @@ impl Pattern {
         NAMED.iter().map(|pattern| pattern.name).chain([build::NAME])
     }
 
-    /// What it does.
+    /// A sentence about it, without its end.
     pub const fn what(&self) -> &'static str {
         match self {
             Pattern::Steps(pattern) => pattern.what,
@@ -83,7 +83,7 @@ pub struct Guest {
     pub zones: Vec<BootedZone>,
     /// A build's samples, in the order of time; none of steps.
     pub samples: Vec<Sample>,
-    /// What a build was of.
+    /// The sources and the compiler of a build.
     pub built: Option<BuiltFrom>,
 }
 

@@ -112,9 +112,8 @@ impl Guest {
     pub(super) fn parameters(&self) -> String {
         let disks = |files_mib: u32, swap_mib: u32| {
             let swap_at = DISKS_AT_MIB + files_mib;
-            format!(
-                "MODULE=guest=1\nFILES_AT={DISKS_AT_MIB}\nFILES_MIB={files_mib}\nSWAP_AT={swap_at}\nSWAP_MIB={swap_mib}\n"
-            )
+            let files = format!("FILES_AT={DISKS_AT_MIB}\nFILES_MIB={files_mib}\n");
+            format!("MODULE=guest=1\n{files}SWAP_AT={swap_at}\nSWAP_MIB={swap_mib}\n")
         };
         match self {
             Guest::Steps(_) => disks(FILES_MIB, SWAP_MIB),

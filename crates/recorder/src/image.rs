@@ -56,7 +56,7 @@ pub(super) struct Parts {
 /// Where the sources are.
 enum Sources {
     Tree(PathBuf),
-    /// Debian's archive.
+    /// The archive in Debian's package.
     Packed(PathBuf),
 }
 
@@ -153,7 +153,7 @@ impl Sources {
             return Ok(Sources::Packed(packed));
         }
         Err(RecordError::Failed(format!(
-            "{}: there are no sources to build: apt-get install {package}, or name an unpacked kernel with --sources DIR",
+            "{}: is missing: apt-get install {package}, or name an unpacked kernel with --sources DIR",
             packed.display()
         )))
     }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn a_missing_part_is_named_with_its_package() {
         let host = tempfile::tempdir().expect("a folder");
         let at = host.path();
         let line = refused(at, None);

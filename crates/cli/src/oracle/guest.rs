@@ -30,8 +30,8 @@ pub const HELP: &str = "Examples:\n  \
     Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
     'inside' is within 15 % of the kernel's mean, for extfrag* within a factor of 2; the length of phases is shown and \
     not judged; '-' is a counter that the lab lacks. Where a pattern was also recorded with a sysctl set, a last table \
-    shows the effect on both sides. Pattern build is a real build; its figures are inside within 25 %, and the lab runs \
-    workload kbuild-guest on machine guest-620m.\n\n\
+    shows the effect on both sides. Pattern build is a real build; its figures are inside within 25 %, and the lab \
+    runs workload kbuild-guest on machine guest-620m.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Folder of the project's recordings.
@@ -240,7 +240,7 @@ impl Group {
         Pattern::find(&self.pattern).map_or("", |pattern| machine_for(&pattern))
     }
 
-    /// What the pattern does.
+    /// A sentence about its pattern, without its end.
     fn what(&self) -> &'static str {
         Pattern::find(&self.pattern).map_or("", |pattern| pattern.what())
     }

@@ -1,5 +1,4 @@
-//! What a guest's memory was like while a program ran: free huge pages and some counters, sample by
-//! sample.
+//! A guest's memory while a program ran: free huge pages and some counters, sample by sample.
 //!
 //! The file is a table in words: a line with the columns' names, then a line of numbers a sample.
 //! The first column is the time in ns since the program began, the next ones the free blocks of
@@ -9,7 +8,7 @@ use kontig_mm::types::PAGEBLOCK_ORDER;
 use kontig_procfs::{BuddyInfo, Counters, VmStat};
 use std::fmt::Write;
 
-/// The first column.
+/// The name of the first column.
 const NS: &str = "ns";
 /// Begins the name of a column of free huge pages; the zone's name follows.
 const FREE: &str = "free_huge_";
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_table_that_is_written_is_read() {
         let first = Sample::of_texts("s00000", SENT).expect("as sent");
         let both = [first.clone(), Sample { ns: 500, ..first }];
         assert_eq!(parse(&text(&both)), Ok(both.to_vec()));

@@ -59,7 +59,7 @@ pub struct About {
     /// Seed of a generated trace.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// What a guest has built.
+    /// The sources and the compiler of a guest's build.
     #[serde(default)]
     pub built: Option<BuiltFrom>,
     /// Files kept in another folder because their bytes are the same: the path from this folder.

@@ -6,7 +6,7 @@ use kontig_oracle::guest::sampled::Row;
 use kontig_text::markdown::{self, Align};
 use serde_json::{Value, json};
 
-/// What the rows mean, for the page.
+/// The meaning of the rows, for the page.
 pub(super) const MEANING: &str = "A real program takes the place of steps: `make -j6` builds 24 files of Debian's 6.1 \
     (compiler, objtool, fixdep, then the linker four times) on 620 MiB, 260 of which a file in memory holds, with \
     512 MiB of swap and huge pages for everybody. All guests build the same sources with the same compiler, whatever \
