@@ -12,12 +12,15 @@ use crate::fragmenting::Fragmenting;
 use crate::vmstat::VmCounters;
 use boot::Booted;
 use kontig_mm::event::Listen;
-use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Pfn, Profile};
+use kontig_mm::state::Zone;
+use kontig_mm::types::PAGEBLOCK_ORDER;
+use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Order, Pfn, Profile};
 use kontig_procfs::Counters;
 use kontig_program::act::Act;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::{CostModel, Machine, MachineFile, TaskId};
 use kontig_workload::player::{Manner, Player};
+use kontig_workload::{Scenario, Start};
 use std::collections::BTreeMap;
 
 /// The machine for a pattern that needs this much memory.
@@ -61,27 +64,12 @@ pub fn play(
     sysctls: &BTreeMap<String, String>,
     acts: Vec<Act>,
 ) -> Result<Vec<Counted>, LabError> {
-    let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
     let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
-    let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
-    let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
-    for (name, value) in sysctls {
-        memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
-    }
-    let mut m = Machine::new(memory, CostModel::new(&file.costs));
-    m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
-    for act in &acts {
-        if let Act::File(name, pages) = act
-            && !m.lay_file(*name, *pages)
-        {
-            return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
-        }
-    }
-    m.spawn(Box::new(Resting::new(booted)), Placement::Cpu(0));
-    m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
-    m.blocks_written(DIRTY);
-    lay_in_order(&mut m, booted);
-    m.memory_mut().trace().listen(Listen::EXTFRAG);
+    let files = acts.iter().filter_map(|act| match act {
+        Act::File(name, pages) => Some((*name, *pages)),
+        _ => None,
+    });
+    let mut m = machine(file, booted, profile, sysctls, files)?;
     let player = m.spawn(Box::new(Player::new(acts, Manner::PATTERN)), Placement::Cpu(0));
     let mut extfrag = Fragmenting::default();
     let mut all = Vec::new();
@@ -100,6 +88,108 @@ pub fn play(
             return Err(failed("has not finished after ten minutes of virtual time".into()));
         }
     }
+}
+
+/// The machine as the kernel had it when counting began, with these files on its disks.
+fn machine(
+    file: &MachineFile,
+    booted: &Booted,
+    profile: Profile,
+    sysctls: &BTreeMap<String, String>,
+    files: impl Iterator<Item = (FileName, u32)>,
+) -> Result<Machine, LabError> {
+    let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
+    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
+    let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
+    let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
+    for (name, value) in sysctls {
+        memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
+    }
+    let mut m = Machine::new(memory, CostModel::new(&file.costs));
+    m.attach_disks(file).map_err(|wrong| asked(wrong.reason))?;
+    for (name, pages) in files {
+        if !m.lay_file(name, pages) {
+            return Err(asked(format!("disk {} has no room for {pages} pages of a file", file.disk[0].name)).into());
+        }
+    }
+    m.spawn(Box::new(Resting::new(booted)), Placement::Cpu(0));
+    m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
+    m.blocks_written(DIRTY);
+    lay_in_order(&mut m, booted);
+    m.memory_mut().trace().listen(Listen::EXTFRAG);
+    Ok(m)
+}
+
+/// A look at the free memory while a workload runs.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Time since the workload began.
+    pub ns: u64,
+    /// Free blocks of order 9 and more by zone, counted in huge pages.
+    pub free_huge: Vec<(&'static str, u64)>,
+}
+
+/// Runs the measured phase of a workload on the machine, in place of a real program, and looks at
+/// the free memory every `sample_ns`. Its other phases only prepare what the kernel already had.
+///
+/// # Errors
+/// If the machine is impossible, or the run cannot go on.
+pub fn run(
+    file: &MachineFile,
+    booted: &Booted,
+    profile: Profile,
+    sysctls: &BTreeMap<String, String>,
+    (workload, seed): (&Scenario, u64),
+    sample_ns: u64,
+) -> Result<(Vec<Counted>, Vec<Look>), LabError> {
+    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a workload on {}", file.name), reason });
+    // Huge pages are set like this when counting begins: memory in use before it is not of them.
+    let (late, early) = sysctls.clone().into_iter().partition(|(name, _)| name.starts_with(HUGE_PAGES));
+    let (late, early): (BTreeMap<String, String>, BTreeMap<String, String>) = (late, early);
+    let mut m = machine(file, booted, profile, &early, workload.files())?;
+    for (name, value) in late {
+        m.memory_mut().sysctl_write(&name, &value).map_err(|e| failed(e.to_string()))?;
+    }
+    let phase = workload.phases.iter().find(|phase| phase.measured);
+    let task = phase.and_then(|phase| phase.foreground().next());
+    let task = task.ok_or_else(|| failed("the workload measures nothing".into()))?;
+    let start = Start { free_pages: m.memory().nr_free_pages(), seed, ..Start::default() };
+    let program = task.start(&start).map_err(&failed)?;
+    let mut extfrag = Fragmenting::default();
+    let counted = |m: &Machine, extfrag: &Fragmenting, phase, took_ns| Counted {
+        phase,
+        counters: counters(m, booted, extfrag),
+        took_ns,
+    };
+    let began = m.now();
+    let first = counted(&m, &extfrag, "start", 0);
+    let build = m.spawn(Box::new(program), Placement::Cpu(0));
+    let mut looks = Vec::new();
+    loop {
+        let now = m.now() - began;
+        looks.push(Look { ns: now, free_huge: free_huge(m.memory()) });
+        let stop = m.run(began + now + sample_ns, Some(build)).map_err(|e| failed(e.to_string()))?;
+        let taken = m.take_events(m.now());
+        extfrag.note(m.memory(), taken.iter().map(|traced| &traced.event));
+        if stop == kontig_sim::Stop::ProgramDone {
+            let last = counted(&m, &extfrag, "end", m.now() - began);
+            return Ok((vec![first, last], looks));
+        }
+        if m.now() > LONGEST_NS {
+            return Err(failed("has not finished after ten minutes of virtual time".into()));
+        }
+    }
+}
+
+/// Begins the names of the settings of huge pages.
+const HUGE_PAGES: &str = "thp.";
+
+fn free_huge(memory: &Memory) -> Vec<(&'static str, u64)> {
+    let of = |zone: &Zone| {
+        let large = Order::all().filter(|order| *order >= PAGEBLOCK_ORDER);
+        large.map(|order| zone.nr_free(order) << (order.get() - PAGEBLOCK_ORDER.get())).sum()
+    };
+    memory.zones().iter().map(|zone| (zone.kind.name(), of(zone))).collect()
 }
 
 /// Activates the oldest inactive pages and clears the accessed bits of the youngest.

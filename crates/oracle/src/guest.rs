@@ -7,7 +7,10 @@
 
 pub mod change;
 pub mod compare;
+pub mod sampled;
+pub mod samples;
 
+use crate::build::{self, BuiltFrom};
 use crate::error::BadRecording;
 use crate::patterns::{NAMED, Named};
 use crate::recording::about::About;
@@ -17,6 +20,7 @@ use kontig_mm::{MigrateType, ZoneSpec, ZoneType};
 use kontig_procfs::zoneinfo::Zone;
 use kontig_procfs::{Counters, PageTypeInfo, VmStat, ZoneInfo};
 use kontig_program::act;
+use samples::Sample;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -25,6 +29,44 @@ pub const PREFIX: &str = "guest-";
 /// Files of the steps the guest executed and of the texts of all phases.
 const STEPS: &str = "steps.txt";
 const STATES: &str = "states.txt";
+/// File of a build's samples.
+const SAMPLES: &str = "samples.txt";
+
+/// The program of a guest: steps that the laboratory plays as well, or a real build, for which the
+/// laboratory has a workload.
+#[derive(Clone, Copy)]
+pub enum Pattern {
+    Steps(&'static Named),
+    Build,
+}
+
+impl Pattern {
+    /// The pattern of a name.
+    pub fn find(name: &str) -> Option<Pattern> {
+        let steps = NAMED.iter().find(|pattern| pattern.name == name).map(Pattern::Steps);
+        steps.or((name == build::NAME).then_some(Pattern::Build))
+    }
+
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Pattern::Steps(pattern) => pattern.name,
+            Pattern::Build => build::NAME,
+        }
+    }
+
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMED.iter().map(|pattern| pattern.name).chain([build::NAME])
+    }
+
+    /// A sentence about it, without its end.
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Pattern::Steps(pattern) => pattern.what,
+            Pattern::Build => build::WHAT,
+        }
+    }
+}
 
 /// A recording of a pattern.
 #[derive(Clone, Debug)]
@@ -39,6 +81,10 @@ pub struct Guest {
     pub states: Vec<State>,
     /// The zones when counting began.
     pub zones: Vec<BootedZone>,
+    /// A build's samples, in the order of time; none of steps.
+    pub samples: Vec<Sample>,
+    /// The sources and the compiler of a build.
+    pub built: Option<BuiltFrom>,
 }
 
 /// Counters at the end of a phase.
@@ -81,16 +127,28 @@ impl Guest {
         let folder = Folder::open(dir)?;
         let about = About::read(&folder, &folder.name())?;
         let wrong = |file: &str, reason: String| BadRecording::whole(folder.path(file), reason);
-        let pattern = about.experiment.strip_prefix(PREFIX).and_then(find);
+        let pattern = about.experiment.strip_prefix(PREFIX).and_then(Pattern::find);
         let (Some(pattern), Some(seed)) = (pattern, about.seed) else {
             let reason = format!("'{}' is no pattern's recording with a seed", about.experiment);
             return Err(wrong("recording.toml", reason));
         };
-        let steps = act::text(&pattern.acts(seed)).map_err(|reason| wrong(STEPS, reason))?;
-        if folder.text(STEPS)? != steps {
-            let reason = format!("these are not the steps that pattern {} has now: record it anew", pattern.name);
-            return Err(wrong(STEPS, reason));
-        }
+        let (phases, samples): (Vec<&str>, Vec<Sample>) = match pattern {
+            Pattern::Steps(pattern) => {
+                let acts = pattern.acts(seed);
+                let steps = act::text(&acts).map_err(|reason| wrong(STEPS, reason))?;
+                if folder.text(STEPS)? != steps {
+                    let name = pattern.name;
+                    let reason = format!("these are not the steps that pattern {name} has now: record it anew");
+                    return Err(wrong(STEPS, reason));
+                }
+                (act::phases(&acts).collect(), Vec::new())
+            }
+            Pattern::Build => {
+                let samples = samples::parse(&folder.text(SAMPLES)?);
+                let bad = |(line, reason)| BadRecording::line(folder.path(SAMPLES), line, reason);
+                (build::PHASES.to_vec(), samples.map_err(bad)?)
+            }
+        };
         let text = folder.text(STATES)?;
         let read = |phase: &str, kind: &str| {
             section(&text, phase, kind).ok_or_else(|| wrong(STATES, format!("has no '== {phase} {kind}'")))
@@ -98,7 +156,7 @@ impl Guest {
         let bad = |e: kontig_procfs::BadText| BadRecording::whole(folder.path(STATES), e.to_string());
         let mut states = Vec::new();
         let mut zones = Vec::new();
-        for phase in act::phases(&pattern.acts(seed)) {
+        for phase in phases {
             let at = |kind: &str| format!("{phase} {kind}");
             let mut counters = VmStat::parse(&at("vmstat"), read(phase, "vmstat")?).map_err(bad)?.0;
             match extfrag(read(phase, "extfrag")?) {
@@ -121,16 +179,11 @@ impl Guest {
                 .ok_or_else(|| wrong(STATES, format!("'== {}' does not begin with a line 'ns N'", at("clock"))))?;
             states.push(State { phase: phase.into(), counters, took_ns });
         }
-        let (series, version, pattern) = (about.series, about.version, pattern.name.into());
+        let (series, version, pattern) = (about.series, about.version, pattern.name().into());
         let text = |value: &toml::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
         let sysctls = about.sysctls.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        Ok(Guest { series, version, pattern, seed, sysctls, states, zones })
+        Ok(Guest { series, version, pattern, seed, sysctls, states, zones, samples, built: about.built })
     }
-}
-
-/// The pattern of a name.
-pub fn find(name: &str) -> Option<&'static Named> {
-    NAMED.iter().find(|pattern| pattern.name == name)
 }
 
 /// The text under a line `== PHASE KIND`.

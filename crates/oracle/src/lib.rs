@@ -5,6 +5,7 @@
 //! [`guest`] compares counters where nothing can be replayed. [`fidelity`] derives from all
 //! recordings how far each mechanism can be trusted. The crate `kontig-recorder` makes recordings.
 
+pub mod build;
 pub mod difference;
 pub mod error;
 pub mod fidelity;

@@ -3,6 +3,7 @@
 //! Both the host, which runs the emulator, and the place the kernel comes from matter; the latter
 //! is the host itself or a Debian root. Installed packages are read from dpkg's status file.
 
+use super::image::BUILT;
 use super::kernel::{Package, Series, images};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,11 @@ use std::path::{Path, PathBuf};
 const FOR_THE_MACHINE: &[&str] = &["qemu-system-x86", "busybox-static"];
 /// Packages the build needs, in the root if there is one.
 const FOR_BUILDING: &[&str] = &["gcc", "make", "libc6-dev"];
+
+/// Packages that the disk of a guest that builds is made of, on the host whatever kernel it has,
+/// before the kernel's headers.
+const FOR_A_BUILD: &[&str] =
+    &["gcc", "make", "binutils", "dash", "e2fsprogs", "xz-utils", "linux-kbuild-6.1", "linux-source-6.1"];
 
 /// Result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +74,24 @@ impl Diagnosis {
 /// Checks the host and, if given, the root the kernel comes from.
 pub fn examine(series: Series, root: Option<&Path>) -> Diagnosis {
     examine_host(Path::new("/"), series, root)
+}
+
+/// Checks as well what `guest-build` needs on the host.
+pub fn examine_for_a_build(series: Series, root: Option<&Path>) -> Diagnosis {
+    let host = Path::new("/");
+    with_a_build(host, examine_host(host, series, root))
+}
+
+fn with_a_build(host: &Path, mut d: Diagnosis) -> Diagnosis {
+    let Some(on_host) = Installed::read(host) else { return d };
+    let headers = format!("linux-headers-{}", BUILT.package().release);
+    let all: Vec<&str> = FOR_A_BUILD.iter().copied().chain([headers.as_str()]).collect();
+    let wanted = on_host.check(&all, "guest-build: ", &mut d);
+    install(&wanted, "", &mut d);
+    if wanted.iter().any(|package| package.starts_with("linux-source")) {
+        d.remedies.push("# or leave linux-source out, and name an unpacked kernel 6.1 with --sources DIR".into());
+    }
+    d
 }
 
 fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
@@ -276,6 +300,15 @@ mod tests {
                     linux-image-6.1.0-56-cloud-amd64=6.1.192-2 linux-headers-6.1.0-56-cloud-amd64=6.1.192-2";
         assert_eq!(d.remedies, [line]);
         assert!(!d.is_healthy());
+    }
+
+    #[test]
+    fn a_build_needs_more_on_the_host() {
+        let host = debian("bookworm", &with_kernel("6.1.192-2", "6.1.192-2"), Some(RELEASE));
+        let d = with_a_build(host.path(), examine_host(host.path(), Series::V6_1, None));
+        let line = "apt-get install binutils dash e2fsprogs xz-utils linux-kbuild-6.1 linux-source-6.1";
+        assert_eq!(d.remedies[0], line);
+        assert!(d.remedies[1].contains("--sources DIR") && !d.is_healthy(), "{d:?}");
     }
 
     #[test]

@@ -13,13 +13,13 @@ use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
-use kontig_oracle::guest::PREFIX;
-use kontig_oracle::patterns::NAMED;
+use kontig_oracle::guest::{PREFIX, Pattern};
 use kontig_oracle::trace::pressure as traces;
 use kontig_oracle::trace::{self, Op, Request};
 use scenarios::{DIRECT_SCRIPT, PROACTIVE_SCRIPT, PROACTIVENESS, THP_SCRIPT, enough_requests};
 pub use scenarios::{SCENARIOS, Scenario};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Results of more operations do not fit into node 0.
 const MOST_OPS: usize = 16 << 20;
@@ -47,7 +47,7 @@ fn owned(sysctls: &'static [(&str, &str)]) -> impl Iterator<Item = (String, Stri
 /// The scripts that experiments refer to.
 #[cfg(test)]
 pub(super) fn scripts() -> impl Iterator<Item = &'static str> {
-    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT, guests::SCRIPT])
+    SCENARIOS.iter().map(|s| s.script).chain([TRACE_SCRIPT, super::reclaim::SCRIPT]).chain(guests::scripts())
 }
 
 /// A request for a recording.
@@ -66,6 +66,8 @@ pub struct Asked {
     pub lru: Option<GivenOps>,
     /// Whether to record compaction's tracepoints in an experiment that does not need them.
     pub events: bool,
+    /// The kernel's tree that a guest builds.
+    pub sources: Option<PathBuf>,
 }
 
 /// An experiment with all its parameters settled.
@@ -101,6 +103,9 @@ impl Plan {
         if let Some(n) = asked.ops.filter(|n| *n == 0 || *n > MOST_OPS) {
             return refuse(format!("--ops {n}: must be between 1 and {MOST_OPS}"));
         }
+        if asked.sources.is_some() && guests::find(&asked.experiment).is_none() {
+            return refuse(format!("{}: builds nothing; leave --sources out", asked.experiment));
+        }
         for (name, value) in &asked.sysctls {
             sysctls::check(name, value, series)?;
         }
@@ -112,7 +117,7 @@ impl Plan {
             None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
             None => match (traces::find(&asked.experiment), guests::find(&asked.experiment)) {
                 (Some(pressure), _) => Plan::of_pressure(asked, pressure),
-                (None, Some(pattern)) => Plan::of_guest(asked, pattern, series),
+                (None, Some(pattern)) => Plan::of_guest(asked, &pattern, series),
                 (None, None) => Plan::of_trace(asked),
             },
         }
@@ -217,7 +222,7 @@ impl Plan {
     pub(super) fn files(&self, mut sent: Vec<(String, Vec<u8>)>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
         match (&self.reclaim, &self.guest, &self.trace) {
             (Some(reclaim), ..) => reclaim.answer(&mut sent)?,
-            (None, Some(guest), _) => guest.gather(&mut sent),
+            (None, Some(guest), _) => guest.gather(&mut sent)?,
             (None, None, Some(trace)) => sent.push(("trace.bin".into(), trace.clone())),
             (None, None, None) => {}
         }
@@ -278,7 +283,7 @@ fn unknown(name: &str) -> RecordError {
         .chain(traces::TRACES.iter().map(|p| p.name))
         .chain(trace::recipes().map(|r| r.name))
         .collect();
-    let guests: Vec<String> = NAMED.iter().map(|p| format!("{PREFIX}{}", p.name)).collect();
+    let guests: Vec<String> = Pattern::names().map(|name| format!("{PREFIX}{name}")).collect();
     let known = [known.join(", "), guests.join(", ")].join(", ");
     RecordError::Asked(format!("no experiment '{name}'; known: {known}, {GIVEN} FILE and {GIVEN_LRU} FILE"))
 }

@@ -7,6 +7,7 @@ use super::reclaim::Reclaim;
 use crate::control::Control;
 use crate::error::{RecordError, about_file};
 use kontig_oracle::Recording;
+use kontig_oracle::build::BuiltFrom;
 use kontig_oracle::recording::about::{KCOMPACTD, SCHEMA};
 use lzma_rust2::{XzOptions, XzWriter};
 use serde::Serialize;
@@ -41,6 +42,8 @@ pub(super) struct About {
     sysctls: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<Faults>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    built: Option<BuiltFrom>,
 }
 
 /// Parameters of a process that faults pages in.
@@ -53,7 +56,7 @@ struct Faults {
 }
 
 impl About {
-    pub(super) fn new(plan: &Plan, kernel: &Kernel, qemu: &Qemu) -> About {
+    pub(super) fn new(plan: &Plan, kernel: &Kernel, qemu: &Qemu, built: Option<BuiltFrom>) -> About {
         About {
             schema: SCHEMA,
             experiment: plan.name.clone(),
@@ -70,6 +73,7 @@ impl About {
             swap_mib: plan.reclaim.as_ref().and_then(Reclaim::swap_mib),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
+            built,
         }
     }
 }
@@ -205,6 +209,7 @@ mod tests {
             swap_mib: None,
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
+            built: None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Every build gives the same bytes: there are no times and no owners, and the order is fixed.
 
 use super::experiment::Plan;
+use super::guest::{Guest, is_for_builds};
 use super::kernel::Kernel;
 use super::module::Built;
 use super::reclaim::Reclaim;
@@ -13,11 +14,12 @@ use std::path::Path;
 const BUSYBOX: &str = "/bin/busybox";
 
 const INIT: &str = include_str!("../../../oracle/guest/init");
-const EXPERIMENTS: [(&str, &str); 9] = [
+const EXPERIMENTS: [(&str, &str); 10] = [
     ("trace", include_str!("../../../oracle/guest/experiments/trace.sh")),
     ("module-compact", include_str!("../../../oracle/guest/experiments/module-compact.sh")),
     ("anon-compact", include_str!("../../../oracle/guest/experiments/anon-compact.sh")),
     ("anon-proactive", include_str!("../../../oracle/guest/experiments/anon-proactive.sh")),
+    ("build", include_str!("../../../oracle/guest/experiments/build.sh")),
     ("direct", include_str!("../../../oracle/guest/experiments/direct.sh")),
     ("guest", include_str!("../../../oracle/guest/experiments/guest.sh")),
     ("kcompactd", include_str!("../../../oracle/guest/experiments/kcompactd.sh")),
@@ -36,20 +38,21 @@ pub(super) fn assemble(plan: &Plan, built: &Built, kernel: &Kernel) -> Result<Ve
     a.device("dev/console", 5, 1);
     a.program("bin/busybox", &busybox);
     a.link("bin/sh", "busybox");
-    for (name, program) in &built.programs {
+    let builds = matches!(plan.guest, Some(Guest::Build(_)));
+    let is_for_it = |name: &str| builds || !is_for_builds(name);
+    for (name, program) in built.programs.iter().filter(|(name, _)| is_for_it(name)) {
         a.program(&format!("bin/{name}"), program);
     }
     a.file("kontig.ko", &built.module);
     a.program("init", INIT.as_bytes());
-    for (name, script) in EXPERIMENTS {
+    for (name, script) in EXPERIMENTS.into_iter().filter(|(name, _)| is_for_it(name)) {
         a.file(&format!("experiments/{name}.sh"), script.as_bytes());
     }
     a.file("parameters", plan.parameters().as_bytes());
     if plan.reclaim.as_ref().is_some_and(Reclaim::swaps) {
         a.file("brd.ko", &kernel.module("drivers/block/brd.ko")?);
     }
-    if let Some(guest) = &plan.guest {
-        let (name, text) = guest.file();
+    if let Some((name, text)) = plan.guest.as_ref().and_then(Guest::file) {
         a.file(name, text.as_bytes());
     }
     if let Some(trace) = &plan.trace {

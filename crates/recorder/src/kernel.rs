@@ -191,6 +191,19 @@ pub(super) fn images(place: &Path, series: Series) -> Result<Vec<String>, Record
     Ok(found)
 }
 
+/// The newest release of a series whose headers are installed, those of the configuration and those
+/// common to all.
+pub(super) fn headers(place: &Path, series: Series) -> Option<String> {
+    let entries = std::fs::read_dir(place.join("usr/src")).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let releases = names.filter_map(|name| name.strip_prefix("linux-headers-").map(str::to_string));
+    let whole = |release: &String| {
+        let common = release.strip_suffix("cloud-amd64").map(|start| format!("linux-headers-{start}common"));
+        is_of(release, series) && common.is_some_and(|common| place.join("usr/src").join(common).is_dir())
+    };
+    releases.filter(whole).max_by(|a, b| compare_releases(a, b))
+}
+
 fn is_of(release: &str, series: Series) -> bool {
     release.strip_prefix(series.name()).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -14,6 +14,7 @@ pub mod experiment;
 mod folder;
 pub mod given;
 pub mod guest;
+mod image;
 mod initramfs;
 pub mod kernel;
 mod module;
@@ -27,9 +28,14 @@ pub use error::RecordError;
 
 use error::about_file;
 use experiment::Plan;
+use guest::Guest;
 use kernel::Kernel;
+use kontig_oracle::build::BuiltFrom;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Files of a recording, each with its name.
+type Files = Vec<(String, Vec<u8>)>;
 
 /// A recording that was made.
 #[derive(Clone, Debug)]
@@ -48,6 +54,7 @@ pub struct Made {
 pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
     let start = Instant::now();
     folder::check(out)?;
+    plan.check_host()?;
     let made = Ready::new(kernel, control)?.record(plan, out, control)?;
     Ok(Made { took: start.elapsed(), ..made })
 }
@@ -78,8 +85,8 @@ impl Ready<'_> {
     pub fn record(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
         let start = Instant::now();
         folder::check(out)?;
-        let files = self.boot(plan, control)?;
-        let about = folder::About::new(plan, self.kernel, &self.qemu);
+        let (files, built) = self.boot(plan, control)?;
+        let about = folder::About::new(plan, self.kernel, &self.qemu, built);
         folder::write(out, &about, &files, control)?;
         let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
         Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
@@ -91,26 +98,35 @@ impl Ready<'_> {
     /// # Errors
     /// One line: what is missing or failed, and where to look.
     pub fn again(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Option<String>, RecordError> {
-        folder::differing(out, &self.boot(plan, control)?)
+        folder::differing(out, &self.boot(plan, control)?.0)
     }
 
-    /// Boots once. Returns the files of the recording.
-    fn boot(&self, plan: &Plan, control: &Control<'_>) -> Result<Vec<(String, Vec<u8>)>, RecordError> {
+    /// Boots once. Returns the files of the recording, and what the guest has built.
+    fn boot(&self, plan: &Plan, control: &Control<'_>) -> Result<(Files, Option<BuiltFrom>), RecordError> {
         let work = folder::Work::new()?;
         let machine = qemu::Machine {
             kernel: self.kernel.image.clone(),
             initramfs: work.path().join("initramfs"),
             console: work.path().join("console.log"),
             results: work.path().join("results"),
+            disk: work.path().join("disk.ext4"),
             board: plan.board,
         };
         std::fs::write(&machine.initramfs, initramfs::assemble(plan, &self.built, self.kernel)?)
             .map_err(about_file(&machine.initramfs, "write"))?;
 
+        let built = match &plan.guest {
+            Some(Guest::Build(build)) => {
+                let parts = image::Parts::find(Path::new("/"), build.sources.as_deref())?;
+                Some(parts.make(&machine.disk, work.path(), control)?)
+            }
+            _ => None,
+        };
+
         let sent = run_to_the_end(&self.qemu, &machine, plan, control)?;
 
         control.at(Progress::Writing)?;
-        plan.files(sent.files)
+        Ok((plan.files(sent.files)?, built))
     }
 }
 

@@ -30,10 +30,11 @@ const MODULE: [(&str, &str); 16] = [
     ("out.c", include_str!("../../../oracle/module/out.c")),
 ];
 /// The user programs, one C file each.
-const PROGRAMS: [(&str, &str); 3] = [
+const PROGRAMS: [(&str, &str); 4] = [
     ("fragmenter", include_str!("../../../oracle/guest/fragmenter.c")),
     ("player", include_str!("../../../oracle/guest/player.c")),
     ("runner", include_str!("../../../oracle/guest/runner.c")),
+    ("sampler", include_str!("../../../oracle/guest/sampler.c")),
 ];
 
 /// Build folder recorded in the module. The kernel's build adds a file (`kontig.mod.c`) with debug

@@ -17,6 +17,9 @@ const PROGRAM: &str = "qemu-system-x86_64";
 const LIMIT: Duration = Duration::from_secs(90 * 60);
 const POLL: Duration = Duration::from_millis(50);
 
+/// Where a guest's first disk begins.
+const DISKS_AT: u64 = 4 << 30;
+
 /// The kernel's command line.
 const COMMAND_LINE: &str = "console=ttyS0 quiet rdinit=/init panic=-1 oops=panic nowatchdog audit=0 nokaslr \
     random.trust_cpu=off random.trust_bootloader=off mitigations=off numa_balancing=disable \
@@ -42,7 +45,12 @@ pub enum Board {
         reclaim: bool,
     },
     /// One node, and memory from 4 GiB on that the kernel leaves to the guest's disks.
-    Guest { memory_mib: u32, disks_mib: u32 },
+    Guest {
+        memory_mib: u32,
+        disks_mib: u32,
+        /// Whether the first disk has contents from the start.
+        filled: bool,
+    },
 }
 
 impl Board {
@@ -62,7 +70,7 @@ impl Board {
     const fn all_mib(self) -> u32 {
         match self {
             Board::Observed { node_mib, .. } => Board::NODE_0_MIB + node_mib,
-            Board::Guest { memory_mib, disks_mib } => memory_mib + disks_mib,
+            Board::Guest { memory_mib, disks_mib, .. } => memory_mib + disks_mib,
         }
     }
 
@@ -103,6 +111,8 @@ pub struct Machine {
     pub console: PathBuf,
     /// Output of its debug port.
     pub results: PathBuf,
+    /// Contents of the first disk, if the board says that there are any.
+    pub disk: PathBuf,
     pub board: Board,
 }
 
@@ -204,8 +214,13 @@ impl Machine {
             ("-initrd", in_list(&file(&self.initramfs))),
             ("-append", command_line),
         ];
+        let filled = matches!(self.board, Board::Guest { filled: true, .. });
+        let disk = filled.then(|| {
+            let disk = in_list(&file(&self.disk));
+            ("-device", format!("loader,file={disk},addr={DISKS_AT:#x},force-raw=on"))
+        });
         let switches = ["-nodefaults", "-no-user-config", "-no-reboot"].map(String::from);
-        let all = machine.into_iter().chain(self.board.nodes()).chain(rest);
+        let all = machine.into_iter().chain(self.board.nodes()).chain(disk).chain(rest);
         switches.into_iter().chain(all.flat_map(|(name, value)| [name.to_string(), value])).collect()
     }
 
@@ -217,6 +232,7 @@ impl Machine {
             initramfs: named("initramfs"),
             console: named("console.log"),
             results: named("results"),
+            disk: named("disk"),
             board,
         };
         let quoted = |w: String| if w.contains(' ') { format!("'{w}'") } else { w };
@@ -277,9 +293,11 @@ mod tests {
 
     #[test]
     fn a_guest_has_one_node_and_memory_that_is_not_the_kernels() {
-        let line = Machine::shown_command_line(Board::Guest { memory_mib: 512, disks_mib: 2048 });
+        let line = Machine::shown_command_line(Board::Guest { memory_mib: 512, disks_mib: 2048, filled: false });
         assert!(line.contains("below-4g=512M,") && line.contains("-m 2560M ") && !line.contains("-numa"), "{line}");
-        assert!(line.ends_with("cgroup_disable=memory memmap=2048M$4G'"), "{line}");
+        assert!(line.ends_with("cgroup_disable=memory memmap=2048M$4G'") && !line.contains("-device loader"), "{line}");
+        let line = Machine::shown_command_line(Board::Guest { memory_mib: 620, disks_mib: 832, filled: true });
+        assert!(line.contains("-device loader,file=disk,addr=0x100000000,force-raw=on "), "{line}");
     }
 
     #[test]
@@ -290,6 +308,7 @@ mod tests {
             initramfs: at("/a,b/i"),
             console: at("c"),
             results: at("/a,b/r"),
+            disk: at("d"),
             board: Board::USUAL,
         };
         let arguments = m.arguments();

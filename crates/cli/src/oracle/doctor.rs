@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kontig_lab::{Failed, LabError};
-use kontig_recorder::doctor::{Health, examine};
+use kontig_recorder::doctor::{Health, examine, examine_for_a_build};
 use kontig_recorder::kernel::Series;
 use std::path::PathBuf;
 
@@ -14,10 +14,14 @@ pub struct DoctorArgs {
     /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Also check what guest-build needs on this host: a compiler, kernel headers and sources
+    #[arg(long)]
+    build: bool,
 }
 
 /// Exits with 1 if anything is missing.
 pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
+    let examine = if a.build { examine_for_a_build } else { examine };
     let d = examine(a.kernel, a.root.as_deref());
     let mut text = String::new();
     for f in &d.findings {

@@ -1,16 +1,20 @@
 //! `kontig oracle guest`: the counters of real kernels while a program ran a pattern, beside those
 //! of the lab while it runs the same steps on the same machine.
 
+mod build;
 mod change;
 mod page;
+mod words;
 
 use crate::Ending;
 use clap::Args;
 use kontig_lab::guest::boot::{Booted, BootedZone, OfType};
-use kontig_lab::guest::{Counted, machine_of, play};
+use kontig_lab::guest::{Counted, Look, machine_of, play};
 use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_oracle::build as pattern;
 use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows, times};
-use kontig_oracle::guest::{Guest, State, find};
+use kontig_oracle::guest::samples::Sample;
+use kontig_oracle::guest::{Guest, Pattern, State, sampled};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +30,8 @@ pub const HELP: &str = "Examples:\n  \
     Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
     'inside' is within 15 % of the kernel's mean, for extfrag* within a factor of 2; the length of phases is shown and \
     not judged; '-' is a counter that the lab lacks. Where a pattern was also recorded with a sysctl set, a last table \
-    shows the effect on both sides.\n\n\
+    shows the effect on both sides. Pattern build is a real build; its figures are inside within 25 %, and the lab \
+    runs workload kbuild-guest on machine guest-620m.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Folder of the project's recordings.
@@ -38,7 +43,7 @@ pub struct GuestArgs {
     /// Folders of recordings (default: all under oracle/guest/recorded)
     #[arg(value_name = "DIR")]
     recordings: Vec<PathBuf>,
-    /// Only this pattern: file, anon, fork, mixed, costs or bursts
+    /// Only this pattern: file, anon, fork, mixed, costs, bursts or build
     #[arg(long, value_name = "NAME")]
     pattern: Option<String>,
     /// Only this kernel: 6.1 or 7.2
@@ -67,7 +72,14 @@ struct Group {
 enum Lab {
     NotAsked,
     Failed(String),
-    Runs(Vec<Vec<State>>),
+    Runs(Vec<Run>),
+}
+
+/// A run in the laboratory.
+struct Run {
+    states: Vec<State>,
+    /// Of a build alone.
+    samples: Vec<Sample>,
 }
 
 /// Runs `kontig oracle guest`.
@@ -106,8 +118,8 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
 
 /// Recordings by pattern and kernel, in the order of their names.
 fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
-    if let Some(name) = args.pattern.as_ref().filter(|name| find(name).is_none()) {
-        let known: Vec<&str> = kontig_oracle::patterns::NAMED.iter().map(|pattern| pattern.name).collect();
+    if let Some(name) = args.pattern.as_ref().filter(|name| Pattern::find(name).is_none()) {
+        let known: Vec<&str> = Pattern::names().collect();
         return Err(AskedWrongly::Value(format!("--pattern {name}: known are {}", known.join(", "))).into());
     }
     let mut groups: Vec<Group> = Vec::new();
@@ -143,21 +155,43 @@ fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
     Ok(all)
 }
 
-/// Every recording's steps, on the machine as its kernel had it.
+/// Every recording's steps or build, on the machine as its kernel had it.
 fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
     let mut runs = Vec::new();
     for guest in guests {
-        let Some(pattern) = find(&guest.pattern) else { continue };
-        let (machine, _) = kontig_lab::catalog::machine(machine_of(pattern.memory_pages))?;
+        let Some(pattern) = Pattern::find(&guest.pattern) else { continue };
+        let (machine, _) = kontig_lab::catalog::machine(machine_for(&pattern))?;
         let profile = kontig_lab::profiles::named(&guest.series)?;
-        match play(&machine, &booted(guest), profile, &guest.sysctls, pattern.acts(guest.seed)) {
-            Ok(counted) => runs.push(counted.into_iter().map(state).collect()),
+        let booted = booted(guest);
+        let run = match pattern {
+            Pattern::Steps(steps) => play(&machine, &booted, profile, &guest.sysctls, steps.acts(guest.seed))
+                .map(|counted| (counted, Vec::new())),
+            Pattern::Build => {
+                let (workload, _, sysctls) = kontig_lab::catalog::to_run(pattern::WORKLOAD)?;
+                let sysctls = sysctls.into_iter().chain(guest.sysctls.clone()).collect();
+                let of = (&workload.workload.scenario(), guest.seed);
+                kontig_lab::guest::run(&machine, &booted, profile, &sysctls, of, pattern::SAMPLE_MS * 1_000_000)
+            }
+        };
+        match run {
+            Ok((counted, looks)) => runs.push(Run {
+                states: counted.into_iter().map(state).collect(),
+                samples: looks.into_iter().map(sample).collect(),
+            }),
             // What one pattern cannot do is said in its table; the others go on.
             Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
             Err(e) => return Err(e),
         }
     }
     Ok(Lab::Runs(runs))
+}
+
+/// The machine in the laboratory.
+fn machine_for(pattern: &Pattern) -> &'static str {
+    match pattern {
+        Pattern::Steps(steps) => machine_of(steps.memory_pages),
+        Pattern::Build => pattern::MACHINE,
+    }
 }
 
 /// The machine as the kernel had it when counting began.
@@ -190,6 +224,11 @@ fn state(counted: Counted) -> State {
     State { phase: counted.phase.into(), counters: counted.counters, took_ns: counted.took_ns }
 }
 
+fn sample(look: Look) -> Sample {
+    let free_huge = look.free_huge.into_iter().map(|(zone, free)| (zone.to_string(), free)).collect();
+    Sample { ns: look.ns, free_huge, counters: Default::default() }
+}
+
 impl Group {
     /// Whether a recording differs from those of the group by its seed alone.
     fn holds(&self, guest: &Guest) -> bool {
@@ -198,7 +237,29 @@ impl Group {
 
     /// The machine in the laboratory.
     fn machine(&self) -> &'static str {
-        find(&self.pattern).map_or("", |pattern| machine_of(pattern.memory_pages))
+        Pattern::find(&self.pattern).map_or("", |pattern| machine_for(&pattern))
+    }
+
+    /// A sentence about its pattern, without its end.
+    fn what(&self) -> &'static str {
+        Pattern::find(&self.pattern).map_or("", |pattern| pattern.what())
+    }
+
+    fn is_build(&self) -> bool {
+        self.pattern == pattern::NAME
+    }
+
+    /// The figures of a build.
+    fn figures(&self) -> Vec<sampled::Row> {
+        let kernel: Vec<_> =
+            self.guests.iter().map(|g| sampled::Run { states: &g.states, samples: &g.samples }).collect();
+        let lab: Vec<_> = match &self.lab {
+            Lab::Runs(runs) => {
+                runs.iter().map(|run| sampled::Run { states: &run.states, samples: &run.samples }).collect()
+            }
+            Lab::NotAsked | Lab::Failed(_) => Vec::new(),
+        };
+        sampled::rows(&kernel, &lab)
     }
 
     /// The sysctls set, each after a comma.
@@ -210,7 +271,7 @@ impl Group {
     fn runs(&self) -> (Vec<&[State]>, Vec<&[State]>) {
         let kernel = self.guests.iter().map(|guest| guest.states.as_slice()).collect();
         let lab = match &self.lab {
-            Lab::Runs(runs) => runs.iter().map(Vec::as_slice).collect(),
+            Lab::Runs(runs) => runs.iter().map(|run| run.states.as_slice()).collect(),
             Lab::NotAsked | Lab::Failed(_) => Vec::new(),
         };
         (kernel, lab)
@@ -250,7 +311,7 @@ impl Group {
 
     fn table(&self) -> String {
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
-        let what = find(&self.pattern).map_or("", |pattern| pattern.what);
+        let what = self.what();
         let version = &self.guests[0].version;
         let mut out =
             format!("{}: {what}\nLinux {version}{}, seeds {}", self.pattern, self.settings(), seeds.join(", "));
@@ -259,6 +320,9 @@ impl Group {
             Lab::Failed(why) => format!("; the laboratory's side is missing: {why}\n"),
             Lab::Runs(_) => format!("; laboratory: {}, profile {}\n", self.machine(), self.series),
         };
+        if self.is_build() {
+            return out + &build::table(&self.figures());
+        }
         let rows = self.rows();
         out += &format!("{:<32} {:>28} {:>28} {:>7}  \n", "counter", "kernel", "laboratory", "ratio");
         for row in &rows {
@@ -314,6 +378,7 @@ impl Group {
             Lab::Failed(why) => Some(why.as_str()),
             Lab::Runs(_) => None,
         };
+        let figures = if self.is_build() { build::as_json(&self.figures()) } else { Vec::new() };
         json!({
             "pattern": self.pattern,
             "kernel": self.guests[0].version,
@@ -325,6 +390,7 @@ impl Group {
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
             "ns": self.times().iter().map(time).collect::<Vec<_>>(),
             "phases": self.phases(),
+            "figures": figures,
         })
     }
 }

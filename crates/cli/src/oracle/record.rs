@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The experiment that stands for all guest patterns.
+/// The experiment that stands for all guest patterns that are steps.
 const GUESTS: &str = "guest";
 
 const HELP: &str = "Examples:
@@ -30,6 +30,7 @@ const HELP: &str = "Examples:
   kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded --again
+  kontig oracle record guest-build --seed 2 --sources /usr/src/linux-6.1
   kontig oracle record trace mine.txt && kontig oracle verify recordings/6.1-mine
 
 A trace FILE is text, an operation a line ('#' starts a comment), or a recording's trace.bin, unpacked:
@@ -82,7 +83,7 @@ pub struct RecordArgs {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
-    /// Record N seeds, from --seed on (guest-* only; 'guest' is every pattern)
+    /// Record N seeds, from --seed on (guest-* only; 'guest' is every pattern but guest-build)
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=MOST))]
     seeds: Option<u64>,
     /// Boot again for an existing recording, and exit with 3 if a byte differs
@@ -104,10 +105,14 @@ pub struct RecordArgs {
     /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Unpacked kernel that guest-build builds (default: the package linux-source-6.1)
+    #[arg(long, value_name = "DIR")]
+    sources: Option<PathBuf>,
 }
 
 pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
+    plans.iter().try_for_each(|(plan, _)| plan.check_host()).map_err(told)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
     if a.out.is_none() && !a.again {
         std::fs::create_dir_all(RECORDINGS)
@@ -213,6 +218,7 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         trace,
         lru,
         events: a.events,
+        sources: a.sources.clone(),
     })
 }
 
@@ -272,6 +278,7 @@ mod tests {
             set: Vec::new(),
             out: None,
             root: None,
+            sources: None,
         }
     }
 

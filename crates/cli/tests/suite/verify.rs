@@ -186,3 +186,26 @@ fn a_recording_without_a_folder_of_its_own_makes_the_one_of_all() {
     assert!(!said.contains("make it first") && output.status.code() == Some(1), "{said}");
     assert!(d.path().join("recordings").is_dir(), "{said}");
 }
+
+#[test]
+fn a_build_that_cannot_be_recorded_is_refused_in_a_line() {
+    let d = tmp();
+    let cases: [(&[&str], i32, &str); 4] = [
+        (
+            &["guest-build", "--sources", "no"],
+            2,
+            "--sources no: has no Makefile: name the top of an unpacked kernel 6.1",
+        ),
+        (&["guest-build", "--kernel", "5.10"], 2, "guest-build: a guest's disks are for kernel 6.1 and later"),
+        (&["guest-anon", "--sources", "no"], 2, "guest-anon: builds nothing; leave --sources out"),
+        (&["mixed", "--sources", "no"], 2, "mixed: builds nothing; leave --sources out"),
+    ];
+    for (args, code, says) in cases {
+        let output = kontig(d.path(), &[&["oracle", "record"], args].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.trim_end()), (Some(code), format!("kontig: {says}").as_str()));
+    }
+    let output = kontig(d.path(), &["oracle", "guest", "--pattern", "tea"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("known are file, anon, fork, mixed, costs, bursts, build"), "{said}");
+}

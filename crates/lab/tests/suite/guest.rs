@@ -1,7 +1,7 @@
 //! Plays the patterns that real kernels are recorded with on the guest's machine.
 
 use kontig_lab::guest::boot::{Booted, BootedZone};
-use kontig_lab::guest::{Counted, machine_of, play};
+use kontig_lab::guest::{Counted, machine_of, play, run};
 use kontig_lab::{catalog, profiles};
 use kontig_mm::ZoneSpec;
 use kontig_oracle::patterns::{NAMED, Named};
@@ -132,4 +132,34 @@ fn pages_that_return_in_order_are_read_by_eights_and_7_2_keeps_their_slots() {
     // 157,284 pages come back. The recordings have 19,663 and 19,679 faults that wait.
     assert!(majors < 25_000 && majors_of_72 < 25_000, "{majors} {majors_of_72}");
     assert!(kept < 1000 && kept_by_72 > 10_000, "{kept} {kept_by_72}");
+}
+
+#[test]
+fn a_workload_in_place_of_a_real_program_is_counted_and_looked_at_from_its_beginning_to_its_end() {
+    let (machine, _) = catalog::machine("guest-620m").expect("it is built in");
+    let (build, _, sysctls) = catalog::to_run("kbuild-guest").expect("it is built in");
+    let scenario = build.workload.scenario();
+    let zones = machine.spec().expect("a machine").zones.into_iter();
+    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
+    let held = 260 << 8;
+    let booted = Booted { zones: zones.map(zone).collect(), anon: held, shmem: held, ..Booted::default() };
+    let ran = |profile: &str, seed| {
+        let profile = profiles::named(profile).expect("it is built in");
+        let sysctls = sysctls.iter().cloned().collect();
+        run(&machine, &booted, profile, &sysctls, (&scenario, seed), 250_000_000).expect("it runs")
+    };
+    for profile in ["6.1", "7.2"] {
+        let (counted, looks) = ran(profile, 1);
+        assert!(counted.iter().map(|c| c.phase).eq(["start", "end"]));
+        let [first, last] = [&counted[0], &counted[1]];
+        assert_eq!((counter(first, "thp_fault_alloc"), counter(first, "pswpout")), (0, 0));
+        assert!(counter(last, "thp_fault_alloc") > 20 && counter(last, "pswpout") > 50_000, "{profile}");
+        assert_eq!((looks[0].ns, looks[1].ns), (0, 250_000_000));
+        assert!(looks.last().expect("looks").ns < last.took_ns);
+        let free = |i: usize| looks[i].free_huge.last().expect("zones").1;
+        assert!(free(0) > 100 && (0..looks.len()).any(|i| free(i) < 8), "{profile} runs out of huge pages");
+    }
+    let counters = |seed| ran("7.2", seed).0.into_iter().map(|c| c.counters).collect::<Vec<_>>();
+    assert_eq!(counters(3), counters(3));
+    assert_ne!(counters(3), counters(4));
 }

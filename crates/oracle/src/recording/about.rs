@@ -6,6 +6,7 @@
 
 use super::Part;
 use super::files::Folder;
+use crate::build::BuiltFrom;
 use crate::error::BadRecording;
 use kontig_mm::Profile;
 use kontig_mm::types::PAGEBLOCK_PAGES;
@@ -58,6 +59,9 @@ pub struct About {
     /// Seed of a generated trace.
     #[serde(default)]
     pub seed: Option<u64>,
+    /// The sources and the compiler of a guest's build.
+    #[serde(default)]
+    pub built: Option<BuiltFrom>,
     /// Files kept in another folder because their bytes are the same: the path from this folder.
     #[serde(default)]
     pub files: BTreeMap<String, String>,

@@ -2,12 +2,13 @@
 
 use super::{Asked, Plan};
 use crate::error::RecordError;
-use crate::guest::{self, Guest};
+use crate::guest::Guest;
+use crate::image;
 use crate::kernel::Series;
-use kontig_oracle::patterns::Named;
+use kontig_oracle::guest::Pattern;
 
 impl Plan {
-    pub(super) fn of_guest(asked: &Asked, pattern: &Named, series: Series) -> Result<Plan, RecordError> {
+    pub(super) fn of_guest(asked: &Asked, pattern: &Pattern, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: &str| Err(RecordError::Asked(format!("{}: {reason}", asked.experiment)));
         if series == Series::V5_10 {
             return refuse("a guest's disks are for kernel 6.1 and later");
@@ -18,6 +19,10 @@ impl Plan {
         if asked.events {
             return refuse("what a guest counts is written down anyway; leave --events out");
         }
+        if asked.sources.is_some() && !matches!(pattern, Pattern::Build) {
+            return refuse("builds nothing; leave --sources out");
+        }
+        let guest = Guest::new(pattern, asked.seed, asked.sources.clone())?;
         Ok(Plan {
             name: asked.experiment.clone(),
             seed: Some(asked.seed),
@@ -28,10 +33,21 @@ impl Plan {
             events: false,
             board: Guest::board(pattern),
             reclaim: None,
-            guest: Some(Guest::new(pattern, asked.seed)?),
-            script: guest::SCRIPT,
+            script: guest.script(),
+            guest: Some(guest),
             expected: &[],
         })
+    }
+
+    /// Checks that the host has what the guest's disk is made of.
+    ///
+    /// # Errors
+    /// One line: the first part that is missing, and how to get it.
+    pub fn check_host(&self) -> Result<(), RecordError> {
+        match &self.guest {
+            Some(Guest::Build(build)) => image::check(build.sources.as_deref()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -54,10 +70,27 @@ mod tests {
     }
 
     #[test]
+    fn a_build_is_a_pattern_whose_seed_is_the_order_of_its_files() {
+        let set = std::collections::BTreeMap::from([("vm.defrag_mode".to_string(), "1".to_string())]);
+        let plan = Plan::new(&Asked { sysctls: set, ..asked("guest-build") }, Series::V7_2).expect("a pattern");
+        assert_eq!(plan.folder_name(Series::V7_2), "7.2-guest-build-seed3-defrag_mode1");
+        let parameters = plan.parameters();
+        for part in
+            ["EXPERIMENT=build\n", "SYSCTLS='vm.defrag_mode=1'", "SWAP_AT=4416\n", "SOURCES='kernel/stacktrace.c "]
+        {
+            assert!(parameters.contains(part), "{part} in {parameters}");
+        }
+        assert_eq!(plan.expected().len(), 16);
+    }
+
+    #[test]
     fn senseless_requests_are_refused_in_words() {
         let refused = |asked: &Asked, series| Plan::new(asked, series).expect_err("refused").to_string();
         assert!(refused(&asked("guest-tea"), Series::V6_1).contains("known: "));
         assert!(refused(&asked("guest-file"), Series::V5_10).contains("6.1 and later"));
+        assert!(refused(&asked("guest-build"), Series::V5_10).contains("6.1 and later"));
+        let sources = Some("/tree".into());
+        assert!(refused(&Asked { sources, ..asked("guest-file") }, Series::V6_1).contains("leave --sources out"));
         assert!(refused(&Asked { ops: Some(1), ..asked("guest-file") }, Series::V6_1).contains("neither --ops"));
         assert!(refused(&Asked { events: true, ..asked("guest-file") }, Series::V6_1).contains("leave --events out"));
     }

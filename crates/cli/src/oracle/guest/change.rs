@@ -2,6 +2,7 @@
 //! lab's runs of both.
 
 use super::Group;
+use super::words::figure;
 use kontig_oracle::guest::change::{Change, Pair, changes};
 use kontig_oracle::guest::compare::Spread;
 use kontig_text::markdown::{self, Align};
@@ -27,6 +28,10 @@ pub(super) fn settings(groups: &[Group]) -> Vec<Setting<'_>> {
 }
 
 impl Setting<'_> {
+    pub(super) fn is_of_builds(&self) -> bool {
+        self.with.is_build()
+    }
+
     fn changes(&self) -> Vec<Change> {
         let ((kernel, lab), (kernel_with, lab_with)) = (self.without.runs(), self.with.runs());
         changes([&kernel, &kernel_with], [&lab, &lab_with])
@@ -109,10 +114,10 @@ fn cells(change: &Change) -> [String; 7] {
         [false, false] => "neither",
     });
     [
-        in_words(change.kernel.without),
-        in_words(change.kernel.with),
-        lab(|pair| in_words(pair.without)),
-        lab(|pair| in_words(pair.with)),
+        figure(change.kernel.without),
+        figure(change.kernel.with),
+        lab(|pair| figure(pair.without)),
+        lab(|pair| figure(pair.with)),
         word(change.kernel.change()).into(),
         lab(|pair| word(pair.change()).into()),
         within.into(),
@@ -125,15 +130,6 @@ fn word(change: Ordering) -> &'static str {
         Ordering::Equal => "none",
         Ordering::Greater => "more",
     }
-}
-
-/// A mean with the least and the most; figures below 1000 with a decimal, where they have one.
-fn in_words(s: Spread) -> String {
-    let digits = |v: f64| if v < 1000.0 && v.fract() != 0.0 { format!("{v:.1}") } else { format!("{v:.0}") };
-    if s.least == s.most {
-        return digits(s.mean);
-    }
-    format!("{} [{}..{}]", digits(s.mean), digits(s.least), digits(s.most))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The comparison as a page: every row of every table, and what is known of the differences.
 
-use super::{Group, Lab, find, in_words};
+use super::change::settings;
+use super::{Group, Lab, build, in_words};
 use kontig_oracle::guest::compare::{Row, Spread, Verdict};
 use kontig_text::markdown::{self, Align, head};
 
@@ -46,7 +47,8 @@ pub(super) fn markdown(groups: &[Group]) -> String {
     let mut out = String::from(HEAD);
     let columns = ["pattern", "Linux", "seeds", "inside", "outside", "not counted"];
     out += &head(columns.map(|name| (name, Align::Left)));
-    for group in groups {
+    let of_steps = || groups.iter().filter(|group| !group.is_build());
+    for group in of_steps() {
         let rows = group.rows();
         let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
         let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
@@ -57,28 +59,15 @@ pub(super) fn markdown(groups: &[Group]) -> String {
     }
     out.push('\n');
     out += KNOWN;
-    super::change::settings(groups).iter().for_each(|setting| out += &setting.markdown());
-    groups.iter().for_each(|group| out += &table(group));
+    settings(groups).iter().filter(|setting| !setting.is_of_builds()).for_each(|of| out += &of.markdown());
+    of_steps().for_each(|group| out += &table(group));
+    out += &builds(groups);
     markdown::wrapped(&out)
 }
 
 fn table(group: &Group) -> String {
-    let what = find(&group.pattern).map_or("", |pattern| pattern.what);
-    let mut out = format!(
-        "## {}, Linux {}{}\n\n{}{}.",
-        group.pattern,
-        group.guests[0].version,
-        group.settings(),
-        what[..1].to_uppercase(),
-        &what[1..]
-    );
-    match &group.lab {
-        Lab::Failed(why) => out += &format!(" The laboratory's side is missing: {why}."),
-        Lab::NotAsked => out += " The laboratory was not asked.",
-        Lab::Runs(_) => out += &format!(" Laboratory: machine `{}`, profile {}.", group.machine(), group.series),
-    }
+    let mut out = heading(group);
     let figures = ["at first", "kernel", "laboratory", "ratio"].map(|name| (name, Align::Right));
-    out += "\n\n";
     out += &head([("counter", Align::Left)].into_iter().chain(figures).chain([("", Align::Left)]));
     for row in group.rows() {
         let verdict = match row.verdict() {
@@ -93,6 +82,47 @@ fn table(group: &Group) -> String {
         line(&mut out, &format!("ms of {}", row.counter), &row, ms, "");
     }
     out.push('\n');
+    out
+}
+
+/// The title of a table, and what was run on both sides.
+fn heading(group: &Group) -> String {
+    let what = group.what();
+    let mut out = format!(
+        "## {}, Linux {}{}\n\n{}{}.",
+        group.pattern,
+        group.guests[0].version,
+        group.settings(),
+        what[..1].to_uppercase(),
+        &what[1..]
+    );
+    match &group.lab {
+        Lab::Failed(why) => out += &format!(" The laboratory's side is missing: {why}."),
+        Lab::NotAsked => out += " The laboratory was not asked.",
+        Lab::Runs(_) => out += &format!(" Laboratory: machine `{}`, profile {}.", group.machine(), group.series),
+    }
+    out + "\n\n"
+}
+
+/// A section for the builds alone.
+fn builds(groups: &[Group]) -> String {
+    let mut out = String::new();
+    for group in groups.iter().filter(|group| group.is_build()) {
+        if out.is_empty() {
+            out += &format!("## A build under pressure\n\n{}\n\n", build::MEANING);
+        }
+        out += &format!("#{}", heading(group));
+        if let Some(built) = &group.guests[0].built {
+            let (sources, compiler) = (&built.sources, &built.compiler);
+            let seeds: Vec<String> = group.seeds().iter().map(u64::to_string).collect();
+            out += &format!("Linux {sources} was built by GCC {compiler}, seeds {}.\n\n", seeds.join(", "));
+        }
+        out += &build::markdown(&group.figures());
+    }
+    settings(groups)
+        .iter()
+        .filter(|setting| setting.is_of_builds())
+        .for_each(|of| out += &format!("#{}", of.markdown()));
     out
 }
 
