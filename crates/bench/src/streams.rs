@@ -3,10 +3,12 @@
 //! A stream is prepared once for each subject and then run repeatedly; every run restores the state
 //! it found. The operations of a run are chosen before the clock starts.
 
+use crate::limit::Limits;
 use crate::measure::{clock_ns, ns_each};
 use crate::options::{Options, size};
 use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
+use kontig_mm::state::Frames;
 use kontig_program::SplitMix64;
 use kontig_text::grouped;
 use std::hint::black_box;
@@ -55,10 +57,17 @@ impl Figure {
 pub trait Stream {
     /// The figures of a run.
     fn figures(&self) -> Vec<Figure>;
+    /// The limits of the machine for them.
+    fn limits(&self) -> Limits;
     /// Makes and prepares a subject.
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S>;
     /// Runs once, and returns a value for each figure.
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64>;
+}
+
+/// Bytes that the engine keeps for these frames.
+fn state(frames: u32) -> usize {
+    frames as usize * Frames::BYTES_PER_FRAME
 }
 
 fn fresh<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
@@ -98,6 +107,9 @@ impl Stream for Pair {
         let what = format!("order-{} allocate + free pair, {}", self.order, size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_cache()
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         half_full(contender, self.frames)
     }
@@ -128,6 +140,9 @@ impl Stream for Bulk {
         let sum = of("2", "allocate + LIFO free, sum", &[("LLFree", 0.3)]);
         vec![sum, of("2a", "allocate", &[]), of("2b", "LIFO free", &[])]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_order(state(self.frames))
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = fresh(contender, self.frames);
         p.held.reserve(self.frames as usize);
@@ -157,6 +172,9 @@ impl Stream for RandomFree {
             false => format!("order-0 free in random order, {} of {}", size(self.count), size(self.frames)),
         };
         vec![Figure::ns(self.number, what, self.against)]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         // In pageblocks, then split: a terabyte of single frames would
@@ -191,6 +209,9 @@ impl Stream for HugeFill {
         let mean = format!("order-9 allocate, all of {}, mean", size(self.frames));
         vec![Figure::ns("5", mean, &[("LLFree", 0.05)]), slope]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_order(state(self.frames))
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = fresh(contender, self.frames);
         p.held.reserve(self.frames as usize / 512);
@@ -216,6 +237,9 @@ impl Stream for OneFree {
     fn figures(&self) -> Vec<Figure> {
         let what = format!("order-0 allocate, one frame free in {}, on no CPU's list", size(self.frames));
         vec![Figure::ns("6", what, &[("LLFree", 0.05)])]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         full(contender, self.frames)
@@ -247,6 +271,9 @@ impl Stream for Failing {
         let what = format!("order-0 allocate that fails, slow path included, {}", size(self.frames));
         vec![Figure::ns("7", what, &[("LLFree", 0.02)])]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_cache()
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         full(contender, self.frames)
     }
@@ -272,6 +299,9 @@ impl Stream for Churn {
         let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", grouped(self.batch)) };
         let what = format!("churn pair, 50 % free at random, {}{batch}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = full(contender, self.frames);
@@ -309,6 +339,9 @@ impl Stream for Init {
     fn figures(&self) -> Vec<Figure> {
         let figure = Figure::ns("10", format!("init of {}", size(self.frames)), &[]);
         vec![Figure { unit: Unit::Ms, limit: Some(100.0), ..figure }]
+    }
+    fn limits(&self) -> Limits {
+        Limits::clearing(self.frames as usize)
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         fresh(contender, 1 << 18)
