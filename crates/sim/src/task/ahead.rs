@@ -18,8 +18,8 @@ const TABLE_AHEAD: usize = 24;
 const ENTRY_AHEAD: usize = 16;
 /// Distance of the prefetch of a frame.
 const FRAME_AHEAD: usize = 8;
-/// The most operations on files that are prefetched together: as many as a CPU's cache has time
-/// to use.
+/// The most operations on files that are prefetched together. What others need would have left the
+/// cache before its turn.
 const FILES: usize = 32;
 
 impl Kernel {
@@ -46,7 +46,7 @@ impl Kernel {
     /// Prefetches what a new batch reads and writes of files.
     #[inline(always)]
     pub(crate) fn fetch_files(&self, todo: &Batch) {
-        if let Some(Op::Read { .. } | Op::Write { .. }) = todo.ahead(1) {
+        if let Some(Op::Read { .. } | Op::Write { .. } | Op::Stat(_) | Op::Unlink(_)) = todo.ahead(1) {
             self.fetch_pages_of_files(todo);
         }
     }
@@ -54,14 +54,22 @@ impl Kernel {
     #[inline(never)]
     fn fetch_pages_of_files(&self, todo: &Batch) {
         let Some(files) = &self.pages.files else { return };
-        let each = || {
-            (0..FILES).map_while(|n| todo.ahead(n)).filter_map(|op| match op {
-                Op::Read { file, first, .. } | Op::Write { file, first, .. } => Some((file.get(), *first)),
+        let each = || (0..FILES).map_while(|n| todo.ahead(n));
+        for op in each() {
+            if let Op::Read { file, .. } | Op::Write { file, .. } = op {
+                files.opens.prefetch(file.get());
+            }
+        }
+        // A file is looked at, or removed, by its name.
+        let inodes = || {
+            each().filter_map(|op| match op {
+                Op::Read { file, first, .. } | Op::Write { file, first, .. } => {
+                    Some((files.opens.get(file.get())?.inode, *first))
+                }
+                Op::Stat(name) | Op::Unlink(name) => Some((files.named(*name)?, 0)),
                 _ => None,
             })
         };
-        each().for_each(|(open, _)| files.opens.prefetch(open));
-        let inodes = || each().filter_map(|(open, page)| Some((files.opens.get(open)?.inode, page)));
         inodes().for_each(|(inode, _)| files.inodes.prefetch(inode));
         inodes().for_each(|(inode, page)| files.prefetch_leaf(inode, page));
         inodes().for_each(|(inode, page)| files.prefetch_node(inode, page));

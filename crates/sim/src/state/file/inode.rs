@@ -92,7 +92,7 @@ impl Files {
 
     /// The file of this name.
     pub(crate) fn named(&self, name: FileName) -> Option<u32> {
-        self.names.get(&name).copied()
+        self.names.get(name)
     }
 
     /// Creates an empty file of this name; its number.
@@ -118,8 +118,7 @@ impl Files {
             changed_at: 0,
             is_unread: false,
         });
-        let before = self.names.insert(name, number);
-        debug_assert!(before.is_none(), "{name:?} is there");
+        self.names.insert(name, number);
         number
     }
 
@@ -127,7 +126,7 @@ impl Files {
     /// room for it.
     pub(crate) fn lay(&mut self, name: FileName, pages: u32) -> bool {
         let Some(space) = self.disks.get(usize::from(name.disk())) else { return false };
-        if space.free_blocks() < pages || self.names.contains_key(&name) {
+        if space.free_blocks() < pages || self.names.get(name).is_some() {
             return false;
         }
         let number = self.make(name);
@@ -266,7 +265,7 @@ impl Files {
 
     /// Removes a file's name; whether it is unused and must be evicted.
     pub(crate) fn unlink(&mut self, name: FileName) -> Option<(u32, bool)> {
-        let inode = self.names.remove(&name)?;
+        let inode = self.names.remove(name)?;
         let i = &mut self.inodes[inode];
         i.linked = false;
         Some((inode, i.opens == 0))

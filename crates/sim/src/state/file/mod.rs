@@ -15,6 +15,7 @@ mod dirty;
 mod filesystem;
 mod frames;
 mod inode;
+mod names;
 mod readahead;
 mod reclaim;
 mod slab;
@@ -38,9 +39,8 @@ use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
 use kontig_mm::vmstat::fewer;
 use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
-use kontig_program::FileName;
+use names::Names;
 use space::Space;
-use std::collections::BTreeMap;
 use tree::Nodes;
 pub(crate) use tree::{PAGES as NODE_PAGES, Tag};
 use xfs::Xfs;
@@ -54,7 +54,7 @@ pub(crate) struct Files {
     /// The metadata of each disk that has XFS.
     xfs: Vec<Option<Box<Xfs>>>,
     dirtiers: Vec<Dirtier>,
-    names: BTreeMap<FileName, u32>,
+    names: Names,
     pub(crate) inodes: Slots<Inode>,
     pub(crate) opens: Slots<Open>,
     /// The open files of each process.
@@ -167,7 +167,7 @@ impl Files {
             disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
             dirtiers: Vec::new(),
             xfs: Vec::new(),
-            names: BTreeMap::new(),
+            names: Names::default(),
             inodes: Slots::default(),
             opens: Slots::default(),
             of_process: Vec::new(),

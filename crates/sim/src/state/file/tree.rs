@@ -197,10 +197,12 @@ impl Tree {
         }
     }
 
-    /// Prefetches the number of the leaf for this index.
+    /// Prefetches the number of the leaf for this index, and its marks.
     #[inline(always)]
     pub(crate) fn prefetch_leaf(&self, index: u32) {
-        prefetch(self.leaves.as_ptr().wrapping_add((index / PAGES) as usize));
+        let leaf = (index / PAGES) as usize;
+        prefetch(self.leaves.as_ptr().wrapping_add(leaf));
+        self.tagged.iter().for_each(|marks| prefetch(marks.as_ptr().wrapping_add(leaf / 64)));
     }
 
     /// The leaves from the one for `index` on.
