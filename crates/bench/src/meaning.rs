@@ -19,6 +19,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("3", "A page freed out of order and merged with its buddies: how a long-running machine frees memory."),
     ("3a", "The same on a larger machine: the difference is what your CPU's caches no longer hold."),
     ("3b", "The same on a very large machine."),
+    ("3c", "3a with all pages known ahead, as when a process exits: what each touches is fetched before its turn."),
     ("4", "A huge page (2 MiB) allocated and freed again."),
     ("5", "A huge page allocated while all memory is filled with them: what a virtual machine does when it starts."),
     ("5a", "Whether the last huge page takes as long as the first: near 1 means that a full machine is not slower."),

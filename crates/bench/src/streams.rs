@@ -162,15 +162,16 @@ pub struct RandomFree {
     pub frames: u32,
     /// How many frames are freed.
     pub count: u32,
+    /// Whether the allocator is told all of them at once.
+    pub listed: bool,
     pub against: Against,
 }
 
 impl Stream for RandomFree {
     fn figures(&self) -> Vec<Figure> {
-        let what = match self.count == self.frames {
-            true => format!("order-0 free in random order, all of {}", size(self.frames)),
-            false => format!("order-0 free in random order, {} of {}", size(self.count), size(self.frames)),
-        };
+        let of = if self.count == self.frames { "all".into() } else { size(self.count) };
+        let listed = if self.listed { ", known ahead" } else { "" };
+        let what = format!("order-0 free in random order{listed}, {of} of {}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
     }
     fn limits(&self) -> Limits {
@@ -190,7 +191,10 @@ impl Stream for RandomFree {
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         let n = (self.count as usize).min(p.held.len());
         p.random.choose(&mut p.held, n);
-        let freed = ns_each(n, || p.held[..n].iter().for_each(|pfn| p.subject.free(*pfn, 0)));
+        let freed = ns_each(n, || match self.listed {
+            true => p.subject.free_all(&p.held[..n]),
+            false => p.held[..n].iter().for_each(|pfn| p.subject.free(*pfn, 0)),
+        });
         p.subject.settle();
         p.held[..n].copy_from_slice(&p.subject.fill(0));
         vec![freed]
@@ -368,10 +372,15 @@ pub fn each(o: &Options, visit: &mut impl Visit) {
     visit.stream(&["1"], "pair", &pair("1", 0, &[("LLFree", 0.2)]));
     visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
     let against: Against = &[("BSA", 0.2), ("LLFree", 1.0)];
-    visit.stream(&["3"], "random order", &RandomFree { number: "3", frames: small, count: small, against });
-    let random = |number, frames: u32, against| RandomFree { number, frames, count: some.min(frames / 4), against };
-    visit.stream(&["3a"], "random order", &random("3a", medium, &[]));
-    visit.stream(&["3b"], "random order", &random("3b", large, &[("LLFree", 1.0)]));
+    let of_all = RandomFree { number: "3", frames: small, count: small, listed: false, against };
+    visit.stream(&["3"], "random order", &of_all);
+    let random = |number, frames: u32, listed, against| {
+        let count = some.min(frames / 4);
+        RandomFree { number, frames, count, listed, against }
+    };
+    visit.stream(&["3a"], "random order", &random("3a", medium, false, &[]));
+    visit.stream(&["3b"], "random order", &random("3b", large, false, &[("LLFree", 1.0)]));
+    visit.stream(&["3c"], "random order", &random("3c", medium, true, &[]));
     visit.stream(&["4"], "pair", &pair("4", 9, &[("LLFree", 1.0)]));
     visit.stream(&["5", "5a"], "order-9", &HugeFill { frames: large });
     visit.stream(&["6"], "one frame free", &OneFree { frames: medium });
