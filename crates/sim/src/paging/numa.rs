@@ -23,6 +23,7 @@ impl Kernel {
 
     /// Extra time to touch or write small pages of one page table, each mapped to a frame, on
     /// their nodes, ns. The node is looked up once a pageblock.
+    #[inline(never)]
     pub(crate) fn far_run(&self, c: &Context, written: Written, pages: Span) -> u64 {
         let (mut block, mut each_ns, mut all_ns) = (usize::MAX, 0, 0);
         self.pages.spaces.of(pages.mapping).frames_of(pages.first, pages.pages, |pfn, count| {
