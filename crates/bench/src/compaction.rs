@@ -69,7 +69,7 @@ fn scanner(o: &Options) -> Row {
         what: format!("compaction scanner, {} = {:.0} M frames/s", size(frames), 1000.0 / ours.median()),
         unit: Unit::Ns,
         ours,
-        peer: Some(("one look a byte".into(), limits)),
+        yardsticks: vec![("one look a byte".into(), limits)],
         target: None,
     }
 }
@@ -93,7 +93,7 @@ fn migrations(o: &Options) -> Row {
         what: format!("migration without contents, scanning and all, {} = {each:.1} M pages/s", size(frames)),
         unit: Unit::Ns,
         ours,
-        peer: Some(("copying 4 KiB".into(), limits)),
+        yardsticks: vec![("copying 4 KiB".into(), limits)],
         target: None,
     }
 }

@@ -4,11 +4,13 @@
 //! The machine reads and writes in pieces of 128 KiB, as programs do. Its disk costs host time only
 //! for its queue.
 
+use crate::limit::{Limits, Yardstick};
 use crate::measure::Samples;
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
+use kontig_mm::state::{Frames, Lru};
 use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Program, Value};
@@ -76,8 +78,9 @@ pub(crate) fn disk() -> DiskEntry {
     }
 }
 
-/// Nanoseconds per page of each repetition; the first one warms up.
-fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
+/// Nanoseconds per page of each repetition; the first one warms up. The yardstick is a line in
+/// order.
+fn samples(o: &Options, pages: u32, writes: bool) -> (Samples, Vec<Yardstick>) {
     let spec = MachineSpec { lru: true, ..one_zone(MEMORY, 2) };
     let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
     let file: MachineFile = toml::from_str(include_str!("../../../machines/xeon-1t.toml")).expect("a machine file");
@@ -103,16 +106,23 @@ fn samples(o: &Options, pages: u32, writes: bool) -> Samples {
     stretch(&mut machine, u64::from(pages.max(MEMORY)));
     // Cached reads are fast, so measure more of them.
     let times = if pages < MEMORY { 16 } else { 1 };
-    Samples::new((0..o.repetitions()).map(|_| stretch(&mut machine, times * u64::from(MEMORY))).collect())
+    let mut limits = Limits::in_order(MEMORY as usize * (Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME));
+    let turn = |_| {
+        limits.sample();
+        stretch(&mut machine, times * u64::from(MEMORY))
+    };
+    let samples = Samples::new((0..o.repetitions()).map(turn).collect());
+    let yardsticks = limits.beside(&samples);
+    (samples, yardsticks)
 }
 
 pub fn rows(o: &Options) -> Vec<Row> {
-    let row = |number, what: &str, ours: Samples, target| Row {
+    let row = |number, what: &str, (ours, yardsticks): (Samples, Vec<Yardstick>), target| Row {
         number,
         what: format!("simulator, {what} = {:.1} M pages/s", 1000.0 / ours.median()),
         unit: Unit::Ns,
         ours,
-        peer: None,
+        yardsticks,
         target,
     };
     vec![

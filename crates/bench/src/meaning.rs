@@ -19,6 +19,7 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("3", "A page freed out of order and merged with its buddies: how a long-running machine frees memory."),
     ("3a", "The same on a larger machine: the difference is what your CPU's caches no longer hold."),
     ("3b", "The same on a very large machine."),
+    ("3c", "3a with all pages known ahead, as when a process exits: what each touches is fetched before its turn."),
     ("4", "A huge page (2 MiB) allocated and freed again."),
     ("5", "A huge page allocated while all memory is filled with them: what a virtual machine does when it starts."),
     ("5a", "Whether the last huge page takes as long as the first: near 1 means that a full machine is not slower."),
@@ -40,16 +41,12 @@ pub const MEANINGS: &[(&str, &str)] = &[
     ("13a", "The same for 16 MiB in a row: programs that use memory in large pieces run this fast."),
     ("13b", "Random pages again, on a very large machine: the slowest an experiment gets."),
     ("13c", "Random pages with LRU lists: a page fault on a machine with files and swap."),
-    (
-        "U",
-        "A page of a large region touched for the first time: how fast a simulated process fills memory. The \
-         yardstick writes the 5⅛ bytes that must change.",
-    ),
-    ("Ua", "A page of a large region unmapped as a whole: how fast a process exits. Only 1⅛ bytes must change."),
+    ("U", "A page of a large region touched for the first time: how fast a simulated process fills memory."),
+    ("Ua", "A page of a large region unmapped as a whole: how fast a process exits."),
     (
         "Ub",
         "A page unmapped where three quarters of every 2 MiB are unmapped at random: how fast experiments \
-         fragment memory. 5⅛ bytes must change: half of these pages start a free block.",
+         fragment memory.",
     ),
     ("T1", "A task that runs for a moment and sleeps: what any task costs."),
     ("T80", "The same with 80 tasks: what parallel tasks add to each turn."),

@@ -5,7 +5,7 @@
 
 use crate::files::{FILE, PIECE, disk};
 use crate::measure::Samples;
-use crate::metadata::in_memory;
+use crate::metadata::{STRUCT_PAGE, in_memory};
 use crate::options::{Options, size};
 use crate::simulator::costs;
 use crate::subject::one_zone;
@@ -98,7 +98,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         what: format!("host memory a page all told, {} full of {of}", size(frames)),
         unit: Unit::Bytes,
         ours: Samples::new(vec![bytes(frames, pages, program)]),
-        peer: None,
+        yardsticks: vec![("struct page".into(), Samples::new(vec![STRUCT_PAGE]))],
         target: o.target(Target::AtMost(34.0)),
     };
     vec![

@@ -7,7 +7,7 @@ use crate::table::{Row, Target, Unit};
 use kontig_mm::state::{Frames, Lru};
 
 /// The kernel keeps one `struct page` for a frame.
-const STRUCT_PAGE: f64 = 64.0;
+pub(crate) const STRUCT_PAGE: f64 = 64.0;
 
 /// The resident bytes of this process.
 pub(crate) fn in_memory() -> f64 {
@@ -32,7 +32,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         what,
         unit: Unit::Bytes,
         ours: Samples::new(vec![bytes]),
-        peer: Some(("struct page".into(), Samples::new(vec![STRUCT_PAGE]))),
+        yardsticks: vec![("struct page".into(), Samples::new(vec![STRUCT_PAGE]))],
         target,
     };
     // Declared bytes do not depend on the size.

@@ -13,7 +13,7 @@ pub struct Options {
     pub json: bool,
     /// Only rows with one of these numbers, or one of these texts; all if empty.
     pub filter: Vec<String>,
-    /// Shared libraries, one for each rival.
+    /// Shared libraries, one for each rival; those of [`RIVALS`] if none is named.
     pub rivals: Vec<PathBuf>,
     /// The commit whose benchmark is measured beside this one.
     pub against: Option<String>,
@@ -28,6 +28,9 @@ impl Default for Options {
     }
 }
 
+/// The variable that names rivals' libraries for every run, separated by colons.
+pub const RIVALS: &str = "KONTIG_RIVALS";
+
 /// The text of `--help`.
 pub const USAGE: &str = "\
 usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
@@ -35,16 +38,16 @@ usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... 
   --quick    machines a sixteenth the size, three repetitions; targets are for full size
   --json     print one JSON object per row
   --filter   only the row with this number, or rows whose text contains this
-  --rival    also compare the allocator rows with this shared library
+  --rival    also compare the allocator rows with this shared library; without it, with those in KONTIG_RIVALS, which
+             are separated by colons
   --against  build that commit below target/against and print, row by row, new/old: both programs run by turns on one
              CPU. A row is called SLOWER from 1.05 on if every turn says so
   --turns    how often both run (3); three full turns take half an hour, --quick ones five minutes
 A full run takes five minutes and 8 GiB of memory; figures are medians of seven. Each rival adds three minutes.
 
-A rival exports one table of functions, kontig_rival_1, declared as a C structure in crates/bench/src/rival.rs. No
-rival is included. The targets against LLFree (https://github.com/luhsra/llfree-rs, commit 441c8d1) apply to a library
-whose rival's name begins with 'LLFree'. Its trees have 4 huge pages, or 32 with its feature tree_huge_32: measure
-both.";
+A rival exports one table of functions, kontig_rival_1, declared as a C structure in crates/bench/src/rival.rs.
+crates/bench/rivals/llfree/build fetches LLFree (https://github.com/luhsra/llfree-rs, commit 441c8d1), builds it as
+two rivals, with trees of 4 and of 32 huge pages, and prints KONTIG_RIVALS. Targets against LLFree are for both.";
 
 impl Options {
     /// Parses the command line.

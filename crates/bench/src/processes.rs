@@ -5,11 +5,13 @@
 //! for it. Pages that the parent has not touched are zeroed for the child, others are copied. The
 //! time per page includes its share of fork and exit.
 
+use crate::limit::{Limits, Yardstick};
 use crate::measure::Samples;
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
+use kontig_mm::state::Frames;
 use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
@@ -54,6 +56,7 @@ struct Parent {
     /// Nanoseconds per page of each sample.
     samples: Vec<f64>,
     wanted: usize,
+    limits: Limits,
 }
 
 impl Program for Parent {
@@ -73,6 +76,7 @@ impl Program for Parent {
             if let Some(started) = self.started.take() {
                 let pages = f64::from(PAGES) * f64::from(CHILDREN);
                 self.samples.push(started.elapsed().as_nanos() as f64 / pages);
+                self.limits.sample();
             }
             if self.samples.len() == self.wanted {
                 return;
@@ -88,43 +92,49 @@ impl Program for Parent {
     }
 }
 
-/// Nanoseconds per page of the children, or per child if they are idle.
-fn samples(has_touched: bool, children_are_idle: bool, reclaims: bool, o: &Options) -> Samples {
+/// Nanoseconds per page of the children, or per child if they are idle; and the yardsticks: a line
+/// in order for a page, an update in the cache for a child.
+fn samples(has_touched: bool, children_are_idle: bool, reclaims: bool, o: &Options) -> (Samples, Vec<Yardstick>) {
     let spec = MachineSpec { lru: reclaims, ..one_zone(1 << 18, 2) };
     let mut machine = Machine::new(Memory::new(&spec, linux("6.1")).expect("a valid machine"), costs());
+    let state = PAGES as usize * Frames::BYTES_PER_FRAME;
+    let limits = if children_are_idle { Limits::in_cache() } else { Limits::in_order(state) };
     let samples = Vec::new();
     // The first one warms up.
     let wanted = o.repetitions() + 1;
-    let parent = Parent { has_touched, children_are_idle, region: None, left: 0, started: None, samples, wanted };
+    let (region, left, started) = (None, 0, None);
+    let parent = Parent { has_touched, children_are_idle, region, left, started, samples, wanted, limits };
     let id = machine.spawn(Box::new(parent), Placement::Cpu(0));
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     let program = machine.program(id).expect("it was started") as &dyn Any;
     let parent: &Parent = program.downcast_ref().expect("it is the parent");
     let of_child = if children_are_idle { f64::from(PAGES) } else { 1.0 };
-    Samples::new(parent.samples[1..].iter().map(|ns| ns * of_child).collect())
+    let samples = Samples::new(parent.samples[1..].iter().map(|ns| ns * of_child).collect());
+    let yardsticks = parent.limits.beside(&samples);
+    (samples, yardsticks)
 }
 
 fn row(number: &'static str, what: &str, has_touched: bool, reclaims: bool, o: &Options) -> Row {
-    let ours = samples(has_touched, false, reclaims, o);
+    let (ours, yardsticks) = samples(has_touched, false, reclaims, o);
     Row {
         number,
         what: format!("simulator, {what} = {:.1} M fault+free/s", 1000.0 / ours.median()),
         unit: Unit::Ns,
         ours,
-        peer: None,
+        yardsticks,
         target: Some(Target::AtMost(40.0)),
     }
 }
 
 /// The row of fork, exit and wait.
 fn fork_row(o: &Options) -> Row {
-    let ours = samples(false, true, true, o);
+    let (ours, yardsticks) = samples(false, true, true, o);
     Row {
         number: "Pc",
         what: format!("simulator, fork, exit and wait = {:.2} M/s", 1000.0 / ours.median()),
         unit: Unit::Ns,
         ours,
-        peer: None,
+        yardsticks,
         target: None,
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! One program reads files through a page cache: pages join the LRU, are used again, and are
 //! reclaimed for others. No page is mapped, dirty or pinned. Reading a page includes the program's
-//! own table of the file's pages. The yardsticks are limits of the machine: sequential writes of
-//! the bytes that the engine keeps for a page on the LRU, or a random write of one word.
+//! own table of the file's pages. The yardsticks are limits of the machine: lines written in
+//! order, or random updates, in an array as large as the engine's state of these pages.
 
-use crate::limit::{RandomUpdates, SequentialWrites};
+use crate::limit::Limits;
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
 use crate::subject::{CPU, NODE, one_zone};
@@ -100,16 +100,15 @@ impl Machine {
     }
 }
 
-/// Bytes the engine keeps for a page on the LRU. All are written when a page takes another's frame.
+/// Bytes the engine keeps for a page on the LRU.
 const BYTES: usize = Frames::BYTES_PER_FRAME + Lru::BYTES_PER_FRAME;
 
 /// Rows L to Le.
 pub fn rows(o: &Options) -> Vec<Row> {
     let frames = o.frames(4);
     let mut taken: [Vec<f64>; 6] = Default::default();
-    let mut limits: [Vec<f64>; 2] = Default::default();
-    let mut in_order = SequentialWrites::new(frames as usize * BYTES);
-    let mut at_random = RandomUpdates::new(frames as usize * BYTES);
+    let mut in_order = Limits::in_order(frames as usize * BYTES);
+    let mut at_random = Limits::random(frames as usize * BYTES);
     let mut random = SplitMix64::new(29);
     // A file of half of memory whose pages were used once.
     let mut cached = Machine::new(frames, frames / 2);
@@ -133,26 +132,24 @@ pub fn rows(o: &Options) -> Vec<Row> {
         taken[3].push(bring_back(&mut thrash, frames / 4, &mut random));
         taken[4].push(rotate(&mut cached.clone(), &mut random));
         taken[5].push(kswapd.reclaim(frames / 2));
-        limits[0].push(in_order.sample(frames as usize));
-        limits[1].push(at_random.sample(1 << 20));
+        in_order.sample();
+        at_random.sample();
     }
     let active = Refaults::of(&thrash.memory).active_since(&before);
     let column = |values: Vec<f64>| Samples::new(values[1..].to_vec());
-    let [in_order, at_random] = limits.map(column);
-    let (in_order, at_random) = (("its bytes written", &in_order), ("one word at random", &at_random));
     let [add, read, activate, refault, rotated, reclaimed] = taken.map(column);
-    let row = |number, what: &str, ours: Samples, limit: (&str, &Samples), target| {
+    let row = |number, what: &str, ours: Samples, limits: &Limits, target| {
         let what = format!("{what}, {} = {:.1} M/s", size(frames), 1000.0 / ours.median());
-        Row { number, what, unit: Unit::Ns, ours, peer: Some((limit.0.into(), limit.1.clone())), target }
+        Row { number, what, unit: Unit::Ns, yardsticks: limits.beside(&ours), ours, target }
     };
     let aim = o.target(Target::AtMost(100.0));
     vec![
-        row("L", "page allocated, put on the LRU, freed", add, in_order, None),
-        row("La", "page read, the oldest reclaimed for it", read, in_order, aim),
-        row("Lb", "use of a page, each used twice at random", activate, at_random, None),
-        row("Lc", &format!("page brought back at random, {active:.0} % active"), refault, at_random, None),
-        row("Ld", "page rotated to the tail, at random", rotated, at_random, None),
-        row("Le", "page reclaimed by kswapd", reclaimed, in_order, aim),
+        row("L", "page allocated, put on the LRU, freed", add, &in_order, None),
+        row("La", "page read, the oldest reclaimed for it", read, &in_order, aim),
+        row("Lb", "use of a page, each used twice at random", activate, &at_random, None),
+        row("Lc", &format!("page brought back at random, {active:.0} % active"), refault, &at_random, None),
+        row("Ld", "page rotated to the tail, at random", rotated, &at_random, None),
+        row("Le", "page reclaimed by kswapd", reclaimed, &in_order, aim),
     ]
 }
 

@@ -1,10 +1,10 @@
 //! All rows, in the order of the table.
 
-use crate::compare::{alone, compare};
+use crate::compare::{alone, beside, compare};
 use crate::rival::{self, Called};
 use crate::streams::{self, Stream, Visit};
 use crate::subject::{self, Contender, Subject};
-use crate::table::{Row, Unit};
+use crate::table::Row;
 use crate::{
     Options, compaction, files, memory, metadata, processes, reclaim, runs, simulator, soundness, switches, turns,
 };
@@ -18,9 +18,6 @@ pub trait Listener {
     /// Called with the rows that lack a yardstick or a target because this peer is missing.
     fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str);
 }
-
-/// The peer of the allocator's rows. Only the benchmark's own program has it.
-pub const PEER: &str = "BSA";
 
 /// Runs the selected streams on all contenders.
 struct Streams<'a, P> {
@@ -41,12 +38,8 @@ impl<P: Subject> Visit for Streams<'_, P> {
         self.listener.begins(&figures[0].what);
         let ours = subject::kontig();
         match self.peer {
-            Some(peer) => self.listener.rows(compare(stream, (&ours, peer), self.options)),
-            None => {
-                let held = figures.iter().filter(|figure| figure.unit != Unit::Times);
-                self.without.extend(held.map(|figure| (figure.number, PEER)));
-                self.listener.rows(alone(stream, &ours, self.options));
-            }
+            Some(peer) => self.listener.rows(beside(stream, (&ours, peer), self.options, Some(stream.limits()))),
+            None => self.listener.rows(alone(stream, &ours, self.options)),
         }
         for rival in self.rivals {
             self.listener.begins(&format!("{}, {}", figures[0].what, rival.name));
@@ -54,7 +47,10 @@ impl<P: Subject> Visit for Streams<'_, P> {
         }
         // Quick runs have no targets, so they lack no rival.
         for figure in figures.into_iter().filter(|_| !self.options.quick) {
-            let is_there = |peer: &str| peer == PEER || self.rivals.iter().any(|r| r.name.starts_with(peer));
+            let is_there = |name: &str| {
+                let peer = self.peer.map(|peer| &peer.name);
+                peer.into_iter().chain(self.rivals.iter().map(|r| &r.name)).any(|there| there.starts_with(name))
+            };
             let absent = figure.against.iter().filter(|(peer, _)| !is_there(peer));
             self.without.extend(absent.map(|(peer, _)| (figure.number, *peer)));
         }

@@ -4,12 +4,10 @@
 //! The first pass does not count: the host clears its own memory for it. The holes of a pass are
 //! chosen before its clock starts, as a fragmenter does: three quarters of every 2 MiB, at random.
 //!
-//! The yardstick writes the state of each page in order. Touching writes a frame's tag
-//! and word, and a bit in a page table. Unmapping a whole run clears the tag and the bit.
-//! Random holes leave a free block for every other page, with a place and a slot, which
-//! is as much per page as touching.
+//! The yardstick is memory's bandwidth: a cache line written in order, in an array as large as the
+//! state of all these pages.
 
-use crate::limit::SequentialWrites;
+use crate::limit::Limits;
 use crate::measure::Samples;
 use crate::options::{Options, size};
 use crate::simulator::machine;
@@ -25,9 +23,6 @@ const SECTION: u32 = HPAGE_PMD_NR;
 const FREED: u32 = 384;
 /// Number of holes in a batch.
 const BATCH: usize = 256;
-
-/// Bits written per page by touching, and by unmapping a whole run.
-const WRITTEN: [usize; 2] = [8 * Frames::BYTES_PER_FRAME + 1, 8 + 1];
 
 /// The stages of a pass, in order.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,8 +51,7 @@ struct Runs {
     started: Option<Instant>,
     /// Nanoseconds per page of touching, unmapping whole and unmapping holes, for each pass.
     taken: [Vec<f64>; 3],
-    /// The yardsticks and their times.
-    limits: [(SequentialWrites, Vec<f64>); 2],
+    limits: Limits,
 }
 
 impl Runs {
@@ -73,7 +67,7 @@ impl Runs {
             passes_left: repetitions + 1,
             started: None,
             taken: [const { Vec::new() }; 3],
-            limits: WRITTEN.map(|bits| (SequentialWrites::new(pages as usize * bits / 8), Vec::new())),
+            limits: Limits::in_order(pages as usize * Frames::BYTES_PER_FRAME),
         }
     }
 
@@ -149,9 +143,7 @@ impl Program for Runs {
                 self.at += batch.len();
                 if batch.is_empty() {
                     self.took(2, self.pages / SECTION * FREED);
-                    for (writes, taken) in &mut self.limits {
-                        taken.push(writes.sample(self.pages as usize));
-                    }
+                    self.limits.sample();
                     self.whole(Stage::UnmapRest, Op::Munmap, false, todo);
                 }
             }
@@ -178,21 +170,20 @@ pub fn rows(o: &Options) -> Vec<Row> {
     machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     let program = machine.program(id).expect("it was started") as &dyn Any;
     let program: &Runs = program.downcast_ref().expect("it is what was started");
-    let [touched, cleared] = [0, 1].map(|i| {
-        let name = format!("writing {} bytes", WRITTEN[i] as f64 / 8.0);
-        (name, Samples::new(program.limits[i].1[1..].to_vec()))
-    });
-    let row = |number, what: &str, i: usize, limit: &(String, Samples), target| Row {
-        number,
-        what: format!("simulator, {what}, a page of {}", size(frames)),
-        unit: Unit::Ns,
-        ours: Samples::new(program.taken[i][1..].to_vec()),
-        peer: Some(limit.clone()),
-        target,
+    let row = |number, what: &str, i: usize, target| {
+        let ours = Samples::new(program.taken[i][1..].to_vec());
+        Row {
+            number,
+            what: format!("simulator, {what}, a page of {}", size(frames)),
+            unit: Unit::Ns,
+            yardsticks: program.limits.beside(&ours),
+            ours,
+            target,
+        }
     };
     vec![
-        row("U", "a run touched once", 0, &touched, o.target(Target::AtMost(35.0))),
-        row("Ua", "a run unmapped whole", 1, &cleared, o.target(Target::AtMost(28.0))),
-        row("Ub", "random holes unmapped, ¾ of every 2 MiB", 2, &touched, None),
+        row("U", "a run touched once", 0, o.target(Target::AtMost(35.0))),
+        row("Ua", "a run unmapped whole", 1, o.target(Target::AtMost(28.0))),
+        row("Ub", "random holes unmapped, ¾ of every 2 MiB", 2, None),
     ]
 }

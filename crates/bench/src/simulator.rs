@@ -1,7 +1,7 @@
 //! Rows 13 and F: the speed of the simulated machine in events. An
 //! event faults in or unmaps a page.
 
-use crate::limit::RandomUpdates;
+use crate::limit::Limits;
 use crate::measure::{Samples, ns_each};
 use crate::options::{Options, size};
 use crate::subject::one_zone;
@@ -43,9 +43,8 @@ struct Toucher {
     left: u32,
     started: Option<Instant>,
     repetitions: usize,
-    limit: RandomUpdates,
+    limits: Limits,
     ours: Vec<f64>,
-    limits: Vec<f64>,
     stage: Stage,
 }
 
@@ -71,9 +70,9 @@ impl Toucher {
             started: None,
             // The first one warms up.
             repetitions: repetitions + 1,
-            limit: RandomUpdates::new(state),
+            // A stretch is in order.
+            limits: if stretches { Limits::in_order(state) } else { Limits::random(state) },
             ours: Vec::new(),
-            limits: Vec::new(),
             stage: Stage::Map,
         }
     }
@@ -134,7 +133,7 @@ impl Toucher {
     fn next_repetition(&mut self) -> bool {
         if let Some(started) = self.started.take() {
             self.ours.push(started.elapsed().as_nanos() as f64 / f64::from(EVENTS));
-            self.limits.push(self.limit.sample(EVENTS as usize / 4));
+            self.limits.sample();
         }
         self.left = EVENTS;
         if !self.stretches {
@@ -201,8 +200,8 @@ fn events(
         number,
         what: format!("simulator, {what}, {} = {millions:.1} M events/s", size(frames)),
         unit: Unit::Ns,
+        yardsticks: program.limits.beside(&ours),
         ours,
-        peer: Some(("random update".into(), Samples::new(program.limits[1..].to_vec()))),
         target,
     }
 }
@@ -226,13 +225,15 @@ pub fn fragmenting_row(o: &Options) -> Row {
         machine.run(u64::MAX / 2, Some(id)).expect("a workload that fits");
     });
     drop(machine);
-    let limit = RandomUpdates::new(frames as usize * Frames::BYTES_PER_FRAME).sample(1 << 22);
+    let mut limits = Limits::random(frames as usize * Frames::BYTES_PER_FRAME);
+    limits.sample();
+    let samples = Samples::new(vec![ours]);
     Row {
         number: "F",
         what: format!("fragmenting {}, a page filled and ¾ freed = {:.1} M pages/s", size(frames), 1000.0 / ours),
         unit: Unit::Ns,
-        ours: Samples::new(vec![ours]),
-        peer: Some(("random update".into(), Samples::new(vec![limit]))),
+        yardsticks: limits.beside(&samples),
+        ours: samples,
         target: None,
     }
 }

@@ -56,7 +56,7 @@ pub fn rows(o: &Options) -> Vec<Row> {
         what: format!("{what}, {STEPS} random steps, {}", size(frames)),
         unit: Unit::YesNo,
         ours: Samples::new(vec![f64::from(u8::from(yes))]),
-        peer: None,
+        yardsticks: Vec::new(),
         target: Some(Target::Yes),
     };
     vec![

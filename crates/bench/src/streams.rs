@@ -3,10 +3,12 @@
 //! A stream is prepared once for each subject and then run repeatedly; every run restores the state
 //! it found. The operations of a run are chosen before the clock starts.
 
+use crate::limit::Limits;
 use crate::measure::{clock_ns, ns_each};
 use crate::options::{Options, size};
 use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
+use kontig_mm::state::Frames;
 use kontig_program::SplitMix64;
 use kontig_text::grouped;
 use std::hint::black_box;
@@ -55,10 +57,17 @@ impl Figure {
 pub trait Stream {
     /// The figures of a run.
     fn figures(&self) -> Vec<Figure>;
+    /// The limits of the machine for them.
+    fn limits(&self) -> Limits;
     /// Makes and prepares a subject.
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S>;
     /// Runs once, and returns a value for each figure.
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64>;
+}
+
+/// Bytes that the engine keeps for these frames.
+fn state(frames: u32) -> usize {
+    frames as usize * Frames::BYTES_PER_FRAME
 }
 
 fn fresh<S: Subject>(contender: &Contender<S>, frames: u32) -> Prepared<S> {
@@ -98,6 +107,9 @@ impl Stream for Pair {
         let what = format!("order-{} allocate + free pair, {}", self.order, size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_cache()
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         half_full(contender, self.frames)
     }
@@ -128,6 +140,9 @@ impl Stream for Bulk {
         let sum = of("2", "allocate + LIFO free, sum", &[("LLFree", 0.3)]);
         vec![sum, of("2a", "allocate", &[]), of("2b", "LIFO free", &[])]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_order(state(self.frames))
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = fresh(contender, self.frames);
         p.held.reserve(self.frames as usize);
@@ -147,16 +162,20 @@ pub struct RandomFree {
     pub frames: u32,
     /// How many frames are freed.
     pub count: u32,
+    /// Whether the allocator is told all of them at once.
+    pub listed: bool,
     pub against: Against,
 }
 
 impl Stream for RandomFree {
     fn figures(&self) -> Vec<Figure> {
-        let what = match self.count == self.frames {
-            true => format!("order-0 free in random order, all of {}", size(self.frames)),
-            false => format!("order-0 free in random order, {} of {}", size(self.count), size(self.frames)),
-        };
+        let of = if self.count == self.frames { "all".into() } else { size(self.count) };
+        let listed = if self.listed { ", known ahead" } else { "" };
+        let what = format!("order-0 free in random order{listed}, {of} of {}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         // In pageblocks, then split: a terabyte of single frames would
@@ -172,7 +191,10 @@ impl Stream for RandomFree {
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
         let n = (self.count as usize).min(p.held.len());
         p.random.choose(&mut p.held, n);
-        let freed = ns_each(n, || p.held[..n].iter().for_each(|pfn| p.subject.free(*pfn, 0)));
+        let freed = ns_each(n, || match self.listed {
+            true => p.subject.free_all(&p.held[..n]),
+            false => p.held[..n].iter().for_each(|pfn| p.subject.free(*pfn, 0)),
+        });
         p.subject.settle();
         p.held[..n].copy_from_slice(&p.subject.fill(0));
         vec![freed]
@@ -190,6 +212,9 @@ impl Stream for HugeFill {
         let slope = Figure { unit: Unit::Times, limit: Some(1.5), ..Figure::ns("5a", slope, &[]) };
         let mean = format!("order-9 allocate, all of {}, mean", size(self.frames));
         vec![Figure::ns("5", mean, &[("LLFree", 0.05)]), slope]
+    }
+    fn limits(&self) -> Limits {
+        Limits::in_order(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = fresh(contender, self.frames);
@@ -216,6 +241,9 @@ impl Stream for OneFree {
     fn figures(&self) -> Vec<Figure> {
         let what = format!("order-0 allocate, one frame free in {}, on no CPU's list", size(self.frames));
         vec![Figure::ns("6", what, &[("LLFree", 0.05)])]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         full(contender, self.frames)
@@ -247,6 +275,9 @@ impl Stream for Failing {
         let what = format!("order-0 allocate that fails, slow path included, {}", size(self.frames));
         vec![Figure::ns("7", what, &[("LLFree", 0.02)])]
     }
+    fn limits(&self) -> Limits {
+        Limits::in_cache()
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         full(contender, self.frames)
     }
@@ -272,6 +303,9 @@ impl Stream for Churn {
         let batch = if self.batch == 1 { String::new() } else { format!(", {} at a time", grouped(self.batch)) };
         let what = format!("churn pair, 50 % free at random, {}{batch}", size(self.frames));
         vec![Figure::ns(self.number, what, self.against)]
+    }
+    fn limits(&self) -> Limits {
+        Limits::random(state(self.frames))
     }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         let mut p = full(contender, self.frames);
@@ -310,6 +344,9 @@ impl Stream for Init {
         let figure = Figure::ns("10", format!("init of {}", size(self.frames)), &[]);
         vec![Figure { unit: Unit::Ms, limit: Some(100.0), ..figure }]
     }
+    fn limits(&self) -> Limits {
+        Limits::clearing(self.frames as usize)
+    }
     fn prepare<S: Subject>(&self, contender: &Contender<S>) -> Prepared<S> {
         fresh(contender, 1 << 18)
     }
@@ -335,10 +372,15 @@ pub fn each(o: &Options, visit: &mut impl Visit) {
     visit.stream(&["1"], "pair", &pair("1", 0, &[("LLFree", 0.2)]));
     visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
     let against: Against = &[("BSA", 0.2), ("LLFree", 1.0)];
-    visit.stream(&["3"], "random order", &RandomFree { number: "3", frames: small, count: small, against });
-    let random = |number, frames: u32, against| RandomFree { number, frames, count: some.min(frames / 4), against };
-    visit.stream(&["3a"], "random order", &random("3a", medium, &[]));
-    visit.stream(&["3b"], "random order", &random("3b", large, &[("LLFree", 1.0)]));
+    let of_all = RandomFree { number: "3", frames: small, count: small, listed: false, against };
+    visit.stream(&["3"], "random order", &of_all);
+    let random = |number, frames: u32, listed, against| {
+        let count = some.min(frames / 4);
+        RandomFree { number, frames, count, listed, against }
+    };
+    visit.stream(&["3a"], "random order", &random("3a", medium, false, &[]));
+    visit.stream(&["3b"], "random order", &random("3b", large, false, &[("LLFree", 1.0)]));
+    visit.stream(&["3c"], "random order", &random("3c", medium, true, &[]));
     visit.stream(&["4"], "pair", &pair("4", 9, &[("LLFree", 1.0)]));
     visit.stream(&["5", "5a"], "order-9", &HugeFill { frames: large });
     visit.stream(&["6"], "one frame free", &OneFree { frames: medium });

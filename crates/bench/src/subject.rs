@@ -39,6 +39,10 @@ pub fn kontig() -> Contender<Kontig> {
 pub trait Subject {
     fn alloc(&mut self, order: u8) -> Option<u32>;
     fn free(&mut self, pfn: u32, order: u8);
+    /// Frees single frames that are all known before the first is freed.
+    fn free_all(&mut self, pfns: &[u32]) {
+        pfns.iter().for_each(|pfn| self.free(*pfn, 0));
+    }
     /// Declares that the frames of an allocated block will be freed one by one.
     fn split(&mut self, _pfn: u32, _order: u8) {}
     /// Frees frames cached for a CPU, so that all free memory can be allocated.
@@ -109,6 +113,18 @@ impl Subject for Kontig {
     #[inline(always)]
     fn free(&mut self, pfn: u32, order: u8) {
         self.memory.free(CPU, Pfn::new(pfn), Order::new(order));
+    }
+
+    /// Prefetches, as the simulator does where a process or a batch gives up its pages.
+    fn free_all(&mut self, pfns: &[u32]) {
+        const AHEAD: usize = 16;
+        pfns.iter().take(AHEAD).for_each(|pfn| self.memory.prefetch(Pfn::new(*pfn)));
+        for (i, pfn) in pfns.iter().enumerate() {
+            if let Some(ahead) = pfns.get(i + AHEAD) {
+                self.memory.prefetch(Pfn::new(*ahead));
+            }
+            self.free(*pfn, 0);
+        }
     }
 
     fn split(&mut self, pfn: u32, order: u8) {

@@ -4,6 +4,7 @@
 //! of a slice; or each computes briefly and sleeps, so that a switch includes a sleep, a wakeup
 //! with an enqueue, and a call of the program for its next operation.
 
+use crate::limit::Limits;
 use crate::measure::Samples;
 use crate::options::Options;
 use crate::simulator::costs;
@@ -72,15 +73,20 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let row = |(number, what, compute_ns, sleep_ns, stretch_ns, limit): What| {
         let mut machine = machine(compute_ns, sleep_ns);
         // The first repetition warms up.
-        let samples: Vec<f64> = (0..=o.repetitions()).map(|_| sample(&mut machine, stretch_ns)).collect();
+        let mut limits = Limits::in_cache();
+        let turn = |_| {
+            limits.sample();
+            sample(&mut machine, stretch_ns)
+        };
+        let samples: Vec<f64> = (0..=o.repetitions()).map(turn).collect();
         let ours = Samples::new(samples[1..].to_vec());
         let rate = 1000.0 / ours.median();
         Row {
             number,
             what: format!("simulator, {what}, {TASKS} tasks on {CPUS} CPUs = {rate:.1} M/s"),
             unit: Unit::Ns,
+            yardsticks: limits.beside(&ours),
             ours,
-            peer: None,
             target: limit.map(Target::AtMost),
         }
     };

@@ -1,5 +1,6 @@
-//! The table: a row for each figure, with its yardstick.
+//! The table: a row for each figure, with its yardsticks.
 
+use crate::limit::Yardstick;
 use crate::measure::Samples;
 use std::fmt;
 
@@ -40,7 +41,7 @@ pub enum Target {
     Yes,
 }
 
-/// A figure with its yardstick.
+/// A figure with its yardsticks.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Number; rows of one measurement share the digits.
@@ -49,27 +50,22 @@ pub struct Row {
     pub what: String,
     pub unit: Unit,
     pub ours: Samples,
-    /// The yardstick's name and samples, taken by turns with ours.
-    pub peer: Option<(String, Samples)>,
-    /// The target, if there is one against this yardstick.
+    /// The yardsticks, sampled by turns with ours.
+    pub yardsticks: Vec<Yardstick>,
+    /// The target, if there is one; a ratio is to the first yardstick.
     pub target: Option<Target>,
 }
 
 impl Row {
-    /// Ratios to the yardstick, turn by turn.
-    fn ratios(&self) -> Option<Samples> {
-        self.peer.as_ref().map(|(_, peer)| self.ours.ratios(peer))
-    }
-
     /// The ratio of the medians.
-    pub fn ratio(&self) -> Option<f64> {
-        self.peer.as_ref().map(|(_, peer)| self.ours.median() / peer.median())
+    pub fn ratio(&self, yardstick: &Samples) -> f64 {
+        self.ours.median() / yardstick.median()
     }
 
     /// Whether the row meets its target.
     pub fn target_met(&self) -> Option<bool> {
         Some(match self.target? {
-            Target::Ratio(r) => self.ours.median() / self.peer.as_ref()?.1.median() <= r,
+            Target::Ratio(r) => self.ratio(&self.yardsticks.first()?.1) <= r,
             Target::AtMost(v) => self.ours.median() <= v,
             Target::Yes => self.ours.min() == 1.0,
         })
@@ -81,10 +77,11 @@ impl Row {
         };
         let mut out = format!("{{\"row\":{:?},\"what\":{:?},\"unit\":\"{}\"", self.number, self.what, self.unit.name());
         out += &format!(",\"ours\":{}", of(&self.ours));
-        if let Some((name, peer)) = &self.peer {
-            let ratio = self.ours.median() / peer.median();
-            out += &format!(",\"peer\":{name:?},\"peer_figure\":{},\"ratio\":{ratio}", of(peer));
-        }
+        let yardsticks = self
+            .yardsticks
+            .iter()
+            .map(|(name, s)| format!("{{\"name\":{name:?},\"figure\":{},\"ratio\":{}}}", of(s), self.ratio(s)));
+        out += &format!(",\"yardsticks\":[{}]", yardsticks.collect::<Vec<_>>().join(","));
         if let Some(met) = self.target_met() {
             out += &format!(",\"target_met\":{met}");
         }
@@ -131,13 +128,13 @@ impl Table {
 
     pub fn add(&self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
-            if self.json { println!("{}", row.json()) } else { print_line(&cells(&row)) }
+            if self.json { println!("{}", row.json()) } else { lines(&row).iter().for_each(print_line) }
         }
     }
 
     /// Prints which rows lack a missing peer.
     pub fn without(&self, numbers: &[&str], peer: &str) {
-        const WHY: &str = "no rival of this name was given; see --rival in --help";
+        const WHY: &str = "no rival of this name was given; see --rival and KONTIG_RIVALS in --help";
         if self.json {
             println!("{{\"without\":{peer:?},\"rows\":{numbers:?},\"why\":{WHY:?}}}");
         } else {
@@ -146,7 +143,8 @@ impl Table {
     }
 }
 
-fn cells(row: &Row) -> [String; 7] {
+/// A line for the row and its first yardstick, and one for each other yardstick.
+fn lines(row: &Row) -> Vec<[String; 7]> {
     let spread = |s: &Samples| {
         if s.count() == 1 { "one run".into() } else { format!("{}–{}", number(s.min()), number(s.max())) }
     };
@@ -157,20 +155,28 @@ fn cells(row: &Row) -> [String; 7] {
         Some(Target::AtMost(v)) => format!("≤ {}{met}", figure(row.unit, v)),
         Some(Target::Yes) => format!("yes{met}"),
     };
-    let peer = row.peer.as_ref().map(|(name, p)| format!("{name} {}", figure(row.unit, p.median())));
-    let ratio = row.peer.as_ref().zip(row.ratios()).map(|((_, p), each)| {
-        let of_medians = number(row.ours.median() / p.median());
-        format!("{of_medians} ({})", spread(&each))
-    });
-    [
+    let beside = |(name, samples): &Yardstick| {
+        let of_medians = number(row.ratio(samples));
+        let name = format!("{name} {}", figure(row.unit, samples.median()));
+        (name, format!("{of_medians} ({})", spread(&row.ours.ratios(samples))))
+    };
+    let mut yardsticks = row.yardsticks.iter().map(beside);
+    let (peer, ratio) = yardsticks.next().unwrap_or_default();
+    let first = [
         row.number.into(),
         row.what.clone(),
         figure(row.unit, row.ours.median()),
         if row.unit == Unit::YesNo { String::new() } else { spread(&row.ours) },
-        peer.unwrap_or_default(),
-        ratio.unwrap_or_default(),
+        peer,
+        ratio,
         target,
-    ]
+    ];
+    let other = |(peer, ratio)| {
+        let mut line = [const { String::new() }; 7];
+        (line[4], line[5]) = (peer, ratio);
+        line
+    };
+    std::iter::once(first).chain(yardsticks.map(other)).collect()
 }
 
 fn print_line(cells: &[String; 7]) {

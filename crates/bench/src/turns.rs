@@ -5,6 +5,7 @@
 //! finds its CPU busy. One task costs the turn itself; more tasks add the search for the next one
 //! and cache misses. A search in O(log tasks) keeps the limits, a scan of all tasks does not.
 
+use crate::limit::Limits;
 use crate::measure::Samples;
 use crate::options::Options;
 use crate::simulator::costs;
@@ -116,7 +117,7 @@ fn row_of_faults(o: &Options) -> Row {
         what: "simulator, a fault and its part of an unmap, beside 1000 tasks that sleep".into(),
         unit: Unit::Ns,
         ours: beside,
-        peer: Some(("alone".into(), alone)),
+        yardsticks: vec![("alone".into(), alone)],
         target: Some(Target::Ratio(1.05)),
     }
 }
@@ -127,7 +128,9 @@ pub fn rows(o: &Options) -> Vec<Row> {
     let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks, 10_000));
     let mut samples = ROWS.map(|_| Vec::new());
     // The first repetition warms up.
+    let mut limits = Limits::in_cache();
     for repetition in 0..=o.repetitions() {
+        limits.sample();
         for (machine, samples) in machines.iter_mut().zip(&mut samples) {
             let ns = sample(machine);
             if repetition > 0 {
@@ -146,8 +149,8 @@ pub fn rows(o: &Options) -> Vec<Row> {
             number,
             what: format!("simulator, a turn, {what} = {:.1} M turns/s", 1000.0 / ours.median()),
             unit: Unit::Ns,
+            yardsticks: if tasks > 1 { vec![("one task".into(), alone.clone())] } else { limits.beside(&ours) },
             ours,
-            peer: (tasks > 1).then(|| ("one task".into(), alone.clone())),
             target: limit.map(Target::Ratio),
         }
     });

@@ -125,6 +125,11 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether it runs experiments.
+    pub fn runs(&self) -> bool {
+        matches!(self, Command::Reproduce(_) | Command::Rerun(_) | Command::Run(_))
+    }
+
     /// Advice for a command that has run out of memory.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {

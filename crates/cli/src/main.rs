@@ -43,6 +43,9 @@ fn main() -> ExitCode {
     if let Some(remedy) = cli.command.remedy() {
         ALLOCATOR.advise(remedy);
     }
+    if cli.command.runs() {
+        ALLOCATOR.keep();
+    }
     match run(cli) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Different) => ExitCode::from(3),

@@ -4,9 +4,17 @@
 //! gigabytes of engine state, accessed at random: on 4 KiB pages every access would miss the TLB as
 //! well as the cache. A machine of 8 GiB has a dozen arrays of 2 to 32 MiB, and gains as well.
 //! Allocations below 2 MiB go to the system's allocator.
+//!
+//! Each run of an experiment is measured on a copy of a machine, and the copy is dropped at its
+//! end. A command that runs experiments keeps what was returned ([`kept`]): the next copy gets
+//! these mappings, whose pages the host need not clear again.
 
+mod kept;
+
+use kept::Kept;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Allocations of this size or more have a mapping of their own.
 const HUGE_PAGE: usize = 2 << 20;
@@ -17,13 +25,26 @@ pub struct HugePages {
     remedy: &'static str,
     /// Advice for the command that runs.
     advised: OnceLock<&'static str>,
+    keeps: AtomicBool,
+    kept: Mutex<Kept>,
 }
 
 impl HugePages {
     /// The allocator of this program. Out of memory, it ends the program
     /// with a line that names the remedy.
     pub const fn new(program: &'static str, remedy: &'static str) -> HugePages {
-        HugePages { program, remedy, advised: OnceLock::new() }
+        HugePages {
+            program,
+            remedy,
+            advised: OnceLock::new(),
+            keeps: AtomicBool::new(false),
+            kept: Mutex::new(Kept::NONE),
+        }
+    }
+
+    /// Keeps large arrays that are returned from now on for the next of the same length.
+    pub fn keep(&self) {
+        self.keeps.store(true, Ordering::Relaxed);
     }
 
     /// Sets the remedy for the command that runs. Only the first call counts.
@@ -98,6 +119,18 @@ unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
 }
 
 impl HugePages {
+    /// What is kept, if anything is.
+    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
+        let keeps = self.keeps.load(Ordering::Relaxed);
+        keeps.then(|| self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A mapping of any contents: one that was kept, or else a new one.
+    fn again(&self, layout: Layout) -> *mut u8 {
+        let kept = self.kept().and_then(|mut kept| kept.take(mapped_len(layout)));
+        kept.unwrap_or_else(|| map(layout))
+    }
+
     /// Returns the allocation, or ends the program with one line and exit code 1. Output written so
     /// far is kept; without memory nothing else can be done.
     #[inline]
@@ -121,11 +154,12 @@ impl HugePages {
 }
 
 // SAFETY: small layouts are passed through to `System` unchanged, in every method by the same test.
-// Large ones get a mapping of their own of at least their size, aligned to 2 MiB, zeroed by the
-// kernel, and returned whole.
+// Large ones get a mapping of their own of at least their size, aligned to 2 MiB, and return it
+// whole. It is new and zeroed by the kernel, or one that an allocation of the same length returned
+// and nobody else has; `alloc_zeroed` gets a new one.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        self.there(if is_large(layout) { map(layout) } else { unsafe { System.alloc(layout) } }, layout)
+        self.there(if is_large(layout) { self.again(layout) } else { unsafe { System.alloc(layout) } }, layout)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -134,8 +168,14 @@ unsafe impl GlobalAlloc for HugePages {
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         if is_large(layout) {
-            // SAFETY: `ptr` came from `map` with this layout, so exactly this range is mapped.
-            unsafe { libc::munmap(ptr.cast(), mapped_len(layout)) };
+            // SAFETY: `ptr` came from `map` with this layout, so exactly this range is mapped, and
+            // nobody uses it any more.
+            unsafe {
+                match self.kept() {
+                    Some(mut kept) => kept.keep(ptr, mapped_len(layout)),
+                    None => _ = libc::munmap(ptr.cast(), mapped_len(layout)),
+                }
+            }
         } else {
             unsafe { System.dealloc(ptr, layout) }
         }
@@ -184,6 +224,36 @@ mod tests {
                 assert!(!is_large(layout(size[1])) || block.align_offset(HUGE_PAGE) == 0);
             }
             pages.dealloc(block, layout(sizes[sizes.len() - 1]));
+        }
+    }
+
+    #[test]
+    fn a_returned_array_is_the_next_of_its_length_unless_that_must_be_zeroed() {
+        let pages = HugePages::new("test", "none");
+        pages.keep();
+        let layout = |size| Layout::from_size_align(size, 8).expect("a valid layout");
+        let (small, large) = (layout(HUGE_PAGE), layout(3 * HUGE_PAGE));
+        // SAFETY: blocks are accessed within their sizes while they are allocated, and returned
+        // once with their layouts.
+        unsafe {
+            let (a, b) = (pages.alloc(large), pages.alloc(large));
+            a.write_bytes(7, large.size());
+            [a, b].iter().for_each(|block| pages.dealloc(*block, large));
+            let zeroed = pages.alloc_zeroed(large);
+            assert!((0..large.size()).all(|i| *zeroed.add(i) == 0));
+            let other = pages.alloc(small);
+            assert!(![a, b].contains(&zeroed) && ![a, b].contains(&other));
+            assert_eq!([pages.alloc(large), pages.alloc(large)], [b, a], "the last returned first");
+            assert!(![a, b].contains(&pages.alloc(large)), "each only once");
+            for _ in 0..1000 {
+                pages.dealloc(pages.alloc(small), small);
+            }
+            assert_eq!(pages.kept().map(|kept| kept.len()), Some(1));
+            [a, b].iter().for_each(|block| pages.dealloc(*block, large));
+            for _ in 0..1000 {
+                pages.dealloc(pages.alloc(small), small);
+            }
+            assert_eq!(pages.kept().map(|kept| kept.len()), Some(1), "those that nobody asked for are gone");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! one: what drifts on the host drifts for both. A ratio is that of two medians of one turn.
 
 use kontig_bench::measure::Samples;
+use kontig_bench::options::RIVALS;
 use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::table::Unit;
 use kontig_bench::{Options, meaning, table};
@@ -136,7 +137,8 @@ struct Measured {
 /// Runs a program on a group of rows.
 fn measure(program: &Path, group: &str, quick: bool) -> Result<Vec<Measured>, String> {
     let mut command = Command::new(program);
-    command.args(["--json", "--filter", group]).stderr(Stdio::inherit());
+    // Two commits are compared with each other, not with rivals.
+    command.args(["--json", "--filter", group]).env_remove(RIVALS).stderr(Stdio::inherit());
     if quick {
         command.arg("--quick");
     }

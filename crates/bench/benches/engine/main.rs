@@ -6,6 +6,7 @@ mod bsa;
 mod replay;
 
 use bsa::Bsa;
+use kontig_bench::options::RIVALS;
 use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::{Options, Row, Table, rival};
@@ -43,7 +44,12 @@ fn main() -> ExitCode {
             Err(text) => refused(&text),
         };
     }
-    let rivals = match options.rivals.iter().map(|file| rival::load(file)).collect::<Result<Vec<_>, _>>() {
+    let by_default = std::env::var_os(RIVALS).unwrap_or_default();
+    let mut rivals = options.rivals.clone();
+    if rivals.is_empty() {
+        rivals.extend(std::env::split_paths(&by_default).filter(|file| !file.as_os_str().is_empty()));
+    }
+    let rivals = match rivals.iter().map(|file| rival::load(file)).collect::<Result<Vec<_>, _>>() {
         Ok(rivals) => rivals,
         Err(text) => return refused(&text),
     };

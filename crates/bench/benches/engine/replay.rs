@@ -66,7 +66,7 @@ pub fn row(o: &Options) -> Row {
         what: format!("replay of {NAME}, an operation = {:.1} M/s", 1000.0 / a.median()),
         unit: Unit::Ns,
         ours: a,
-        peer: Some((Bsa::NAME.into(), Samples::new(b.split_off(1)))),
+        yardsticks: vec![(Bsa::NAME.into(), Samples::new(b.split_off(1)))],
         target: Some(Target::AtMost(TARGET_NS)),
     }
 }

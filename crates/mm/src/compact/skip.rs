@@ -12,6 +12,24 @@ use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 /// A pageblock is sampled at every eighth frame.
 const SAMPLE_STRIDE: usize = 8;
+/// Frames whose tags are looked at together.
+const TOGETHER: usize = 64;
+
+/// The first sample of a split pageblock that is on the LRU or heads a free block, if that is
+/// sought. Most pageblocks have none: whole groups of tags are tested without a branch.
+fn first_sample(tags: &[u8], lru: bool, buddy: bool) -> Option<usize> {
+    let is_sought = |raw: u8| {
+        let tag = Tag::from_raw(raw);
+        lru & tag.is_lru() | buddy & tag.is_buddy()
+    };
+    let has_any = |group: &[u8]| {
+        let sought = |(i, raw): (usize, &u8)| is_sought(*raw) & i.is_multiple_of(SAMPLE_STRIDE);
+        group.iter().enumerate().map(sought).fold(false, |any, sought| any | sought)
+    };
+    let group = tags.chunks_exact(TOGETHER).position(has_any)?;
+    let samples = tags[group * TOGETHER..].iter().step_by(SAMPLE_STRIDE);
+    Some(group * (TOGETHER / SAMPLE_STRIDE) + samples.map(|raw| is_sought(*raw)).take_while(|sought| !sought).count())
+}
 
 impl Zone {
     /// Lets the next run start at the zone's ends.
@@ -139,15 +157,14 @@ impl Memory {
         if !check_source && check_target && self.blocks.migratetype(block) != MigrateType::Movable {
             return false;
         }
-        let looked_for = |tag: Tag| check_source && tag.is_lru() || check_target && tag.is_buddy();
         let samples = PAGEBLOCK_PAGES as usize / SAMPLE_STRIDE;
         let found = if self.frames.block_tag(block) == Tag::SPLIT {
-            let tags = self.frames.split_block_tags(block);
-            tags.iter().step_by(SAMPLE_STRIDE).position(|&raw| looked_for(Tag::from_raw(raw)))
+            first_sample(self.frames.split_block_tags(block), check_source, check_target)
         } else {
             // An unsplit pageblock (free, or reserved since boot) has a single head, its first
             // frame.
-            looked_for(self.frames.tag(pfn.pageblock_start())).then_some(0)
+            let tag = self.frames.tag(pfn.pageblock_start());
+            (check_source && tag.is_lru() || check_target && tag.is_buddy()).then_some(0)
         };
         self.shared.work.reset_sampled += found.map_or(samples, |i| i + 1) as u64;
         if found.is_some() {
@@ -163,6 +180,24 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::state::PageFlags;
     use crate::types::{CpuId, Order};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn the_first_sample_sought_is_that_of_a_look_at_each() {
+        let tags: Vec<u8> = (0..=u8::MAX).cycle().take(512).map(|i| i.wrapping_mul(37) ^ i >> 3).collect();
+        for from in (0..512).step_by(8) {
+            for (lru, buddy) in [(true, false), (false, true), (true, true), (false, false)] {
+                // Nothing is sought before `from`.
+                let tags: Vec<u8> = tags.iter().enumerate().map(|(i, raw)| if i < from { 0 } else { *raw }).collect();
+                let is_sought = |raw: &u8| {
+                    let tag = Tag::from_raw(*raw);
+                    lru && tag.is_lru() || buddy && tag.is_buddy()
+                };
+                let one_by_one = tags.iter().step_by(SAMPLE_STRIDE).position(is_sought);
+                assert_eq!(first_sample(&tags, lru, buddy), one_by_one, "{from} {lru} {buddy}");
+            }
+        }
+    }
 
     /// The reset as the kernel does it: both ends at once, pageblock by pageblock, none skipped.
     fn reset_block_by_block(m: &mut Memory, zone: ZoneId) {

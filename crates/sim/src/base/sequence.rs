@@ -39,6 +39,14 @@ impl Sequence {
         (self.last != NIL).then_some(self.last)
     }
 
+    /// The things, first to last.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.first(), |thing| {
+            let after = self.links[*thing as usize].after;
+            (after != NIL).then_some(after)
+        })
+    }
+
     pub(crate) fn has(&self, thing: u32) -> bool {
         self.links.get(thing as usize).is_some_and(|link| link.is_in)
     }

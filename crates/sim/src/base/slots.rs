@@ -1,5 +1,6 @@
 //! Numbered things that come and go. A free number is the next to be reused.
 
+use kontig_mm::prefetch;
 use std::ops::{Index, IndexMut};
 
 #[derive(Clone)]
@@ -56,6 +57,16 @@ impl<T> Slots<T> {
 
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number as usize)?.as_mut()
+    }
+
+    /// Prefetches a thing, if the number has a slot.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, number: u32) {
+        const LINE: usize = 64;
+        if let Some(slot) = self.slots.get(number as usize) {
+            let first = std::ptr::from_ref(slot).cast::<u8>();
+            (0..size_of::<Option<T>>()).step_by(LINE).for_each(|at| prefetch(first.wrapping_add(at)));
+        }
     }
 
     #[inline(always)]

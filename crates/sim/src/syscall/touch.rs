@@ -226,25 +226,24 @@ impl Touch {
     fn touch_there(&self, k: &mut Kernel, c: &mut Context, page: u32, end: u32) -> u32 {
         let end = ((page | (TABLE_PAGES - 1)) + 1).min(end);
         let (mut next, mut far_ns) = (page, 0);
+        let written = self.writes.is_some();
         loop {
-            if k.far.is_some()
-                && let Entry::Frame(pfn) = k.pages.spaces.mapping(self.span.mapping).entry(next)
-            {
-                far_ns += match self.written() {
-                    Written::Word => k.far_touch(c, pfn, 1),
-                    Written::Page => k.far_pages(c, pfn, 1),
-                };
-            }
-            let (is_far, written) = (k.far.is_some(), self.writes.is_some());
             let m = k.pages.spaces.mapping(self.span.mapping);
-            match if is_far { 0 } else { m.used_while_there(next, end - next, written) } {
+            match m.used_while_there(next, end - next, written) {
+                // The zero page is on no node.
                 0 => {
                     m.used(next, written);
                     next += 1;
                 }
-                run => next += run,
+                run => {
+                    if k.far.is_some() {
+                        far_ns +=
+                            k.far_run(c, self.written(), Span { mapping: self.span.mapping, first: next, pages: run });
+                    }
+                    next += run;
+                }
             }
-            if next == end || self.faults(m, next) {
+            if next == end || self.faults(k.pages.spaces.mapping(self.span.mapping), next) {
                 break;
             }
         }

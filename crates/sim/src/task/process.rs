@@ -169,6 +169,7 @@ impl Process {
                     if self.todo.is_empty() {
                         self.program.next(&self.done, &mut self.todo);
                         self.done.clear();
+                        k.fetch_files(&self.todo);
                     }
                     let Some(op) = self.todo.pop() else {
                         if self.root.is_none() {

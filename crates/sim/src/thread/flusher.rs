@@ -168,6 +168,7 @@ impl FlusherThread {
                 None => return false,
             },
         };
+        files.fetch_queued(disk);
         let part = (files.writing(disk).bandwidth.average / 2).min(limits.limit / 8);
         let part = (part.min(work.left).saturating_add(LEAST) / LEAST * LEAST).max(LEAST);
         let i = &mut files.inodes[next];

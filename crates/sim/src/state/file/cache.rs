@@ -35,6 +35,28 @@ impl Files {
         self.nodes.node(leaf).entries()[(index % PAGES) as usize].page()
     }
 
+    /// The same of a file that may be gone.
+    #[inline(always)]
+    pub(crate) fn peek(&self, inode: u32, index: u32) -> Option<Pfn> {
+        self.inodes.get(inode).and_then(|_| self.find(inode, index))
+    }
+
+    /// Prefetches which node has a page; the file may be gone.
+    #[inline(always)]
+    pub(crate) fn prefetch_leaf(&self, inode: u32, index: u32) {
+        if let Some(inode) = self.inodes.get(inode) {
+            inode.tree.prefetch_leaf(index);
+        }
+    }
+
+    /// Prefetches the node that has a page, if there is one; the file may be gone.
+    #[inline(always)]
+    pub(crate) fn prefetch_node(&self, inode: u32, index: u32) {
+        if let Some(leaf) = self.inodes.get(inode).and_then(|inode| inode.tree.leaf(index)) {
+            self.nodes.prefetch(leaf, index % PAGES);
+        }
+    }
+
     /// The file and index of a page, by its owner word.
     #[inline]
     pub(crate) fn place(&self, number: u32) -> (u32, u32) {

@@ -94,15 +94,14 @@ impl Files {
 
     /// The file of this name.
     pub(crate) fn named(&self, name: FileName) -> Option<u32> {
-        self.names.get(&name).copied()
+        self.names.get(name)
     }
 
     /// Creates an empty file of this name; its number.
     pub(crate) fn make(&mut self, name: FileName) -> u32 {
         let of_disk = self.tables[usize::from(name.disk())].take();
         let inode = self.add(name, of_disk);
-        let before = self.names.insert(name, inode);
-        debug_assert!(before.is_none(), "{name:?} is there");
+        self.names.insert(name, inode);
         inode
     }
 
@@ -136,7 +135,7 @@ impl Files {
     /// room for it.
     pub(crate) fn lay(&mut self, name: FileName, pages: u32) -> bool {
         let Some(space) = self.disks.get(usize::from(name.disk())) else { return false };
-        if space.free_blocks() < pages || self.names.contains_key(&name) {
+        if space.free_blocks() < pages || self.names.get(name).is_some() {
             return false;
         }
         let of_disk = self.tables[usize::from(name.disk())].take_laid();
@@ -277,7 +276,7 @@ impl Files {
 
     /// Removes a file's name; whether it is unused and must be evicted.
     pub(crate) fn unlink(&mut self, name: FileName) -> Option<(u32, bool)> {
-        let inode = self.names.remove(&name)?;
+        let inode = self.names.remove(name)?;
         let i = &mut self.inodes[inode];
         i.linked = false;
         Some((inode, i.opens == 0))

@@ -17,6 +17,7 @@ mod filesystem;
 mod frames;
 mod inode;
 mod inode_table;
+mod names;
 mod readahead;
 mod reclaim;
 mod slab;
@@ -41,9 +42,8 @@ use dirty::{Bandwidth, Dirtier};
 use inode_table::InodeTable;
 use kontig_mm::vmstat::fewer;
 use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
-use kontig_program::FileName;
+use names::Names;
 use space::Space;
-use std::collections::BTreeMap;
 use tree::Nodes;
 pub(crate) use tree::{PAGES as NODE_PAGES, Tag};
 use xfs::Xfs;
@@ -59,7 +59,7 @@ pub(crate) struct Files {
     dirtiers: Vec<Dirtier>,
     /// The inode tables of each disk that has ext4.
     tables: Vec<InodeTable>,
-    names: BTreeMap<FileName, u32>,
+    names: Names,
     pub(crate) inodes: Slots<Inode>,
     pub(crate) opens: Slots<Open>,
     /// The open files of each process.
@@ -173,7 +173,7 @@ impl Files {
             disks: disks.into_iter().map(|(blocks, _)| Space::new(blocks)).collect(),
             dirtiers: Vec::new(),
             xfs: Vec::new(),
-            names: BTreeMap::new(),
+            names: Names::default(),
             inodes: Slots::default(),
             opens: Slots::default(),
             of_process: Vec::new(),

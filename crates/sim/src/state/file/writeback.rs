@@ -10,6 +10,22 @@ use crate::base::queue::{QueueId, Queues};
 use kontig_mm::NodeId;
 
 impl Files {
+    /// Prefetches, into the host's cache, the files that will be written back soon: of those in a
+    /// while the inode, then where its tree lies, and then the node.
+    pub(crate) fn fetch_queued(&self, disk: u8) {
+        const NODE: usize = 3;
+        const LEAF: usize = 7;
+        const INODE: usize = 11;
+        for (at, inode) in self.writing[usize::from(disk)].queued.iter().take(INODE + 1).enumerate() {
+            match at {
+                NODE => self.prefetch_node(inode, self.inodes[inode].written_to),
+                LEAF => self.prefetch_leaf(inode, self.inodes[inode].written_to),
+                INODE => self.inodes.prefetch(inode),
+                _ => {}
+            }
+        }
+    }
+
     /// Pages of a node that are dirty or under writeback.
     pub(crate) fn write_pending(&self, node: NodeId) -> u64 {
         self.pending[node.index()]

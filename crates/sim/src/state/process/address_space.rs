@@ -238,6 +238,12 @@ impl Mapping {
     pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
         self.entries.used_while_there(page, most, written)
     }
+    /// Calls `found` for the frames of mapped pages of one table, in order, with a first frame and
+    /// how many follow it in its pageblock.
+    #[inline(always)]
+    pub(crate) fn frames_of(&self, page: u32, pages: u32, found: impl FnMut(Pfn, u32)) {
+        self.entries.frames_of(page, pages, found);
+    }
     /// The number of empty entries from this one on, among this many of one table.
     #[inline(always)]
     pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {
@@ -612,6 +618,11 @@ impl AddressSpaces {
     pub(crate) fn peek_pte(&self, process: u32, r: Region) -> Option<Pfn> {
         let m = self.peek(process, r)?;
         (r.first < m.pages).then(|| m.pte(r.first))?
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(&self, id: MappingId) -> &Mapping {
+        &self.mappings[id.0]
     }
 
     #[inline(always)]

@@ -10,6 +10,7 @@
 //! machines that reclaim: half a byte per page.
 
 use crate::state::object::TABLE_PAGES;
+use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{Pfn, prefetch};
 
 /// Words of a bitmap of a table's pages.
@@ -490,6 +491,28 @@ impl PageTables {
         count
     }
 
+    /// Calls `found` for the frames of mapped pages of one table, in order, with a first frame and
+    /// how many follow it in its pageblock.
+    #[inline(always)]
+    pub(crate) fn frames_of(&self, page: u32, pages: u32, mut found: impl FnMut(Pfn, u32)) {
+        let (table, at) = Self::at(page);
+        match &self.tables[table].form {
+            Form::Full(number) => {
+                let entries = &self.full.of(*number)[at as usize..(at + pages) as usize];
+                entries.iter().for_each(|entry| found(Pfn::new(entry - 1), 1));
+            }
+            Form::Linear { base } => {
+                let (mut frame, mut left) = (base.wrapping_add(at), pages);
+                while left > 0 {
+                    let stretch = left.min(PAGEBLOCK_PAGES - frame % PAGEBLOCK_PAGES);
+                    found(Pfn::new(frame), stretch);
+                    (frame, left) = (frame + stretch, left - stretch);
+                }
+            }
+            Form::Packed(entries) => (at..at + pages).for_each(|at| found(Pfn::new(entries[place(entries, at)]), 1)),
+        }
+    }
+
     /// Unmaps a page, if it is mapped: the contents of its entry.
     #[inline(always)]
     pub(crate) fn take(&mut self, page: u32) -> Option<Taken> {
@@ -661,6 +684,12 @@ mod tests {
                             !plain.contains_key(page) || elsewhere.contains(page) || is_protected
                         };
                         let there = (first..first + most).take_while(|page| !faults(&tables, page)).count() as u32;
+                        let mut frames = Vec::new();
+                        tables.frames_of(first, there, |pfn, count| {
+                            assert_eq!(pfn.pageblock(), Pfn::new(pfn.get() + count - 1).pageblock());
+                            frames.extend(pfn.get()..pfn.get() + count);
+                        });
+                        prop_assert_eq!(frames, (first..first + there).map(|page| plain[&page]).collect::<Vec<_>>());
                         let dirty = |tables: &PageTables, page| tables.is(page, Mark::Dirty);
                         let before: Vec<bool> = (first..first + most).map(|page| dirty(&tables, page)).collect();
                         prop_assert_eq!(tables.used_while_there(first, most, written), there);
