@@ -14,19 +14,19 @@ use kontig_results::RunResult;
 use std::path::{Path, PathBuf};
 
 /// A stored result with its runs.
-pub struct Beside {
+pub struct Stored {
     /// As the user named it.
     name: String,
     result: StoredResult,
     runs: Vec<RunResult>,
 }
 
-impl Beside {
+impl Stored {
     /// Reads a directory that `--out` wrote.
-    fn read(dir: &Path) -> Result<Beside, LabError> {
+    fn read(dir: &Path) -> Result<Stored, LabError> {
         let result = StoredResult::read(dir)?;
         let runs = result.read_runs(dir)?;
-        Ok(Beside { name: dir.display().to_string(), result, runs })
+        Ok(Stored { name: dir.display().to_string(), result, runs })
     }
 
     fn of(&self, key: &str) -> Option<&Resolved> {
@@ -36,7 +36,7 @@ impl Beside {
 
 /// An experiment as one of the results has it.
 struct Part<'a> {
-    of: &'a Beside,
+    of: &'a Stored,
     input: &'a Resolved,
 }
 
@@ -44,20 +44,20 @@ struct Part<'a> {
 ///
 /// # Errors
 /// If one holds no result, or a run's file is missing or changed, or one is given twice.
-pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Beside>, LabError> {
+pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Stored>, LabError> {
     let real: Vec<Option<PathBuf>> = dirs.iter().map(|dir| dir.canonicalize().ok()).collect();
     let twice = |&i: &usize| real[i].is_some() && real[..i].contains(&real[i]);
     if let Some(i) = (1..dirs.len()).find(twice) {
         return Err(AskedWrongly::Value(format!("{} is given twice: name different results", dirs[i].display())).into());
     }
-    dirs.iter().map(|dir| Beside::read(dir)).collect()
+    dirs.iter().map(|dir| Stored::read(dir)).collect()
 }
 
 /// The tables of the experiments that at least two of the results have, and notes on the others.
 ///
 /// # Errors
 /// If there is no such experiment.
-pub fn beside(all: &[Beside]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
+pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
     let mut keys: Vec<String> = Vec::new();
     for input in all.iter().flat_map(|one| &one.result.inputs) {
         if !keys.contains(&input.key()) {
@@ -73,7 +73,7 @@ pub fn beside(all: &[Beside]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
         }
     }
     if outcomes.is_empty() {
-        let of = |one: &Beside| {
+        let of = |one: &Stored| {
             let keys: Vec<String> = one.result.inputs.iter().map(Resolved::key).collect();
             format!("{} has {}", one.name, keys.join(", "))
         };
@@ -87,7 +87,9 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     let names = names(parts);
     let mut variants = Vec::new();
     let mut runs = Vec::new();
-    let first_seed = parts.iter().flat_map(|part| &part.of.runs).map(|run| run.seed).min().unwrap_or(0);
+    let mut seeds: Vec<u64> = parts.iter().flat_map(|part| &part.of.runs).map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
     for (part, names) in parts.iter().zip(&names) {
         for (variant, name) in part.input.experiment.variant.iter().zip(names) {
             variants.push(Variant { name: name.clone(), ..variant.clone() });
@@ -95,13 +97,14 @@ fn together(parts: &[Part<'_>]) -> Outcome {
             let own = part.of.runs.iter().filter(|run| (&run.experiment, &run.case, &run.variant) == key);
             runs.extend(own.map(|run| RunResult {
                 variant: name.clone(),
-                repetition: u32::try_from(run.seed - first_seed).unwrap_or(u32::MAX),
+                repetition: seeds.partition_point(|seed| *seed < run.seed) as u32,
                 ..run.clone()
             }));
         }
     }
     let first = &parts[0];
     let mut machines: Vec<&str> = parts.iter().map(|part| part.input.machine.name.as_str()).collect();
+    machines.sort_unstable();
     machines.dedup();
     let notes: Vec<String> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
     let subject = Subject {
@@ -128,7 +131,7 @@ fn names(parts: &[Part<'_>]) -> Vec<Vec<String>> {
         return own;
     }
     let single = own.iter().all(|variants| variants.len() == 1);
-    let name = |of: &Beside, variant: &String| match single {
+    let name = |of: &Stored, variant: &String| match single {
         true => of.name.clone(),
         false => format!("{}: {variant}", of.name),
     };

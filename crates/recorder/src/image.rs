@@ -87,7 +87,8 @@ impl Parts {
         let of =
             |end: &str| place.join(format!("usr/src/linux-headers-{}{end}", release.trim_end_matches("cloud-amd64")));
         let headers = [of("common"), of("cloud-amd64")];
-        let gcc = |question: &str| said(Command::new("gcc").arg(question));
+        let driver = program(place, "gcc", "gcc")?;
+        let gcc = |question: &str| said(Command::new(&driver).arg(question));
         let compiler = PathBuf::from(gcc("-print-prog-name=cc1")?);
         let at = compiler.to_string_lossy().trim_start_matches('/').to_string();
         programs.push((compiler, at));

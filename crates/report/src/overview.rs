@@ -176,7 +176,7 @@ fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
     for (result, miss) in missed.iter().take(WORST) {
         let change = |change: Option<f64>| change.map_or_else(none, |change| format!("×{}", short(change)));
         let reason = match &miss.row.lack {
-            None => "none shown".to_owned(),
+            None => "no cause shown".to_owned(),
             Some(reason) => {
                 let known = reasons.iter().position(|known| known == reason);
                 let number = known.unwrap_or_else(|| {
@@ -275,7 +275,7 @@ mod tests {
         let text = render(&[Listed { series: "Seed 1", result: &result }], &[], None, false);
         let line = text.lines().find(|line| line.trim_start().starts_with("x: ")).expect("a miss");
         let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words, ["x:", "scans,", "to", "b", "*", "×0.50", "×2.00", "none", "shown"]);
+        assert_eq!(words, ["x:", "scans,", "to", "b", "*", "×0.50", "×2.00", "no", "cause", "shown"]);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(words(line("Seed 1")), ["Seed", "1", "1/3", "–", "–", "1/2", "0/2", "–", "2/3", "×1.5"]);
         let first = words(line("y: "));
         assert_eq!(first, ["y:", "scans", "*", "×0.50", "×2.00", "(1)"]);
-        assert!(line("y: faults").ends_with("none shown"));
+        assert!(line("y: faults").ends_with("no cause shown"));
         assert!(text.ends_with("(1) kswapd sleeps. It should not.\n"), "{text}");
     }
 }

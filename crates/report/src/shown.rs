@@ -22,6 +22,7 @@ const SHARE_OF_A_CPU: f64 = 0.001;
 const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
 /// As many seeds that agree leave chance 1 in 16, even where ranges overlap.
 const SEEDS_THAT_AGREE: u32 = 5;
+
 /// A figure of a variant beside the baseline's.
 pub(crate) enum Shown {
     Better,

@@ -71,6 +71,10 @@ fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
     };
     let distance = |i: usize| change_to(row, i).map_or(f64::INFINITY, |change| change.ln().abs());
     let [best_word, worst_word] = words(e, ["best", "worst"]);
+    let [worse_word, _] = words(e, ["worse", "better"]);
+    let others = |of: &[usize], but: usize| -> Vec<f64> {
+        of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect()
+    };
     let at = |i: usize| {
         let (base, new) = (value(0)?, value(i)?);
         let change = match change_to(row, i).filter(|change| *change > 0.0) {
@@ -85,19 +89,20 @@ fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
         let near = |i: &usize| {
             value(*i).zip(value(best)).is_some_and(|(v, b)| v == b || (v / b - 1.0).abs() < CHANGE_THAT_COUNTS)
         };
-        let near: Vec<f64> = better.iter().filter(|i| near(i)).map(|&i| swept.values[i]).collect();
-        if near.len() > 1 {
+        let near: Vec<usize> = better.iter().copied().filter(near).collect();
+        let near = others(&near, best);
+        if !near.is_empty() {
             text += &format!("; nearly so at {}", listed(near));
         }
         if !worse.is_empty() {
-            text += &format!("; worse at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
+            text += &format!("; {worse_word} at {}", listed(others(&worse, best)));
         }
         return Some(Finding { text, distance: distance(best) });
     }
     let worst = extreme(&worse, !lower_is_better)?;
     let mut text = format!("{}: {worst_word} {}", name(row), at(worst)?);
     if worse.len() > 1 {
-        text += &format!("; worse at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
+        text += &format!("; {worse_word} at {}", listed(others(&worse, worst)));
     }
     Some(Finding { text, distance: distance(worst) })
 }
@@ -145,7 +150,7 @@ mod tests {
             said(rows),
             [
                 "vm.x from 0 to 100, 4 values, each against 0:",
-                "  stalls: best at 60 (100 → 10 us, ×0.10); nearly so at 60 and 100",
+                "  stalls: best at 60 (100 → 10 us, ×0.10); nearly so at 100",
                 "  pages: best at 20 (10 → 40 us, ×4.00); worse at 100",
             ]
         );
@@ -159,7 +164,7 @@ mod tests {
         ];
         assert_eq!(
             said(rows)[1..],
-            ["  moved: worst at 60 (1 → 30 us, ×30.0); worse at 60 and 100", "  no difference shown: elapsed time",]
+            ["  moved: worst at 60 (1 → 30 us, ×30.0); worse at 100", "  no difference shown: elapsed time",]
         );
     }
 

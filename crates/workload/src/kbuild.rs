@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(u64::from(pages), TREE.figures().header_bytes / 4096);
     }
 
-    /// Debian's objtool of 6.1 had 556 MiB for 29.7 MB of modules linked together.
+    /// Debian's objtool of 6.1 had 556 MiB for 30 MB of modules linked together.
     #[test]
     fn the_kernel_is_checked_as_a_whole_by_a_process_eighteen_times_its_size() {
         let largest = |release| {

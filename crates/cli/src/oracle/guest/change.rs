@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::fmt::Write;
 
+/// With five equal runs of either kind, chance alone leaves all of one kind on one side for 1 figure
+/// in 126.
+const SEEDS_THAT_SHOW: usize = 5;
+
 /// Two groups that differ by a setting alone: the one without it is first.
 pub(super) struct Setting<'a> {
     without: &'a Group,
@@ -53,10 +57,11 @@ impl Setting<'_> {
         let _ = write!(
             out,
             "{without} runs without it and {with} with it, a seed each, on the kernel and in the lab (machine `{}`, \
-             profile {}). A change is one that no two runs contradict; *none*: runs with it and without overlap. \
+             profile {}). A change is one that no two runs contradict{}; *none*: runs with it and without overlap. \
              *within*: the lab's runs overlap with the kernel's, without the setting and with it.\n\n",
             self.with.machine(),
             self.with.series,
+            self.by_chance(),
         );
         let (kernel, lab) = (format!("kernel, {name}"), format!("laboratory, {name}"));
         let [figures, words] = [Align::Right, Align::Left].map(|align| move |name| (name, align));
@@ -70,10 +75,22 @@ impl Setting<'_> {
         out
     }
 
+    /// A warning where so few runs differ by chance alone: of three and three equal ones 1 figure
+    /// in 10 does.
+    fn by_chance(&self) -> &'static str {
+        if self.seeds().iter().any(|seeds| *seeds < SEEDS_THAT_SHOW) {
+            ", which with so few runs is often chance"
+        } else {
+            ""
+        }
+    }
+
     pub(super) fn table(&self) -> String {
         let (name, [without, with]) = (self.name(), self.seeds());
         let mut out =
-            format!("{}: what {name} changes; seeds: {without} without it, {with} with it\n", self.with.pattern);
+            format!("{}: what {name} changes; seeds: {without} without it, {with} with it", self.with.pattern);
+        out += self.by_chance();
+        out.push('\n');
         let heads = ["kernel", "kernel, set", "laboratory", "laboratory, set", "kernel", "laboratory", "within"];
         let line = |figure: &str, [a, b, c, d, e, f, g]: [&str; 7]| {
             format!("{figure:<48} {a:>24} {b:>24} {c:>24} {d:>24}  {e:<10} {f:<10} {g}").trim_end().to_string() + "\n"

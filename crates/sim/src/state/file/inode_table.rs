@@ -61,7 +61,8 @@ impl InodeTable {
 
 impl Files {
     /// Where a file's inode lies: the disk's own file, the block, and those read ahead with it.
-    /// `None` with a file system that reads inodes otherwise.
+    /// `None` with a file system that reads inodes otherwise, and for inodes beyond the tables that
+    /// a disk of this size has.
     pub(crate) fn inode_block(&mut self, inode: u32) -> Option<(u32, u32, Range<u32>)> {
         if self.filesystem(inode) != FileSystem::Ext4 {
             return None;

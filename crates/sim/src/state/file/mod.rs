@@ -57,7 +57,7 @@ pub(crate) struct Files {
     /// The metadata of each disk that has XFS.
     xfs: Vec<Option<Box<Xfs>>>,
     dirtiers: Vec<Dirtier>,
-    /// The inode tables of each disk that has ext4.
+    /// The inode numbers of each disk; those of ext4 say where its inodes lie.
     tables: Vec<InodeTable>,
     names: Names,
     pub(crate) inodes: Slots<Inode>,
