@@ -119,7 +119,7 @@ unsafe fn remap(ptr: *mut u8, len: usize, new: Layout) -> *mut u8 {
 }
 
 impl HugePages {
-    /// What is kept, if anything is.
+    /// The mappings that are kept; none if this program keeps none.
     fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
         let keeps = self.keeps.load(Ordering::Relaxed);
         keeps.then(|| self.kept.lock().unwrap_or_else(PoisonError::into_inner))

@@ -19,8 +19,8 @@ use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, PerCpuPages, Zone};
 use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
 
-/// A drain prefetches a block's frame this many blocks ahead, and then the slots of its buddies in
-/// the free lists.
+/// A drain prefetches a block's frame this many blocks ahead, and then its buddy's slot in a free
+/// list.
 const FRAME_AHEAD: usize = 8;
 const BUDDY_AHEAD: usize = 4;
 /// Frees in a row raise the next give-back up to this power of two (PCP_BATCH_SCALE_MAX).
@@ -265,14 +265,14 @@ impl Locked<'_> {
         let Some(pfn) = pcp.lists[list].pop_back() else {
             return 0;
         };
-        // Prefetches for the next blocks: tag and word first, then the slots of the buddies that
-        // each may merge with.
+        // Prefetches for the next blocks: tag and word first, then the slot of a buddy that each
+        // may merge with.
         let left = &pcp.lists[list];
         let ahead = |n: usize| left.len().checked_sub(n).and_then(|i| left.get(i));
         if order == Order::ZERO {
             ahead(FRAME_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_frame(p));
-            let lists = &self.zone.lists;
-            ahead(BUDDY_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_buddys_slots(p, lists));
+            let lists = &self.zone.lists[0];
+            ahead(BUDDY_AHEAD).into_iter().for_each(|&p| self.frames.prefetch_buddys_slot(p, lists));
         }
         let pfn = Pfn::new(pfn);
         pcp.count -= order.pages();

@@ -5,6 +5,7 @@
 use llfree::{Alloc, Class, Classing, FrameId, HUGE_ORDER, Init, LLFree, MetaData, Request, TREE_HUGE};
 use std::ffi::{c_char, c_void};
 
+/// The table, as the benchmark reads it.
 #[repr(C)]
 pub struct Functions {
     name: *const c_char,

@@ -50,10 +50,6 @@ pub struct Frames {
 
 const _: () = assert!(size_of::<Tag>() == 1);
 
-/// Merges of a single frame that are prefetched for: the words of all these buddies are in one
-/// cache line.
-const MERGES_FETCHED: usize = 4;
-
 impl Frames {
     /// The engine's bytes for each frame.
     pub const BYTES_PER_FRAME: usize = size_of::<Tag>() + size_of::<u32>();
@@ -277,21 +273,16 @@ impl Frames {
         prefetch(self.words.as_ptr().wrapping_add(pfn as usize));
     }
 
-    /// Prefetches the slots, in the lists of each order and type, of the buddies that a single
-    /// frame would merge with, up to a few orders.
+    /// Prefetches the slot of a single frame's buddy in `lists`, if the buddy is free and would be
+    /// taken from its list.
     #[inline(always)]
-    pub(crate) fn prefetch_buddys_slots<const T: usize>(&self, pfn: u32, lists: &[[List; T]]) {
-        let mut block = Pfn::new(pfn);
-        for (order, lists) in (0..).map(Order::new).zip(lists).take(MERGES_FETCHED) {
-            let buddy = block.buddy(order);
-            let tag = self.tag_of(buddy, order);
-            if !tag.is_buddy_of(order) {
-                break;
-            }
-            if let Some(slot) = lists[tag.buddy_type().index()].slot_of(self.place(buddy, order)) {
-                prefetch(slot);
-            }
-            block = block.min(buddy);
+    pub(crate) fn prefetch_buddys_slot(&self, pfn: u32, lists: &[List]) {
+        let buddy = Pfn::new(pfn).buddy(Order::ZERO);
+        let tag = self.tag_of(buddy, Order::ZERO);
+        if tag.is_buddy_of(Order::ZERO)
+            && let Some(slot) = lists[tag.buddy_type().index()].slot_of(self.place(buddy, Order::ZERO))
+        {
+            prefetch(slot);
         }
     }
 
