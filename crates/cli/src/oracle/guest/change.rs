@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-/// With five equal runs of either kind, chance alone leaves all of one kind on one side for 1 figure
-/// in 126.
+/// With five equal runs of either kind, chance alone leaves all of one kind on one side for 1
+/// figure in 126.
 const SEEDS_THAT_SHOW: usize = 5;
 
 /// Two groups that differ by a setting alone: the one without it is first.
