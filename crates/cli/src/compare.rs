@@ -16,8 +16,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig compare before after\n  \
     kontig compare monday tuesday wednesday --html week.html\n\n\
     Every experiment that two results share has a table; the first result's first variant is the baseline. Runs of \
-    the same seed are paired. What else differs between the results, such as the machine or the version of kontig, is \
-    said below the table.";
+    the same seed are paired, if two or more are in both. What else differs between the results, such as the machine \
+    or the version of kontig, is said below the table.";
 
 /// Options of `kontig compare`.
 #[derive(Args)]

@@ -79,7 +79,7 @@ impl Kind {
         let us = run.end_us.min(to).saturating_sub(run.begin_us.max(from));
         self.runs += 1;
         self.us += us;
-        self.longest_us = self.longest_us.max(us);
+        self.longest_us = self.longest_us.max(run.end_us - run.begin_us);
         self.did_nothing += u64::from(run.did_nothing());
         self.missed_meeting += u64::from(run.missed_meeting());
         if let Some(succeeded) = run.succeeded() {
@@ -89,6 +89,11 @@ impl Kind {
 }
 
 pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
+    if let (Some(from), Some(to)) = (a.from, a.to)
+        && from > to
+    {
+        return Err(AskedWrongly::Value("--from is after --to".into()).into());
+    }
     let file = a.file.display().to_string();
     let unreadable = |reason: String| LabError::from(AskedWrongly::Unreadable { path: file.clone(), reason });
     if let Some(svg) = &a.svg {
@@ -166,10 +171,10 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwh
     }
     let (most, us) = by_task.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
     let conclusion = format!(
-        "Compaction took {} ms in {} runs within {:.3} s; {} of it was {most}'s. Of the runs, {}{} did nothing, and {} \
+        "Compaction took {} ms in {} within {:.3} s; {} of it was {most}'s. Of the runs, {}{} did nothing, and {} \
          missed that their scanners met.",
         milliseconds(all.us),
-        grouped(all.runs),
+        counted(all.runs),
         (end - begin) as f64 / 1e6,
         share(us, all.us),
         all.succeeded.map_or(String::new(), |n| format!("{} left a block, ", share(n, all.runs))),
@@ -193,12 +198,11 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwh
         ]);
     }
     text += &grid.text(0, columns());
-    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
     if unwhole.unended > 0 {
-        text += &format!("{} had not ended and are left out\n", runs(unwhole.unended));
+        text += &format!("left out, as they had not ended: {}\n", counted(unwhole.unended as u64));
     }
     if unwhole.cut > 0 {
-        text += &format!("{} lack their begin or their end and are left out\n", runs(unwhole.cut));
+        text += &format!("left out, as the trace lacks their begin or end: {}\n", counted(unwhole.cut as u64));
     }
     if unwhole.lost_events > 0 {
         text += &wrap("", &lost(unwhole.lost_events), 0, width());
@@ -208,9 +212,14 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwh
 
 fn lost(events: u64) -> String {
     format!(
-        "the tracer lost {} events or more, so all counts are too low: a larger buffer_size_kb keeps them",
+        "the tracer lost events, {} or more in the whole trace, so counts may be too low: a larger buffer_size_kb \
+         keeps them",
         grouped(events)
     )
+}
+
+fn counted(runs: u64) -> String {
+    if runs == 1 { "1 run".into() } else { format!("{} runs", grouped(runs)) }
 }
 
 fn milliseconds(us: u64) -> String {

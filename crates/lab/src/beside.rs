@@ -5,6 +5,7 @@
 //! results than the variants is said below the table.
 
 use crate::compare::{Subject, compare};
+use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use crate::resolved::Resolved;
@@ -106,7 +107,14 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     let mut machines: Vec<&str> = parts.iter().map(|part| part.input.machine.name.as_str()).collect();
     machines.sort_unstable();
     machines.dedup();
-    let notes: Vec<String> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
+    let differences: Vec<Difference> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
+    let mut notes: Vec<String> = differences.iter().map(|difference| difference.text.clone()).collect();
+    for of in parts.iter().flat_map(|part| part.input.notes.iter().cloned().chain(part.input.not_recorded())) {
+        if !notes.contains(&of) {
+            notes.push(of);
+        }
+    }
+    let elsewhere = Elsewhere::of(&first.input.experiment);
     let subject = Subject {
         id: &first.input.experiment.id,
         case: &first.input.case,
@@ -116,9 +124,14 @@ fn together(parts: &[Part<'_>]) -> Outcome {
         caveats: &[],
         lacks: &[],
         notes: &notes,
-        elsewhere: None,
+        elsewhere: elsewhere.as_ref(),
     };
-    Outcome { result: compare(&subject, &runs), runs, pace: Vec::new() }
+    let mut result = compare(&subject, &runs);
+    // Of unlike machines, workloads or seeds it would be more than the sysctl that differs.
+    if differences.iter().any(|difference| difference.is_of_the_run) {
+        result.swept = None;
+    }
+    Outcome { result, runs, pace: Vec::new() }
 }
 
 /// Each part's variants, by names that occur once: their own; the result's where each has a single
@@ -138,18 +151,28 @@ fn names(parts: &[Part<'_>]) -> Vec<Vec<String>> {
     parts.iter().zip(&own).map(|(part, own)| own.iter().map(|variant| name(part.of, variant)).collect()).collect()
 }
 
-/// The differences between two results beside their variants, a sentence each.
-fn differences(first: &Part<'_>, other: &Part<'_>) -> Vec<String> {
+/// A difference between two results beside their variants.
+struct Difference {
+    text: String,
+    /// Whether it alone can change a figure.
+    is_of_the_run: bool,
+}
+
+fn differences(first: &Part<'_>, other: &Part<'_>) -> Vec<Difference> {
     let (a, b) = (&first.input.experiment, &other.input.experiment);
     let machines = first.input.machine != other.input.machine || first.input.begins_as != other.input.begins_as;
     let all = [
-        (first.of.result.version != other.of.result.version, "was written by another version of kontig"),
-        (machines, "is of another machine"),
-        (a.workload != b.workload, "is of another workload"),
-        (a.rounds != b.rounds, "has another number of rounds"),
-        (a.repetitions != b.repetitions, "has another number of seeds"),
-        (first.of.result.seed != other.of.result.seed, "begins with another seed"),
+        (first.of.result.version != other.of.result.version, true, "was written by another version of kontig"),
+        (machines, true, "is of another machine"),
+        (a.workload != b.workload, true, "has another workload, or other settings of it,"),
+        (a.rounds != b.rounds, true, "has another number of rounds"),
+        (a.repetitions != b.repetitions, false, "has another number of seeds"),
+        (first.of.result.seed != other.of.result.seed, true, "begins with another seed"),
     ];
-    let said = all.into_iter().filter(|(differs, _)| *differs);
-    said.map(|(_, what)| format!("{} {what} than {}", other.of.name, first.of.name)).collect()
+    let said = all.into_iter().filter(|(differs, ..)| *differs);
+    let difference = |(_, is_of_the_run, what): (bool, bool, &str)| Difference {
+        text: format!("{} {what} than {}", other.of.name, first.of.name),
+        is_of_the_run,
+    };
+    said.map(difference).collect()
 }

@@ -167,7 +167,7 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         case: subject.case.into(),
         machine: subject.machine.into(),
         target: target.map(|t| t.id.clone()).unwrap_or_default(),
-        repetitions: by_variant.iter().map(Vec::len).max().unwrap_or(0) as u32,
+        repetitions: by_variant.iter().map(Vec::len).filter(|runs| *runs > 0).min().unwrap_or(0) as u32,
         rounds: runs.iter().map(|run| run.rounds.len().max(1)).max().unwrap_or(1) as u32,
         score: Score::of(&rows, &ageing),
         ageing,

@@ -350,7 +350,8 @@ impl StoredResult {
             }
             None => return Err(bad("not a result: it names no schema".into())),
         }
-        let stored: StoredResult = serde_json::from_value(value).map_err(|e| bad(format!("damaged: {e}")))?;
+        let stored: StoredResult = serde_json::from_value(value)
+            .map_err(|e| bad(format!("damaged, or written by another build of kontig: {e}")))?;
         for r in &stored.inputs {
             let id = r.key();
             if stored.input_sha256.get(&id) != Some(&sha256(&json(r, Path::new(&id))?)) {

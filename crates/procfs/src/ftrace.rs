@@ -65,9 +65,14 @@ impl<'a> TraceLine<'a> {
     }
 }
 
-/// The number of events that the tracer says it has lost at this line, `CPU:3 [LOST 27 EVENTS]` or,
-/// of trace-cmd, `CPU:3 [27 EVENTS DROPPED]`. Where it does not know how many, 1.
+/// The number of events that the tracer says it has lost at this line: `CPU:3 [LOST 27 EVENTS]`;
+/// `CPU:3 [27 EVENTS DROPPED]` of trace-cmd; or in the head, events that later ones replaced,
+/// `# entries-in-buffer/entries-written: 17000/25218   #P:2`. Where it does not know how many, 1.
 pub fn lost_events(line: &str) -> Option<u64> {
+    if let Some(entries) = line.strip_prefix("# entries-in-buffer/entries-written: ") {
+        let (there, written) = entries.split_whitespace().next()?.split_once('/')?;
+        return written.parse::<u64>().ok()?.checked_sub(there.parse().ok()?).filter(|lost| *lost > 0);
+    }
     let (_, note) = line.strip_prefix("CPU:")?.split_once('[')?;
     let counts = note.contains("LOST") || note.contains("DROPPED");
     counts.then(|| note.split(' ').find_map(|word| word.parse().ok()).unwrap_or(1))
@@ -104,6 +109,11 @@ mod tests {
     fn a_tracer_says_what_it_lost() {
         let lost = ["CPU:3 [LOST 27 EVENTS]", "CPU:0 [12 EVENTS DROPPED]", "CPU:1 [LOST EVENTS]"];
         assert_eq!(lost.map(lost_events), [Some(27), Some(12), Some(1)]);
+        let head = "# entries-in-buffer/entries-written: ";
+        assert_eq!(
+            ["17000/25218   #P:2", "5/5   #P:2"].map(|n| lost_events(&format!("{head}{n}"))),
+            [Some(8218), None]
+        );
         assert_eq!(["cpus=8", "##### CPU 2 buffer started ####"].map(lost_events), [None, None]);
     }
 

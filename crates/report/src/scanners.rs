@@ -114,6 +114,8 @@ impl Reader {
                 }
             }
             "mm_compaction_end" => match self.open.remove(&line.pid) {
+                // The end of another run, whose begin is lost as this run's end is.
+                Some(run) if run.is_of_another_zone_than(&line) => self.cut += 2,
                 Some(mut run) => {
                     run.end(&line);
                     self.ended.push(run);
@@ -146,6 +148,11 @@ fn begun(line: &TraceLine<'_>) -> Option<Run> {
 impl Run {
     fn last(&self) -> [u64; 2] {
         self.positions.last().map_or([0, 0], |(_, last)| *last)
+    }
+
+    /// Whether a line names another zone; since 4.0 ends name theirs.
+    fn is_of_another_zone_than(&self, line: &TraceLine<'_>) -> bool {
+        line.number("zone_start").is_some_and(|start| start != self.zone.0)
     }
 
     fn scan(&mut self, line: &TraceLine<'_>) {
@@ -357,6 +364,9 @@ zone_end=0x4000, mode=sync
         assert_eq!((reader.cut, reader.unended(), reader.lost_events), (1, 1, 5), "its begin is lost");
         reader.read(&begin.replace("1.000000", "3.000000")).expect("the next begins");
         assert_eq!((reader.cut, reader.unended()), (2, 1), "the end of the one before is lost");
+        let elsewhere = end.replace("1.000030", "4.000000").replace("zone_start=0x1000", "zone_start=0x0");
+        reader.read(&elsewhere).expect("the end of another run");
+        assert_eq!((reader.cut, reader.unended(), reader.ended.len()), (4, 0, 0));
     }
 
     #[test]

@@ -26,10 +26,10 @@ pub(crate) fn lines(e: &ExperimentResult, swept: &Swept) -> Vec<String> {
         match finding(e, swept, row) {
             Some(finding) => findings.push(finding),
             None if is_nothing(row) => {}
-            None if (1..e.variants.len()).any(|i| next_to_nothing(e, row, i)) => {
-                still.push(format!("{} (less than 0.1 % of a CPU)", name(row)));
-            }
-            None => still.push(name(row)),
+            None => still.push(match why_not(e, row) {
+                Some(why) => format!("{} ({why})", name(row)),
+                None => name(row),
+            }),
         }
     }
     // The sort is stable: what moves as far stays in the table's order.
@@ -72,9 +72,8 @@ fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
     let distance = |i: usize| change_to(row, i).map_or(f64::INFINITY, |change| change.ln().abs());
     let [best_word, worst_word] = words(e, ["best", "worst"]);
     let [worse_word, _] = words(e, ["worse", "better"]);
-    let others = |of: &[usize], but: usize| -> Vec<f64> {
-        of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect()
-    };
+    let others =
+        |of: &[usize], but: usize| -> Vec<f64> { of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect() };
     let at = |i: usize| {
         let (base, new) = (value(0)?, value(i)?);
         let change = match change_to(row, i).filter(|change| *change > 0.0) {
@@ -105,6 +104,20 @@ fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
         text += &format!("; {worse_word} at {}", listed(others(&worse, worst)));
     }
     Some(Finding { text, distance: distance(worst) })
+}
+
+/// The reason why a figure that moves shows no difference; `None` of one that hardly moves.
+fn why_not(e: &ExperimentResult, row: &Row) -> Option<&'static str> {
+    let any = |is: fn(&Shown) -> bool| (1..e.variants.len()).any(|i| is(&shown(row, i)));
+    if (1..e.variants.len()).any(|i| next_to_nothing(e, row, i)) {
+        Some("less than 0.1 % of a CPU")
+    } else if any(|shown| matches!(shown, Shown::Missing)) {
+        Some("not in every run")
+    } else if any(|shown| matches!(shown, Shown::TooFew)) {
+        Some("too few samples")
+    } else {
+        any(|shown| matches!(shown, Shown::Overlaps)).then_some("seeds differ as much")
+    }
 }
 
 /// `20, 40 and 60`, in order.

@@ -74,7 +74,10 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
         out.push_str(if held { "\nnot published\n" } else { "" });
         let side_by_side = |form| fits(&paint.rows(&others, false, form, None), width);
         match width.filter(|_| e.variants.len() > SIDE_BY_SIDE && !SINGLE_LINES.into_iter().any(side_by_side)) {
-            Some(width) => out.push_str(&transposed::render(e, &others, width, colour)),
+            Some(width) => {
+                out.push_str(&transposed::render(e, &others, width, colour));
+                out.push_str("\nranges and changes do not fit here: --html and --json have them");
+            }
             None => out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width))),
         }
         out.push('\n');

@@ -57,7 +57,7 @@ pub struct ExperimentResult {
     pub machine: String,
     /// The target its rows are compared with; empty if there is none.
     pub target: String,
-    /// Runs of each variant, each with another seed.
+    /// Runs of each variant, each with another seed; the fewest, if they differ.
     pub repetitions: u32,
     /// Measurements on one machine without a reboot, in each repetition.
     pub rounds: u32,

@@ -86,7 +86,8 @@ struct Run {
 pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
     let mut groups = groups(args)?;
     if groups.is_empty() {
-        let reason = "no recording of a pattern is left; 'kontig oracle record guest-anon' makes one";
+        let reason = "no recording is of this pattern and kernel; those of the project are of 6.1 and 7.2, and 'kontig \
+                      oracle record guest-anon' makes others";
         return Err(AskedWrongly::Value(reason.into()).into());
     }
     let mut documents = Vec::new();

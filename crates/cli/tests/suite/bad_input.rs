@@ -679,7 +679,7 @@ fn a_result_that_is_none_cannot_be_rerun() {
         (r#"{"schema": 1}"#, "names no schema"),
         (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/5"),
         (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
-        (r#"{"schema": "kontig.result/5"}"#, "damaged: missing field"),
+        (r#"{"schema": "kontig.result/5"}"#, "damaged, or written by another build of kontig: missing field"),
         (
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",

@@ -45,7 +45,10 @@ pub(super) fn table(rows: &[Row]) -> String {
         out.push('\n');
     }
     let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
-    out + &format!("{} inside 25 %, {} outside\n\n", count(Verdict::Inside), count(Verdict::Outside))
+    match (count(Verdict::Inside), count(Verdict::Outside)) {
+        (0, 0) => out + "\n",
+        (inside, outside) => out + &format!("{inside} inside 25 %, {outside} outside\n\n"),
+    }
 }
 
 pub(super) fn as_json(rows: &[Row]) -> Vec<Value> {
