@@ -6,7 +6,7 @@
 //! Allocations below 2 MiB go to the system's allocator.
 //!
 //! Each run of an experiment is measured on a copy of a machine, and the copy is dropped at its
-//! end. A command that runs experiments keeps what was returned ([`kept`]): the next copy gets
+//! end. A command that runs experiments keeps what was returned (`kept`): the next copy gets
 //! these mappings, whose pages the host need not clear again.
 
 mod kept;
