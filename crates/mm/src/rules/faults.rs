@@ -44,8 +44,8 @@ mechanism! {
         #[rule(section = "4.7")]
         pub maps_around: bool,
         /// The top table of a memory map is two pages in one block, for the kernel and for the
-        /// program (page-table isolation); before, one. Since 4.15; that late kernels have one page
-        /// where isolation is off is not modelled.
+        /// program (page-table isolation); before, one. Since 4.15; late kernels (7.2 has it) have
+        /// one page where isolation is off, as on processors that do not need it.
         #[rule(section = "11.5")]
         pub isolates_page_tables: bool,
         /// Before a write to a page brought back from swap, this CPU's batches are drained to the
