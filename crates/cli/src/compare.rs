@@ -7,7 +7,7 @@ use kontig_lab::session::Outcome;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::html::{Page, PageExperiment};
 use kontig_report::table::Figures;
-use kontig_results::{Answer, COMPARE_SCHEMA, Comparison};
+use kontig_results::{COMPARE_SCHEMA, Comparison};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -49,9 +49,7 @@ pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
     let (outcomes, notes) = beside(&read_all(&a.results)?)?;
     notes.iter().for_each(|note| crate::say(note));
     if a.json {
-        let answer =
-            |x: &Outcome| Answer { conclusion: kontig_report::conclusion(&x.result), result: x.result.clone() };
-        let experiments = outcomes.iter().map(answer).collect();
+        let experiments = outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect();
         crate::out::print_json(&Comparison { schema: COMPARE_SCHEMA.into(), experiments })?;
     } else {
         let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());

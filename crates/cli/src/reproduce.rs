@@ -12,7 +12,7 @@ use kontig_lab::what_if::{Changes, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_report::overview::Listed;
 use kontig_report::table::Figures;
-use kontig_results::{Answer, ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
+use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
 use kontig_workload::fragmenter::Holes;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -226,9 +226,7 @@ fn show(
             seed: o.seed,
             wall_s: host.wall_s,
             peak_rss_bytes: host.peak_rss_bytes,
-            experiments: (outcomes.iter())
-                .map(|x| Answer { conclusion: kontig_report::conclusion(&x.result), result: x.result.clone() })
-                .collect(),
+            experiments: outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect(),
         };
         crate::out::print_json(&doc)?;
     } else {

@@ -116,8 +116,7 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
             .map_err(|e| LabError::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
         line.clear();
     }
-    let (cut, lost_events) = (reader.cut, reader.lost_events);
-    let unwhole = Unwhole { unended: reader.unended(), cut, lost_events };
+    let unwhole = Unwhole { unended: reader.unended(), cut: reader.cut, lost_events: reader.lost_events };
     let mut runs = reader.ended;
     let window = (a.from.unwrap_or(0), a.to.unwrap_or(u64::MAX));
     runs.retain(|run| run.end_us >= window.0 && run.begin_us <= window.1);
@@ -152,7 +151,7 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
         });
         let document = serde_json::json!({
             "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(),
-            "unended": unwhole.unended, "cut": cut, "lost_events": lost_events
+            "unended": unwhole.unended, "cut": unwhole.cut, "lost_events": unwhole.lost_events
         });
         return print(&format!("{document:#}\n"));
     }

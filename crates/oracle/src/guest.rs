@@ -270,6 +270,12 @@ fn is_list(name: &str) -> bool {
     list.starts_with("inactive_") || list.starts_with("active_") || list == "unevictable"
 }
 
+/// How far a counter rose from the first phase to the last; `None` if it was not counted.
+fn counted(states: &[State], counter: &str) -> Option<f64> {
+    let (first, last) = (states.first()?, states.last()?);
+    Some(last.counters.get(counter)?.saturating_sub(first.counters.get(counter)?) as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

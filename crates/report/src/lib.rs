@@ -32,8 +32,8 @@ pub mod verdict;
 
 pub use standing::UNRESOLVED;
 
-/// The conclusion of a table, a sentence each, with variants by name; empty for a single variant,
-/// and where figures were published.
-pub fn conclusion(result: &kontig_results::ExperimentResult) -> Vec<String> {
-    conclusion::lines(result, conclusion::Called::ByName)
+/// A table with its conclusion, in which variants have their names.
+pub fn answer(result: &kontig_results::ExperimentResult) -> kontig_results::Answer {
+    let conclusion = conclusion::lines(result, conclusion::Called::ByName);
+    kontig_results::Answer { conclusion, result: result.clone() }
 }

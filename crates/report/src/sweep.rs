@@ -1,6 +1,6 @@
 //! The conclusion of a sweep: for each figure that matters, the value of the swept sysctl at which
-//! it is best, and from where on it is nearly as good; where no value improves it, where it is
-//! worst.
+//! it is best, and at which others it is nearly as good; where no value improves it, that at which
+//! it is worst.
 
 use crate::number;
 use crate::shown::{Shown, is_nothing, name, next_to_nothing, shown, that_matter, unit, words};
@@ -94,7 +94,7 @@ fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
             text += &format!("; nearly so at {}", listed(near));
         }
         if !worse.is_empty() {
-            text += &format!("; {worse_word} at {}", listed(others(&worse, best)));
+            text += &format!("; {worse_word} at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
         }
         return Some(Finding { text, distance: distance(best) });
     }

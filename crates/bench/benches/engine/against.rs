@@ -89,7 +89,9 @@ fn build(root: &Path, commit: &str) -> Result<PathBuf, String> {
     let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["bench", "-p", "kontig-bench", "--no-run", "--message-format", "json-render-diagnostics"])
         .current_dir(&tree)
-        .env("CARGO_TARGET_DIR", below.join("built"))
+        // Each commit has its own: cargo takes the parts of one tree for those of another, as their
+        // paths within the tree are the same and the files are older than what was built.
+        .env("CARGO_TARGET_DIR", tree.join("target"))
         .stderr(Stdio::inherit())
         .output()
         .map_err(|e| format!("cargo: {e}"))?;

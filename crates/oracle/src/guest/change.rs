@@ -5,8 +5,8 @@
 //! changes a figure if the runs with it and without it do not overlap; then both sides must agree
 //! on the direction.
 
-use super::State;
 use super::compare::Spread;
+use super::{State, counted};
 use std::cmp::Ordering;
 
 /// A figure: its name, its unit, and its value for a run.
@@ -22,8 +22,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn counted(&self, counter: &str) -> Option<f64> {
-        let (first, last) = (self.states.first()?, self.states.last()?);
-        Some(last.counters.get(counter)?.saturating_sub(first.counters.get(counter)?) as f64)
+        counted(self.states, counter)
     }
 
     fn sum(&self, counters: &[&str]) -> Option<f64> {

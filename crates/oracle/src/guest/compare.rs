@@ -7,6 +7,7 @@
 //! side lacks it.
 
 use super::{DAEMONS, EXTFRAG, State};
+use std::ops::RangeInclusive;
 
 /// Allowed deviation of the laboratory's mean, as a share of the kernel's.
 pub const TOLERANCE: f64 = 0.15;
@@ -46,6 +47,15 @@ pub enum Verdict {
     Missing,
 }
 
+impl Verdict {
+    /// Whether the ratio of the means is in this range; nothing agrees with nothing alone.
+    pub(super) fn of(kernel: Spread, lab: Option<Spread>, within: RangeInclusive<f64>) -> Verdict {
+        let Some(lab) = lab else { return Verdict::Missing };
+        let inside = lab.over_mean(kernel).map_or(lab.mean == 0.0, |ratio| within.contains(&ratio));
+        if inside { Verdict::Inside } else { Verdict::Outside }
+    }
+}
+
 /// A counter on both sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
@@ -60,21 +70,16 @@ pub struct Row {
 impl Row {
     /// The laboratory's mean divided by the kernel's; `None` if that is zero.
     pub fn ratio(&self) -> Option<f64> {
-        self.lab.filter(|_| self.kernel.mean > 0.0).map(|lab| lab.mean / self.kernel.mean)
+        self.lab?.over_mean(self.kernel)
     }
 
     /// Judges the row by the tolerances.
     pub fn verdict(&self) -> Verdict {
-        let Some(lab) = self.lab else { return Verdict::Missing };
-        let (least, most) = match EXTFRAG.contains(&self.counter.as_str()) {
-            true => (1.0 / EXTFRAG_FACTOR, EXTFRAG_FACTOR),
-            false => (1.0 - TOLERANCE, 1.0 + TOLERANCE),
+        let within = match EXTFRAG.contains(&self.counter.as_str()) {
+            true => 1.0 / EXTFRAG_FACTOR..=EXTFRAG_FACTOR,
+            false => 1.0 - TOLERANCE..=1.0 + TOLERANCE,
         };
-        let inside = match self.ratio() {
-            Some(ratio) => (least..=most).contains(&ratio),
-            None => lab.mean == 0.0,
-        };
-        if inside { Verdict::Inside } else { Verdict::Outside }
+        Verdict::of(self.kernel, self.lab, within)
     }
 }
 
@@ -122,6 +127,11 @@ impl Spread {
     fn of(runs: &[&[State]], counter: &str) -> Option<Spread> {
         let values = runs.iter().map(|run| value(run, counter)).collect::<Option<Vec<f64>>>()?;
         Spread::over(&values)
+    }
+
+    /// This mean divided by another; `None` if that is zero.
+    pub(super) fn over_mean(self, other: Spread) -> Option<f64> {
+        (other.mean > 0.0).then(|| self.mean / other.mean)
     }
 
     /// `None` for an empty slice.

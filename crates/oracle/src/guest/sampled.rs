@@ -1,14 +1,14 @@
 //! A build on a real kernel and in the laboratory: huge faults, free huge pages over time, swap and
 //! stalls, as means and ranges over seeds.
 
-use super::State;
 use super::compare::{Spread, Verdict};
 use super::samples::Sample;
+use super::{State, counted};
 use std::ops::RangeInclusive;
 
 /// Ratio of the laboratory's mean to the kernel's that counts as the same.
 pub const WITHIN: RangeInclusive<f64> = 0.75..=1.25;
-/// Fewer free huge pages than this are few.
+/// Fewer free huge pages than this are few: about one for each compiler. Chosen, not measured.
 const FEW: u64 = 8;
 
 /// A run on one side.
@@ -21,8 +21,7 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     fn counted(&self, counter: &str) -> Option<f64> {
-        let (first, last) = (self.states.first()?, self.states.last()?);
-        Some(last.counters.get(counter)?.saturating_sub(first.counters.get(counter)?) as f64)
+        counted(self.states, counter)
     }
 
     fn stalls(&self) -> Option<f64> {
@@ -89,14 +88,12 @@ pub struct Row {
 impl Row {
     /// The laboratory's mean divided by the kernel's; `None` if that is zero.
     pub fn ratio(&self) -> Option<f64> {
-        self.lab.filter(|_| self.kernel.mean > 0.0).map(|lab| lab.mean / self.kernel.mean)
+        self.lab?.over_mean(self.kernel)
     }
 
     /// Judges the row by [`WITHIN`].
     pub fn verdict(&self) -> Verdict {
-        let Some(lab) = self.lab else { return Verdict::Missing };
-        let inside = self.ratio().map_or(lab.mean == 0.0, |ratio| WITHIN.contains(&ratio));
-        if inside { Verdict::Inside } else { Verdict::Outside }
+        Verdict::of(self.kernel, self.lab, WITHIN)
     }
 }
 
