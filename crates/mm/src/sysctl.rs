@@ -423,6 +423,9 @@ impl Memory {
                 Decides::WhatIsAsked | Decides::Nothing => {}
             }
         }
+        if core::ptr::eq(sysctl, &thp::ENABLED) {
+            self.raise_min_free_for_huge_pages();
+        }
         Ok((sysctl.effect)(&self.shared.profile, n))
     }
 

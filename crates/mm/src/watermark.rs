@@ -211,10 +211,16 @@ impl Memory {
     /// `thp`.
     pub(crate) fn default_min_free_kbytes(&self, thp: bool) -> u32 {
         let managed: u64 = self.zones.iter().map(|z| z.managed).sum();
-        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), self.shared.profile.watermark.min_free_kbytes_cap);
+        let cap = self.shared.profile.watermark.min_free_kbytes_cap;
+        let plain = min_free_kbytes(managed * (PAGE_SIZE / 1024), cap) as u32;
         let raises = thp && !self.shared.profile.boot.forgets_raised_min_free;
-        let raised = if raises { thp_min_free_kbytes(self.zones.len() as u64, managed) } else { 0 };
-        plain.max(raised) as u32
+        if raises { plain.max(self.min_free_kbytes_for_huge_pages()) } else { plain }
+    }
+
+    /// The value to which huge pages raise `vm.min_free_kbytes` on this machine.
+    pub(crate) fn min_free_kbytes_for_huge_pages(&self) -> u32 {
+        let managed = self.zones.iter().map(|z| z.managed).sum();
+        thp_min_free_kbytes(self.zones.len() as u64, managed) as u32
     }
 }
 
@@ -296,6 +302,24 @@ mod tests {
             machine_of(&managed, true, crate::testing::linux(profile)).tunables().min_free_kbytes
         };
         assert_eq!(["4.4-kcompactd", "4.6", "5.6"].map(kbytes), [11_364, 11_364, 67_584]);
+    }
+
+    #[test]
+    fn a_write_to_thp_enabled_raises_it_again_and_never_lowers_it() {
+        let written = |profile, writes: &[(&str, &str)]| {
+            let mut m = machine_of(&[3_975, 880_640, 1_133_300], true, crate::testing::linux(profile));
+            for (name, value) in writes {
+                m.sysctl_write(name, value).expect("the kernel has it");
+            }
+            (m.tunables().min_free_kbytes, marks(&m)[1].0)
+        };
+        assert_eq!(written("4.4-kcompactd", &[("thp.enabled", "never")]), (11_364, 1_239));
+        for (profile, value) in [("4.4-kcompactd", "always"), ("4.6", "madvise"), ("6.1", "always")] {
+            let lowered = [("vm.min_free_kbytes", "4096"), ("thp.enabled", value)];
+            assert_eq!(written(profile, &lowered), (67_584, 7_373), "{profile}");
+        }
+        let higher = [("vm.min_free_kbytes", "90000"), ("thp.enabled", "always")];
+        assert_eq!(written("4.4-kcompactd", &higher).0, 90_000);
     }
 
     #[test]

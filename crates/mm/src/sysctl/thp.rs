@@ -93,6 +93,21 @@ impl Memory {
         self.shared.decide(&ENABLED, |enabled| enabled == EVERYBODY || enabled != NOBODY && advised)
     }
 
+    /// What a write to `enabled` does besides: unless nobody gets huge pages, khugepaged raises
+    /// `vm.min_free_kbytes`, even if boot has forgotten that, or the administrator has lowered it
+    /// (§1.3).
+    pub(super) fn raise_min_free_for_huge_pages(&mut self) {
+        let raised = self.min_free_kbytes_for_huge_pages();
+        if self.tunables().thp_enabled == NOBODY || self.tunables().min_free_kbytes >= raised {
+            return;
+        }
+        self.shared.tunables.min_free_kbytes = raised;
+        // The write has made a difference, whatever `enabled` was before.
+        self.note(&ENABLED, true);
+        self.setup_watermarks();
+        self.setup_fixed_reserve();
+    }
+
     /// The first request of a fault that wants a huge page, and the one after that fails.
     pub fn huge_requests(&mut self, advised: bool) -> (Gfp, Option<Gfp>) {
         let requests = {
