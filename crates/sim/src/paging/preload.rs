@@ -2,7 +2,7 @@
 //!
 //! A slab is tried for twice. SLUB first tries one of the usual order, with little effort if it
 //! could be smaller, then one of the smallest order with the cache's flags. SLAB first tries the
-//! CPU's node, then any. Source: `allocate_slab` in `mm/slub.c`, `cache_alloc_refill` and
+//! CPU's node, then looks for a free object on every node, then tries any node. Source: `allocate_slab` in `mm/slub.c`, `cache_alloc_refill` and
 //! `fallback_alloc` in `mm/slab.c`.
 
 use crate::base::context::Context;
@@ -11,7 +11,7 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::state::file::{Cache, Object};
-use kontig_mm::{AllocFailure, Gfp, Order, Step};
+use kontig_mm::{AllocFailure, Gfp, Memory, NodeId, Order, Step};
 
 /// A number of objects of one cache, allocated step by step.
 #[derive(Clone)]
@@ -55,6 +55,12 @@ impl Preload {
                         self.grow = None;
                     }
                     Err(_) if grow.is_first => {
+                        let nodes = nearest_first(&k.mem, c.node);
+                        if let Some(object) = k.pages.files().slabs.take_of(self.cache, c.cpu, nodes) {
+                            self.got.push(object);
+                            self.grow = None;
+                            continue;
+                        }
                         let order = k.pages.files().slabs.last_order(self.cache);
                         *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
                         continue;
@@ -90,4 +96,11 @@ impl Preload {
         }
         k.charge(&mut c.now);
     }
+}
+
+/// The nodes of the machine, those nearest to this one first.
+fn nearest_first(mem: &Memory, from: NodeId) -> impl Iterator<Item = NodeId> {
+    let mut nodes: Vec<NodeId> = mem.nodes().iter().map(|node| node.id).collect();
+    nodes.sort_by_key(|node| mem.distance(from, *node));
+    nodes.into_iter()
 }

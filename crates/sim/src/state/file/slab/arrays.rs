@@ -179,6 +179,19 @@ impl Arrays {
         }
     }
 
+    /// Takes an object from slabs of the first of these nodes that has a free one.
+    pub(super) fn take_of(&mut self, cpu: CpuId, nodes: impl Iterator<Item = NodeId>) -> Option<Object> {
+        let mut nodes = nodes.map(|node| node.index());
+        let from = nodes.find(|node| self.nodes[*node].free_objects > 0)?;
+        let node = &mut self.nodes[from];
+        let at = node.partial.first().or_else(|| {
+            node.touched = true;
+            node.empty.first()
+        })?;
+        self.take_from(cpu, at, 1);
+        self.cpus[cpu.index()].objects.pop().map(Object)
+    }
+
     /// Moves up to this many objects of a slab to a CPU's array.
     fn take_from(&mut self, cpu: CpuId, at: u32, wanted: usize) {
         let slab = &mut self.slabs[at as usize];
@@ -427,7 +440,12 @@ mod tests {
         s.grow(cache, first, other, pfn, Order::ZERO);
         let object = s.take(cache, first, NODE).expect("one object of it");
         assert_eq!((s.node(cache, object), s.take(cache, first, NODE)), (1, None), "the rest is the other node's");
-        s.free(&mut m, first, cache, object);
+        let rest = || [NODE, other].into_iter();
+        let more: Vec<Object> = (0..20).filter_map(|_| s.take_of(cache, first, rest())).collect();
+        assert_eq!((more.len(), s.take_of(cache, first, rest())), (20, None), "and is taken before another slab is made");
+        for object in more.into_iter().chain([object]) {
+            s.free(&mut m, first, cache, object);
+        }
         let all: Vec<Object> = (0..21).filter_map(|_| s.take(cache, second, other)).collect();
         assert_eq!(all.len(), 21, "the other CPU has all of them");
     }
