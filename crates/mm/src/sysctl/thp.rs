@@ -93,9 +93,8 @@ impl Memory {
         self.shared.decide(&ENABLED, |enabled| enabled == EVERYBODY || enabled != NOBODY && advised)
     }
 
-    /// What a write to `enabled` does besides: unless nobody gets huge pages, khugepaged raises
-    /// `vm.min_free_kbytes`, even if boot has forgotten that, or the administrator has lowered it
-    /// (§1.3).
+    /// After a write to `enabled`, khugepaged raises `vm.min_free_kbytes`, unless nobody gets huge
+    /// pages: even if boot has forgotten that, or the administrator has lowered it (§1.3).
     pub(super) fn raise_min_free_for_huge_pages(&mut self) {
         let raised = self.min_free_kbytes_for_huge_pages();
         if self.tunables().thp_enabled == NOBODY || self.tunables().min_free_kbytes >= raised {

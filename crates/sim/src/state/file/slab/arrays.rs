@@ -442,7 +442,11 @@ mod tests {
         assert_eq!((s.node(cache, object), s.take(cache, first, NODE)), (1, None), "the rest is the other node's");
         let rest = || [NODE, other].into_iter();
         let more: Vec<Object> = (0..20).filter_map(|_| s.take_of(cache, first, rest())).collect();
-        assert_eq!((more.len(), s.take_of(cache, first, rest())), (20, None), "and is taken before another slab is made");
+        assert_eq!(
+            (more.len(), s.take_of(cache, first, rest())),
+            (20, None),
+            "and is taken before another slab is made"
+        );
         for object in more.into_iter().chain([object]) {
             s.free(&mut m, first, cache, object);
         }

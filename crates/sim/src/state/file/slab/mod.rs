@@ -298,12 +298,7 @@ impl Slabs {
 
     /// Takes a free object of the first of these nodes that has one, after the first try of a slab
     /// has failed. Only SLAB does so before it makes a slab on another node (`fallback_alloc`).
-    pub(crate) fn take_of(
-        &mut self,
-        cache: Cache,
-        cpu: CpuId,
-        nodes: impl Iterator<Item = NodeId>,
-    ) -> Option<Object> {
+    pub(crate) fn take_of(&mut self, cache: Cache, cpu: CpuId, nodes: impl Iterator<Item = NodeId>) -> Option<Object> {
         match &mut self.kinds[cache as usize] {
             CacheState::Slub(_) => None,
             CacheState::Slab(arrays) => arrays.take_of(cpu, nodes),
