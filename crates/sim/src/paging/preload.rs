@@ -2,8 +2,8 @@
 //!
 //! A slab is tried for twice. SLUB first tries one of the usual order, with little effort if it
 //! could be smaller, then one of the smallest order with the cache's flags. SLAB first tries the
-//! CPU's node, then takes a free object of any node, then tries any node. Source: `allocate_slab` in
-//! `mm/slub.c`, `cache_alloc_refill` and `fallback_alloc` in `mm/slab.c`.
+//! CPU's node, then takes a free object of any node, then tries any node. Source: `allocate_slab`
+//! in `mm/slub.c`, `cache_alloc_refill` and `fallback_alloc` in `mm/slab.c`.
 
 use crate::base::context::Context;
 use crate::base::wait::Wait;
