@@ -242,8 +242,8 @@ mod tests {
         assert!(!made("4.6", CompactResult::Success, 16 * 512) && made("5.6", CompactResult::Success, 16 * 512));
     }
 
-    /// Whether an asynchronous compaction gave way, after runs over two zones with these results, of
-    /// which these met a held lock.
+    /// Whether an asynchronous compaction gave way, after runs over two zones with these results,
+    /// of which these met a held lock.
     fn gave_way(profile: &str, runs: [(CompactResult, bool); 2]) -> bool {
         let mut m = machine_with(16, linux(profile));
         let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::new(9));
