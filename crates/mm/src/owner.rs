@@ -126,6 +126,11 @@ pub trait Owner {
     fn is_locked(&self, _: &Memory, _: ZoneId, _: Lock) -> bool {
         false
     }
+    /// Whether another CPU has waited for this lock while the task held it in its last step.
+    #[inline(always)]
+    fn is_wanted(&self, _: &Memory, _: ZoneId, _: Lock) -> bool {
+        false
+    }
     /// The task may now lose its CPU to a daemon that waits for it.
     fn turn(&mut self, _: &mut Memory, _: Turn) {}
     /// Runs whatever the task waits for, on hosts where it is the only task: its next step follows

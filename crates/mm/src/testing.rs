@@ -153,12 +153,16 @@ pub(crate) fn whole_zone(mode: MigrateMode) -> CompactControl {
     }
 }
 
-/// An owner whose pages can all move, and a lock that another CPU holds all the time.
+/// An owner whose pages can all move, and a lock that another CPU holds, or waits for, all the
+/// time.
 pub(crate) struct Holds(pub(crate) Option<Lock>);
 
 impl Owner for Holds {
     fn is_locked(&self, _: &Memory, _: ZoneId, lock: Lock) -> bool {
         self.0 == Some(lock)
+    }
+    fn is_wanted(&self, m: &Memory, zone: ZoneId, lock: Lock) -> bool {
+        self.is_locked(m, zone, lock)
     }
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true

@@ -63,12 +63,25 @@ struct SpinLock {
     from: u64,
     free_at: u64,
     cpu: CpuId,
+    /// The last CPU whose hold another waited for, and when.
+    wanted: Option<(CpuId, u64)>,
 }
 
 impl SpinLock {
     /// Whether another CPU holds it.
     fn is_held(&self, now: u64, cpu: CpuId) -> bool {
         (self.from..self.free_at).contains(&now) && self.cpu != cpu
+    }
+
+    /// Another CPU needs it at `now`, and gets it at `from` for this long.
+    fn hold(&mut self, now: u64, from: u64, ns: u64, cpu: CpuId) {
+        let wanted = if self.is_held(now, cpu) { Some((self.cpu, now)) } else { self.wanted };
+        *self = SpinLock { from, free_at: from + ns, cpu, wanted };
+    }
+
+    /// Whether another CPU has waited for this one's hold since then.
+    fn was_wanted(&self, since: u64, cpu: CpuId) -> bool {
+        self.wanted.is_some_and(|(of, at)| of == cpu && at >= since)
     }
 }
 
@@ -127,7 +140,7 @@ impl Kernel {
         let cpu = self.pages.cpu;
         let mut zones = w.zones;
         while zones != 0 {
-            self.zone_locks[zones.trailing_zeros() as usize] = SpinLock { from: begin, free_at: begin + locked, cpu };
+            self.zone_locks[zones.trailing_zeros() as usize].hold(*now, begin, locked, cpu);
             zones &= zones - 1;
         }
         let listed = self.costs.listed_ns(&w);
@@ -135,7 +148,7 @@ impl Kernel {
         while lrus != 0 {
             let lock = &mut self.lru_locks[lrus.trailing_zeros() as usize];
             let from = begin.max(lock.free_at);
-            *lock = SpinLock { from, free_at: from + listed, cpu };
+            lock.hold(begin, from, listed, cpu);
             lrus &= lrus - 1;
         }
         let shootdowns = self.pages.take_shootdowns();
@@ -147,10 +160,15 @@ impl Kernel {
         }
     }
 
-    /// Tells the engine which locks other CPUs hold at `now`.
+    /// Tells the engine which locks other CPUs hold at `now`, and which of this CPU's holds since
+    /// then they have waited for.
     #[inline]
-    pub(crate) fn note_held_locks(&mut self, now: u64) {
+    pub(crate) fn note_held_locks(&mut self, now: u64, since: u64) {
         let cpu = self.pages.cpu;
+        let wanted = |locks: &[SpinLock]| {
+            (0..).zip(locks).fold(0, |all, (i, lock)| all | u64::from(lock.was_wanted(since, cpu)) << i)
+        };
+        self.pages.wanted = (wanted(&self.zone_locks), wanted(&self.lru_locks));
         let held = |locks: &[SpinLock]| {
             (0..).zip(locks).fold(0, |all, (i, lock)| all | u64::from(lock.is_held(now, cpu)) << i)
         };
@@ -254,9 +272,23 @@ mod tests {
     #[test]
     fn a_lock_is_held_by_another_cpu_while_its_work_lasts() {
         let (one, other) = (CpuId::new(0), CpuId::new(1));
-        let lock = SpinLock { from: 1_000, free_at: 1_800, cpu: one };
+        let lock = SpinLock { from: 1_000, free_at: 1_800, cpu: one, wanted: None };
         let held = |cpu| [999, 1_000, 1_799, 1_800].map(|now| lock.is_held(now, cpu));
         assert_eq!(held(other), [false, true, true, false]);
         assert_eq!(held(one), [false; 4]);
+    }
+
+    #[test]
+    fn a_hold_is_wanted_where_another_cpu_comes_while_it_lasts() {
+        let (one, other) = (CpuId::new(0), CpuId::new(1));
+        let wanted = |comes_at, since| {
+            let mut lock = SpinLock::default();
+            lock.hold(1_000, 1_000, 800, one);
+            lock.hold(comes_at, 1_800.max(comes_at), 100, other);
+            [one, other].map(|cpu| lock.was_wanted(since, cpu))
+        };
+        assert_eq!(wanted(1_500, 1_000), [true, false]);
+        assert_eq!(wanted(1_800, 1_000), [false, false], "it had been let go of");
+        assert_eq!(wanted(1_500, 1_600), [false, false], "that was before the last step");
     }
 }

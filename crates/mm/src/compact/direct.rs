@@ -41,7 +41,7 @@ pub(crate) struct DirectCompact {
     run: Option<CompactRun>,
     result: CompactResult,
     gave_way: bool,
-    /// Held locks have ended the runs over all zones so far.
+    /// Held locks have ended the runs over all zones so far, or the last of them.
     met_held_locks: bool,
 }
 
@@ -115,7 +115,8 @@ impl DirectCompact {
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<Compacted> {
         let Some(run) = &mut self.run else {
             let Some(zone) = m.next_zone(&self.request, &mut self.next_zone) else {
-                self.gave_way = self.met_held_locks && self.result == CompactResult::Contended;
+                let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
+                self.gave_way = self.met_held_locks && (self.result == CompactResult::Contended || !by_zone);
                 return Step::Done(Compacted { result: self.result, captured: None });
             };
             if self.priority != CompactPriority::SyncFull
@@ -139,7 +140,7 @@ impl DirectCompact {
         }
         self.run = None;
         self.add_result(m, status);
-        self.met_held_locks &= met_held_lock;
+        self.add_held_lock(m, met_held_lock);
         let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             if by_zone {
@@ -167,6 +168,12 @@ impl DirectCompact {
     /// another CPU held a lock.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
+    }
+
+    /// Notes whether one zone's run met a held lock: all must have; in 3.13, the last one.
+    fn add_held_lock(&mut self, m: &Memory, met_held_lock: bool) {
+        let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
+        self.met_held_locks = met_held_lock && (self.met_held_locks || !by_zone);
     }
 
     /// Folds one zone's result into the overall one: the kernel's `max()` over zones.
@@ -204,7 +211,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::testing::{linux, machine_with};
+    use crate::testing::{Nobody, linux, machine_with};
     use crate::types::{CpuId, NodeId};
 
     fn of_zones(profile: &str, zones: [CompactResult; 2]) -> CompactResult {
@@ -233,5 +240,30 @@ mod tests {
         };
         assert!(made("4.6", CompactResult::Complete, 100) && !made("5.6", CompactResult::Complete, 100));
         assert!(!made("4.6", CompactResult::Success, 16 * 512) && made("5.6", CompactResult::Success, 16 * 512));
+    }
+
+    /// Whether an asynchronous compaction gave way, after runs over two zones with these results,
+    /// of which these met a held lock.
+    fn gave_way(profile: &str, runs: [(CompactResult, bool); 2]) -> bool {
+        let mut m = machine_with(16, linux(profile));
+        let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::new(9));
+        let plain = AllocFlags::mark(Wmark::Min);
+        let mut compaction = DirectCompact::new(&mut m, request, plain, CompactPriority::Async);
+        for (result, met_held_lock) in runs {
+            compaction.add_result(&m, result);
+            compaction.add_held_lock(&m, met_held_lock);
+        }
+        // There are no more zones.
+        compaction.next_zone = 1;
+        assert!(matches!(compaction.step(&mut m, &mut Nobody, 1), Step::Done(_)));
+        compaction.gave_way()
+    }
+
+    #[test]
+    fn in_3_13_the_last_zones_run_says_whether_others_waited_for_a_lock_and_later_all_do() {
+        let (contended, skipped) = ((CompactResult::Contended, true), (CompactResult::Skipped, false));
+        let zones = [[contended, contended], [contended, skipped], [skipped, contended]];
+        assert_eq!(zones.map(|runs| gave_way("3.13", runs)), [true, false, true]);
+        assert_eq!(zones.map(|runs| gave_way("4.6", runs)), [true, false, false]);
     }
 }

@@ -8,7 +8,7 @@
 use super::migrate_scanner::{Isolate, is_kept_by_batch};
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
-use crate::owner::Owner;
+use crate::owner::{Lock, Owner};
 use crate::state::{FrameKind, Memory, Tag};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGEBLOCK_PAGES, Pfn};
 use crate::vmstat::VmEvent;
@@ -54,6 +54,9 @@ impl CompactRun {
         m.shared.vmstat.add(VmEvent::CompactIsolated, u64::from(isolated));
         self.migrate.scanned += scanned;
         m.shared.work.migrate_scanned += scanned;
+        if self.met_held_lock {
+            return Isolate::Abort;
+        }
         self.migrate.pfn = at;
         if isolated > 0 { Isolate::Success } else { Isolate::None }
     }
@@ -64,7 +67,8 @@ impl CompactRun {
             return Scan { at: end, scanned: 1, isolated: 0, unsuitable: false };
         }
         let wrong_type = self.cc.mode == MigrateMode::Async && m.blocks.migratetype(block) != MigrateType::Movable;
-        let leaves_unwritten = self.leaves_unwritten(&m.shared.profile.compaction);
+        let rules = m.shared.profile.compaction;
+        let leaves_unwritten = self.leaves_unwritten(&rules);
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let mut scan = Scan { at: from, scanned: 0, isolated: 0, unsuitable: false };
         while scan.at < end {
@@ -102,6 +106,10 @@ impl CompactRun {
                 }
             };
             scan.at = at.plus(1);
+            if takes && tag.kind() == FrameKind::Lru && !self.takes(&rules, Lock::Lru) {
+                scan.at = at;
+                break;
+            }
             if takes {
                 self.migrate.settled = true;
                 self.isolate_page(m, at, tag);
@@ -191,13 +199,18 @@ mod tests {
     /// Pages that can be moved, but in asynchronous runs only if they need not be written first.
     struct Pages {
         written: bool,
+        /// The lock that another CPU has waited for during each step.
+        wanted: Option<Lock>,
     }
 
     fn clean() -> Pages {
-        Pages { written: true }
+        Pages { written: true, wanted: None }
     }
 
     impl Owner for Pages {
+        fn is_wanted(&self, _: &Memory, _: ZoneId, lock: Lock) -> bool {
+            self.wanted == Some(lock)
+        }
         fn may_isolate(&mut self, _: Pfn) -> bool {
             true
         }
@@ -319,7 +332,7 @@ mod tests {
         let after = |switches: &[&str]| {
             let mut m = zone(linux_with("3.13", switches), MigrateType::Movable, 5..24);
             // All pages must first be written, so that an asynchronous run takes none.
-            let (first, ..) = run(&mut m, &mut Pages { written: false }, MigrateMode::Async);
+            let (first, ..) = run(&mut m, &mut Pages { written: false, wanted: None }, MigrateMode::Async);
             assert_eq!(first, CompactResult::Complete);
             let (result, begun, (scanned, _)) = run(&mut m, &mut clean(), MigrateMode::SyncLight);
             (result, begun, scanned)
@@ -338,6 +351,29 @@ mod tests {
         assert_eq!(scanned, 6 * 512 + 32, "up to the first batch, for which there is no free page above");
         assert_eq!(m.zones[ZONE].compaction.cached_migrate_pfn[0], block(5));
         assert_eq!(hints(&m), 6 + 16, "the free scanner stops short of the pageblock above");
+    }
+
+    #[test]
+    fn in_3_13_an_asynchronous_run_ends_with_its_batch_where_others_wait_for_its_lock() {
+        let ended = |wanted, mode| {
+            let mut m = zone(linux("3.13"), MigrateType::Movable, 0..2);
+            for number in 10..15 {
+                (0..512).step_by(2).for_each(|at| m.free(CPU, block(number).plus(at), Order::ZERO));
+            }
+            m.drain_cpu(CPU);
+            let (result, _, (_, free)) = run(&mut m, &mut Pages { written: true, wanted }, mode);
+            (result, m.vmstat().get(VmEvent::PgmigrateSuccess), free)
+        };
+        let (async_, sync) = (MigrateMode::Async, MigrateMode::SyncLight);
+        let moves_all = ended(None, async_);
+        assert!(moves_all.1 > 400, "{moves_all:?}");
+        assert_eq!(ended(Some(Lock::Lru), async_), (CompactResult::Contended, 0, 0), "at the first page");
+        // It lets go of the zone's lock at the first free page, and takes those of the pageblock
+        // below. Nine pageblocks above have none.
+        assert_eq!(ended(Some(Lock::Zone), async_), (CompactResult::Contended, 32, 9 * 512 + 1 + 512));
+        for wanted in [Lock::Lru, Lock::Zone] {
+            assert_eq!(ended(Some(wanted), sync), ended(None, sync), "a synchronous run takes the lock again");
+        }
     }
 
     /// The zone with its pageblock 7 free, and a run over it.

@@ -25,11 +25,17 @@ impl CompactRun {
         self.met_held_lock
     }
 
-    /// Takes the lock; false if it is held, and that ends the run.
+    /// Takes the lock; false if it is held, and that ends the run. By the oldest rule, false if it
+    /// is wanted: the run lets go of it, this once.
     #[inline(always)]
     pub(super) fn takes(&mut self, rules: &CompactionRules, lock: Lock) -> bool {
-        self.met_held_lock |= self.is_locked[lock as usize];
-        !(self.is_locked[lock as usize] && rules.ends_at_held_lock())
+        let wanted = &mut self.is_locked[lock as usize];
+        self.met_held_lock |= *wanted;
+        match rules.async_at_held_lock {
+            HeldLock::EndsWhereWanted => !core::mem::take(wanted),
+            HeldLock::EndsRun => !*wanted,
+            HeldLock::EndsPageblock => true,
+        }
     }
 
     /// Whether the run ends before it does anything else, because it has met a held lock.
@@ -84,9 +90,12 @@ impl CompactRun {
             self.begin(m);
             self.started = true;
         }
-        let looks_at_locks = m.shared.profile.compaction.async_at_held_lock != HeldLock::IsAwaited;
-        if looks_at_locks && self.cc.mode == MigrateMode::Async {
-            self.is_locked = [Lock::Zone, Lock::Lru].map(|lock| owner.is_locked(m, self.zone, lock));
+        if self.cc.mode == MigrateMode::Async {
+            let zone = self.zone;
+            self.is_locked = [Lock::Zone, Lock::Lru].map(|lock| match m.shared.profile.compaction.async_at_held_lock {
+                HeldLock::EndsWhereWanted => owner.is_wanted(m, zone, lock),
+                HeldLock::EndsRun | HeldLock::EndsPageblock => owner.is_locked(m, zone, lock),
+            });
         }
         if !self.migrate.walking && !core::mem::take(&mut self.migrate.again_at_once) {
             match self.finished(m) {

@@ -45,8 +45,9 @@ variants! {
     /// An asynchronous run that needs the lock of the zone or of its LRU while another CPU holds
     /// it.
     pub enum HeldLock {
-        /// Waits for the lock and goes on.
-        IsAwaited,
+        /// Waits for the lock and goes on. Where others wait for the lock that it holds, it lets go
+        /// of it, and ends with the batch. In 3.13.
+        EndsWhereWanted,
         /// Ends at once. Up to 5.0.
         EndsRun,
         /// Waits for the lock, isolates the rest of its pageblock in one batch, and ends with the

@@ -42,6 +42,9 @@ pub(crate) struct Pages {
     /// Zones, and zones' or nodes' LRUs, whose lock another CPU holds as the step begins: a bit
     /// each.
     pub(crate) held: (u64, u64),
+    /// The same of those that another CPU has waited for while this one held them, since its last
+    /// step.
+    pub(crate) wanted: (u64, u64),
     /// TLB shootdowns by migration since last taken.
     pub(crate) shootdowns: u64,
 }
@@ -158,6 +161,13 @@ impl Owner for Pages {
         match lock {
             Lock::Zone => self.held.0 >> zone.index() & 1 == 1,
             Lock::Lru => self.held.1 >> m.zones()[zone.index()].lruvec.index() & 1 == 1,
+        }
+    }
+
+    fn is_wanted(&self, m: &Memory, zone: ZoneId, lock: Lock) -> bool {
+        match lock {
+            Lock::Zone => self.wanted.0 >> zone.index() & 1 == 1,
+            Lock::Lru => self.wanted.1 >> m.zones()[zone.index()].lruvec.index() & 1 == 1,
         }
     }
 

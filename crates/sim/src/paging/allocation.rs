@@ -138,6 +138,8 @@ struct Slow {
     /// Rounds so far, and when the last of them ended.
     rounds: (u32, u64),
     timeless: u32,
+    /// The beginning of its last step.
+    stepped: u64,
 }
 
 impl Slow {
@@ -147,7 +149,13 @@ impl Slow {
     }
 
     fn of(k: &Kernel, c: &Context, request: Request) -> Slow {
-        Slow { path: Box::new(AllocSlow::new(&k.mem, request)), began: c.now, rounds: (0, c.now), timeless: 0 }
+        Slow {
+            path: Box::new(AllocSlow::new(&k.mem, request)),
+            began: c.now,
+            rounds: (0, c.now),
+            timeless: 0,
+            stepped: c.now,
+        }
     }
 
     fn request(&self) -> &Request {
@@ -157,8 +165,9 @@ impl Slow {
     /// A step. An endless request stops the machine.
     fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let budget = k.budget(c);
-        k.note_held_locks(c.now);
+        k.note_held_locks(c.now, std::mem::replace(&mut self.stepped, c.now));
         let step = self.path.step(&mut k.mem, &mut k.pages, budget);
+        (k.pages.held, k.pages.wanted) = Default::default();
         k.charge(&mut c.now);
         if self.path.rounds() > self.rounds.0 {
             self.timeless = if c.now == self.rounds.1 { self.timeless + 1 } else { 0 };
