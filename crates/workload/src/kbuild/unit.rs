@@ -1,9 +1,8 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LD_HEAP_PERCENT, LD_NS_A_PAGE,
-    LINKS, NM, OBJTOOL, OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool,
-    sources,
+    AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LINKS, Linker, NM, OBJTOOL,
+    OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool, sources,
 };
 use kontig_program::act::{Act, Acts, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
@@ -92,10 +91,13 @@ impl Tree {
         (at(header + 1) - at(header)) as u32
     }
     /// In a whole kernel, large and small units lie among each other: every unit's place among the
-    /// sixteenths is another than its neighbours'.
+    /// sixteenths is another than its neighbours'. But heaps are larger in some parts of it.
     pub(super) fn size(self, unit: u32) -> Size {
-        let Figures { sizes, stride, .. } = self.figures();
-        self.figures().scaled(&sizes[(unit * stride % sizes.len() as u32) as usize])
+        let Figures { units, sizes, stride, heaps_along, .. } = *self.figures();
+        let mut size = self.figures().scaled(&sizes[(unit * stride / 64) as usize % sizes.len()]);
+        let percent = heaps_along.get(unit as usize * heaps_along.len() / units as usize).unwrap_or(&100);
+        size.heap_kib = size.heap_kib * percent / 100;
+        size
     }
 }
 
@@ -179,19 +181,21 @@ fn mappings(pages: u32, heap_kib: u32) -> Vec<Act> {
     sizes.iter().filter(has_any).map(|(pages, piece)| Act::MapPieces(HEAP, *pages, *piece)).collect()
 }
 
-/// The kernel is linked: all objects into one, which is checked, and that three times over, since
-/// the table of symbols is a part of the kernel and has the size it comes to.
+/// The kernel is linked: all objects into one, which is checked, and of that two trials and the
+/// kernel, since the table of symbols is a part of the kernel and has the size it comes to.
 pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
     let objects: Vec<(FileName, u32)> =
         units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();
     let all = objects.iter().map(|(_, pages)| pages).sum();
-    let whole = [(tree.kernel(0), all)];
-    let once = |pass| if pass == 0 { &objects[..] } else { &whole[..] };
-    let passes = (0..LINKS).flat_map(|pass| {
-        let check = (pass == 0 && tree.figures().checks_whole).then(|| check((tree.kernel(0), all)));
-        [link(once(pass), (tree.kernel(pass), all))].into_iter().chain(check).flat_map(run)
-    });
-    [Act::Exec(small(&SH, passes.collect()))].into()
+    let Figures { linker, checks_whole, .. } = *tree.figures();
+    let of_all = |permille: u32| (u64::from(all) * u64::from(permille)).div_ceil(1000) as u32;
+    let bare = of_all(linker.bare_permille);
+    let again = |pass, read, written| link(&[(tree.kernel(0), read)], (tree.kernel(pass), written), linker);
+    let mut passes = vec![link(&objects, (tree.kernel(0), all), linker)];
+    passes.extend(checks_whole.then(|| check((tree.kernel(0), all))));
+    passes.extend((1..LINKS - 1).map(|trial| again(trial, bare, bare)));
+    passes.push(again(LINKS - 1, all, of_all(linker.kernel_permille)));
+    [Act::Exec(small(&SH, passes.into_iter().flat_map(run).collect()))].into()
 }
 
 /// `objtool` over all of the kernel: it comes to have many times as much in memory as it reads, and
@@ -208,8 +212,8 @@ fn check((object, pages): (FileName, u32)) -> Acts {
 }
 
 /// `ld`: it reads these files, comes to have some times as much in memory, and writes another.
-fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Acts {
-    let heap = |read: u32| LD.heap_pages() + read * LD_HEAP_PERCENT / 100;
+fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32), linker: Linker) -> Acts {
+    let heap = |read: u32| LD.heap_pages() + read * linker.heap_percent / 100;
     let all: u32 = files.iter().map(|(_, pages)| pages).sum();
     let text = Act::MapFile(TEXT, LD.file(), LD.mapped_pages());
     let mut acts = vec![Act::Name(LD.name), text, Act::Grow(BREAK, heap(all))];
@@ -218,7 +222,7 @@ fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32)) -> Acts {
         let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();
         so_far += of_some;
         acts.extend(some.iter().map(|(file, pages)| read(*file, *pages)));
-        acts.push(Act::Work { pages: heap(so_far), ns: u64::from(of_some) * LD_NS_A_PAGE });
+        acts.push(Act::Work { pages: heap(so_far), ns: u64::from(of_some) * linker.ns_a_page });
     }
     acts.push(write(to, pages));
     acts.into()
