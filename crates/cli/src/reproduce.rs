@@ -88,7 +88,8 @@ fn spelled_out(value: &str) -> Option<Vec<String>> {
     let Some((from, rest)) = value.split_once("..") else { return Some(vec![value.to_owned()]) };
     let (to, step) = rest.split_once(':')?;
     let (from, to, step): (u64, u64, u64) = (from.parse().ok()?, to.parse().ok()?, step.parse().ok()?);
-    let is_range = step > 0 && from <= to && (to - from) / step < MOST_OF_A_RANGE;
+    let reaches_its_end = step > 0 && from <= to && (to - from).is_multiple_of(step);
+    let is_range = reaches_its_end && (to - from) / step < MOST_OF_A_RANGE;
     is_range.then(|| (0..=(to - from) / step).map(|i| (from + i * step).to_string()).collect())
 }
 
@@ -100,7 +101,7 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
         }
         _ => Err(AskedWrongly::Value(format!(
             "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60, a range \
-             of at most {MOST_OF_A_RANGE} as 0..100:20"
+             of at most {MOST_OF_A_RANGE}, whose last step comes to its end, as 0..100:20"
         ))
         .into()),
     }
@@ -390,8 +391,10 @@ mod tests {
     fn a_range_includes_both_ends() {
         let of = |text| assignment(text).map(|(_, values)| values.join(" ")).map_err(|e| e.to_string());
         assert_eq!(of("vm.x=0..100:20"), Ok("0 20 40 60 80 100".into()));
-        assert_eq!(of("vm.x=5,10..20:7,50"), Ok("5 10 17 50".into()));
-        for wrong in ["vm.x=0..100", "vm.x=0..100:0", "vm.x=9..1:1", "vm.x=0..100000:1", "vm.x=a..b:1", "vm.x="] {
+        assert_eq!(of("vm.x=5,10..24:7,50"), Ok("5 10 17 24 50".into()));
+        let missed = "vm.x=0..100:30";
+        for wrong in ["vm.x=0..100", missed, "vm.x=0..100:0", "vm.x=9..1:1", "vm.x=0..100000:1", "vm.x=a..b:1", "vm.x="]
+        {
             assert!(of(wrong).expect_err("refused").starts_with(&format!("--set {wrong}: write it as")), "{wrong}");
         }
     }

@@ -9,9 +9,9 @@
 //! directories' archives; `make` forks, where a newer one uses vfork.
 //!
 //! The sources lie on the first disk before anything runs. A build of a part of a kernel takes
-//! files from all over the list, other ones each time. It begins with `make clean` of that part,
-//! which is not timed. If the OOM killer takes a file's compiler, the build goes on without that
-//! file (`make -k`) and reports no time.
+//! files from all over the list: one of its halves, thirds ..., by chance. It begins with `make
+//! clean` of that part, which is not timed. If the OOM killer takes a file's compiler, the build
+//! goes on without that file (`make -k`) and reports no time.
 
 mod measured;
 mod unit;
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!((a.len(), a.is_disjoint(&b), a.union(&b).count()), (1443, true, 2886));
     }
 
-    /// The kernel's drivers take more than its file systems.
+    /// The compilers of 96 files in a row have less in some parts of the list than in others.
     #[test]
     fn heaps_are_larger_in_some_parts_of_the_list_and_have_the_mean_in_all() {
         let heap = |units: std::ops::Range<u32>| {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_information_makes_objects_thirteen_times_as_large_and_the_kernel_half_of_their_sum() {
+    fn debug_information_makes_objects_ten_times_as_large_and_trials_of_the_linker_leave_it_out() {
         let written = |release| {
             let tree = Tree { release, number: 0 };
             let mut linked = Player::new(linked(tree, &(0..160).collect::<Vec<_>>()), Manner::PROGRAM);
@@ -438,8 +438,10 @@ mod tests {
         let (without, with) = (written(Release::V6_1), written(Release::WithDebugInfo));
         assert_eq!((without.len(), with.len()), (5, 4), "objtool writes one more");
         let times = f64::from(with[0]) / f64::from(without[0]);
-        assert!((11.5..13.1).contains(&times), "in whole pages: {times}");
-        assert_eq!(with[1..], [with[0] * 77 / 1000 + 1, with[0] * 77 / 1000 + 1, with[0] * 522 / 1000 + 1]);
+        assert!((9.0..10.03).contains(&times), "in whole pages: {times}");
+        let bare = |trial: usize| f64::from(with[trial]) / f64::from(without[0]);
+        assert!((0.8..1.0).contains(&bare(1)) && with[1] == with[2], "rounded up less often: {}", bare(1));
+        assert_eq!(with[3], with[0]);
     }
 
     #[test]

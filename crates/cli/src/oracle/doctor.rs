@@ -28,7 +28,8 @@ pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
         text += &format!("{}  {}\n", found(f.health), f.what);
     }
     if d.is_healthy() {
-        text += &format!("\nkernel {} can be recorded\n", a.kernel);
+        let what = if a.build { "guest-build can be recorded on kernel" } else { "kernel can be recorded:" };
+        text += &format!("\n{what} {}\n", a.kernel);
         return crate::print(&text);
     }
     text += "\nas root:\n";

@@ -181,20 +181,19 @@ fn mappings(pages: u32, heap_kib: u32) -> Vec<Act> {
     sizes.iter().filter(has_any).map(|(pages, piece)| Act::MapPieces(HEAP, *pages, *piece)).collect()
 }
 
-/// The kernel is linked: all objects into one, which is checked, and of that two trials and the
-/// kernel, since the table of symbols is a part of the kernel and has the size it comes to.
+/// The kernel is linked: all objects into one, which is checked; then that twice to come to the
+/// size of the table of symbols, which is a part of the kernel, and once more with the table.
 pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
     let objects: Vec<(FileName, u32)> =
         units.iter().map(|unit| (tree.object(*unit), in_pages(tree.size(*unit).object))).collect();
     let all = objects.iter().map(|(_, pages)| pages).sum();
     let Figures { linker, checks_whole, .. } = *tree.figures();
-    let of_all = |permille: u32| (u64::from(all) * u64::from(permille)).div_ceil(1000) as u32;
-    let bare = of_all(linker.bare_permille);
+    let bare = (u64::from(all) * u64::from(linker.bare_permille)).div_ceil(1000) as u32;
     let again = |pass, read, written| link(&[(tree.kernel(0), read)], (tree.kernel(pass), written), linker);
     let mut passes = vec![link(&objects, (tree.kernel(0), all), linker)];
     passes.extend(checks_whole.then(|| check((tree.kernel(0), all))));
     passes.extend((1..LINKS - 1).map(|trial| again(trial, bare, bare)));
-    passes.push(again(LINKS - 1, all, of_all(linker.kernel_permille)));
+    passes.push(again(LINKS - 1, all, all));
     [Act::Exec(small(&SH, passes.into_iter().flat_map(run).collect()))].into()
 }
 
