@@ -71,7 +71,7 @@ impl Benchmark for Kbuild {
         let mut random = SplitMix64::new(start.seed);
         Ok(Make {
             tree: self.of_tree(),
-            first: random.below(all / self.units),
+            first: if self.units == all { 0 } else { random.below(all / self.units) },
             units: self.units,
             jobs: self.jobs,
             random,

@@ -72,7 +72,7 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         ),
     );
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60, a range of at most \
-                100 as 0..100:20";
+                100, whose last step comes to its end, as 0..100:20";
     for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
         set(&["--set", text], &format!("--set {text}: {form}"));
     }
