@@ -115,12 +115,12 @@ impl DirectCompact {
     pub(crate) fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> Step<Compacted> {
         let Some(run) = &mut self.run else {
             let Some(zone) = m.next_zone(&self.request, &mut self.next_zone) else {
-                let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
-                self.gave_way = self.met_held_locks && (self.result == CompactResult::Contended || !by_zone);
+                let all_contended = self.result == CompactResult::Contended;
+                self.gave_way = self.met_held_locks && (all_contended || !judges_each_zone(m));
                 return Step::Done(Compacted { result: self.result, captured: None });
             };
             if self.priority != CompactPriority::SyncFull
-                && !m.shared.profile.compaction.defers_preferred_zone
+                && judges_each_zone(m)
                 && m.locked(zone, self.request.cpu).compaction_deferred(self.order)
             {
                 self.add_result(m, CompactResult::Deferred);
@@ -141,7 +141,7 @@ impl DirectCompact {
         self.run = None;
         self.add_result(m, status);
         self.add_held_lock(m, met_held_lock);
-        let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
+        let by_zone = judges_each_zone(m);
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             if by_zone {
                 m.locked(zone, self.request.cpu).compaction_defer_reset(self.order, false);
@@ -164,16 +164,15 @@ impl DirectCompact {
         Step::Working
     }
 
-    /// Whether it ended early because another task waited for the CPU, or in all zones because
-    /// another CPU held a lock.
+    /// Whether it ended early because another task waited for the CPU; or because another CPU held
+    /// a lock in all zones, or in 3.13 waited for one in the last.
     pub(crate) fn gave_way(&self) -> bool {
         self.gave_way
     }
 
     /// Notes whether one zone's run met a held lock: all must have; in 3.13, the last one.
     fn add_held_lock(&mut self, m: &Memory, met_held_lock: bool) {
-        let by_zone = !m.shared.profile.compaction.defers_preferred_zone;
-        self.met_held_locks = met_held_lock && (self.met_held_locks || !by_zone);
+        self.met_held_locks = met_held_lock && (self.met_held_locks || !judges_each_zone(m));
     }
 
     /// Folds one zone's result into the overall one: the kernel's `max()` over zones.
@@ -185,6 +184,12 @@ impl DirectCompact {
             (all, status) => all.max(status),
         };
     }
+}
+
+/// Whether each zone counts by itself: 3.13 keeps the deferral of the preferred zone alone, and
+/// what the last zone's run met.
+fn judges_each_zone(m: &Memory) -> bool {
+    !m.shared.profile.compaction.defers_preferred_zone
 }
 
 impl Memory {
