@@ -29,6 +29,7 @@ pub mod streams;
 pub mod subject;
 mod switches;
 pub mod table;
+pub mod translation;
 pub mod turns;
 
 pub use options::Options;

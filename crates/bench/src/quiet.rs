@@ -62,11 +62,23 @@ fn busy(stat: &str) -> Option<u64> {
 }
 
 fn own(who: libc::c_int) -> Option<f64> {
+    let usage = usage(who)?;
+    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+}
+
+/// Seconds that the children this process has waited for spent in their own code.
+pub(crate) fn children_user_s() -> Option<f64> {
+    usage(libc::RUSAGE_CHILDREN).map(|usage| seconds(usage.ru_utime))
+}
+
+fn usage(who: libc::c_int) -> Option<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the call fills the structure where it returns 0.
-    let usage = unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init())? };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
+    unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
+}
+
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }
 
 #[cfg(test)]

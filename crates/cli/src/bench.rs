@@ -1,7 +1,9 @@
 //! `kontig bench`: how fast Kontig is on this machine, and what that means to a user.
 
+mod translation;
+
 use crate::wrap::{width, wrap};
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_bench::measure::Samples;
 use kontig_bench::quiet::{Watch, not_quiet};
@@ -11,11 +13,13 @@ use kontig_bench::{Kontig, Options, Row, meaning};
 use kontig_lab::{AskedWrongly, LabError};
 use serde_json::{Value, json};
 use std::time::Duration;
+use translation::TranslationArgs;
 
 pub const HELP: &str = "Examples:\n  \
     kontig bench                    all rows, in less than a minute\n  \
     kontig bench 13 F               how long a what-if takes: random pages, and preparing an experiment\n  \
-    kontig bench --json > a.json    to compare with another machine\n\n\
+    kontig bench --json > a.json    to compare with another machine\n  \
+    kontig bench translation        what huge pages gain on this host\n\n\
     The yardsticks of a row are limits of this machine, measured by turns with the row in the same process. Times \
     depend on the machine and its load, the ratios hardly do, so compare ratios between machines. Below 1 is faster \
     than the yardstick. An update in the cache is the least for what finds its data there, a line in order what \
@@ -25,7 +29,10 @@ pub const HELP: &str = "Examples:\n  \
 
 /// Options of `kontig bench`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Measure only these rows, by number; 8 includes 8a to 8d
     #[arg(value_name = "ROW", allow_negative_numbers = true)]
     rows: Vec<String>,
@@ -38,7 +45,16 @@ pub struct BenchArgs {
     json: bool,
 }
 
+#[derive(Subcommand)]
+enum What {
+    /// Measure what huge pages gain on this host
+    Translation(TranslationArgs),
+}
+
 pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
+    if let Some(What::Translation(args)) = &args.what {
+        return translation::translation(args);
+    }
     let options = Options { quick: !args.full, filter: args.rows.clone(), ..Options::default() };
     if let Some(unknown) = args.rows.iter().find(|row| !is_known(row)) {
         let known: Vec<&str> = meaning::MEANINGS.iter().map(|(number, _)| *number).collect();

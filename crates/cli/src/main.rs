@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod compare;
+mod grid;
 mod interrupt;
 mod list;
 mod live;

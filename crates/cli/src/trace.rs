@@ -1,6 +1,6 @@
 //! `kontig trace`: what compaction did in a trace, of a run or of a real host.
 
-use crate::live::grid::Grid;
+use crate::grid::Grid;
 use crate::out::print;
 use crate::wrap::{columns, width, wrap};
 use clap::Args;

@@ -37,6 +37,7 @@ const MACHINES: Files = data![
     "machines/haswell-2s.toml",
     "machines/server-64g.toml",
     "machines/server-1t.toml",
+    "machines/zen4-guest-16g.toml",
 ];
 const WORKLOADS: Files = data![
     "workloads/hugealloc.toml",
@@ -53,6 +54,7 @@ const WORKLOADS: Files = data![
     "workloads/fio+huge-faults-2s.toml",
     "workloads/file-server.toml",
     "workloads/java.toml",
+    "workloads/jvm-heap.toml",
     "workloads/forking-store.toml",
     "workloads/guests.toml",
     "workloads/kbuild+highalloc.toml",

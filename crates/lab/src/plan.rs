@@ -17,7 +17,13 @@ pub(crate) fn key(id: &str, case: &str) -> String {
 
 /// The resources of a machine for a workload.
 pub(crate) fn room(machine: &MachineFile) -> Room {
-    Room { nodes: machine.node_pages(), swap: machine.swap_pages(), cpus: machine.cpus, disks: machine.file_pages() }
+    Room {
+        nodes: machine.node_pages(),
+        swap: machine.swap_pages(),
+        cpus: machine.cpus,
+        disks: machine.file_pages(),
+        translates: machine.translation.is_some(),
+    }
 }
 
 /// All that decides a run's outcome.

@@ -57,6 +57,7 @@ impl<'a> Prepared<'a> {
         let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
         let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        machine.set_processor(plan.machine.translation.clone());
         machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         if let Some(host) = &plan.begins_as {

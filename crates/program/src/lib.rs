@@ -48,6 +48,7 @@
 //! assert!(todo.is_empty());
 //! ```
 
+mod access;
 pub mod act;
 mod batch;
 mod ending;
@@ -59,6 +60,7 @@ mod outcome;
 mod program;
 mod random;
 
+pub use access::{Hot, Pattern};
 pub use batch::Batch;
 pub use ending::Ending;
 pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, Text};

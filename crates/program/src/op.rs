@@ -1,6 +1,7 @@
 //! Operations: a process's system calls and memory accesses, and what a kernel driver does with
 //! blocks of pages.
 
+use crate::access::Pattern;
 use crate::gfp::Gfp;
 use crate::mempolicy::MemPolicy;
 use crate::program::Program;
@@ -253,6 +254,14 @@ pub enum Op {
     /// Close an open file.
     Close(OpenFile),
     Sleep(u64),
+    /// Access `used` small pages' worth of a region so often, on whatever pages it lies on. What is
+    /// not there stays so.
+    Access {
+        region: Region,
+        used: u32,
+        pattern: Pattern,
+        accesses: u64,
+    },
     /// Compute, in nanoseconds of CPU time.
     Compute(u64),
     /// Call `schedule()` again and again for this many nanoseconds, as a driver does that waits and

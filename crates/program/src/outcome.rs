@@ -10,6 +10,11 @@ pub enum Value {
     /// A block, or `None` if the allocation failed.
     Block(Option<Frame>),
     Pages(u64),
+    /// The pages that a region lay on at the end of its accesses: small ones, and huge ones.
+    Mapped {
+        small: u64,
+        huge: u64,
+    },
     /// A file that was opened.
     File(OpenFile),
     /// A process that was forked.

@@ -18,6 +18,7 @@ use crate::state::khugepaged::Khugepaged;
 use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
 use kontig_mm::{AllocSlow, CpuId, Event, Listen, Memory, Work};
+use kontig_translation::Processor;
 
 /// State shared by all tasks: memory, user pages, costs, wait queues, timers and barriers.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub(crate) struct Kernel {
     /// Extra costs of remote memory, if the machine file has them.
     pub(crate) far: Option<FarCosts>,
     pub(crate) bus: MemoryBus,
+    /// The cost of address translation, if the machine file has it.
+    pub(crate) processor: Option<Processor>,
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
@@ -101,6 +104,7 @@ impl Kernel {
             bus: MemoryBus::new(&costs),
             costs,
             far: None,
+            processor: None,
             queues: Queues::default(),
             timers: Timers::default(),
             barriers: Barriers::default(),

@@ -80,6 +80,11 @@ pub trait Benchmark: Send + Sync + 'static {
     fn is_endless(&self) -> bool {
         false
     }
+
+    /// Whether it needs to know what address translation costs.
+    fn needs_translation(&self) -> bool {
+        false
+    }
 }
 
 /// Space that a program takes on a disk.
@@ -128,4 +133,5 @@ any_benchmark! {
     fn last_disk(&self) -> Option<u8>;
     fn is_random(&self) -> bool;
     fn is_endless(&self) -> bool;
+    fn needs_translation(&self) -> bool;
 }

@@ -67,6 +67,8 @@ kinds! {
     YoungGeneration(young_generation::YoungGeneration),
     /// Virtual machines come and go.
     Guests(guests::Guests),
+    /// A process fills a heap and accesses it.
+    Accesses(accesses::Accesses),
     /// A driver asks for huge pages at a fixed pace, pass after pass.
     Highalloc(highalloc::HighAlloc),
 }

@@ -9,6 +9,7 @@
 //! Source: the published documents; what they leave open is a parameter, so that an experiment
 //! file says what was assumed.
 
+pub mod accesses;
 pub mod churn;
 pub mod compact;
 pub mod fio;

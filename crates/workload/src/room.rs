@@ -11,6 +11,8 @@ pub struct Room {
     pub cpus: usize,
     /// Pages of each disk that are for files.
     pub disks: Vec<u32>,
+    /// Whether it is known what address translation costs.
+    pub translates: bool,
 }
 
 impl Room {
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_bound_task_has_the_memory_of_its_nodes_and_all_swap() {
-        let room = Room { nodes: vec![10, 20, 40], swap: 100, cpus: 1, disks: Vec::new() };
+        let room = Room { nodes: vec![10, 20, 40], swap: 100, cpus: 1, ..Room::default() };
         assert_eq!(room.pages(MemPolicy::Bind(Nodes::new([0, 2]))), 150);
         assert_eq!(room.pages(MemPolicy::Preferred(0)), 170);
         assert_eq!(room.has_nodes(MemPolicy::Interleave(Nodes::new([0, 2]))), Ok(()));

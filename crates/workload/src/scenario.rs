@@ -382,6 +382,9 @@ impl Scenario {
             room.has_nodes(task.memory).map_err(no_node)?;
             let (pages, copies) = (room.pages(task.memory), task.placements.len() as u64);
             task.benchmark.fits(pages, copies).map_err(|reason| of_phase(task.in_run(t, reason)))?;
+            if task.benchmark.needs_translation() && !room.translates {
+                return Err(of_phase(task.in_run(t, NO_TRANSLATION.into())));
+            }
             if let Some(last) = task.benchmark.last_disk().filter(|disk| usize::from(*disk) >= disks.len()) {
                 let reason =
                     format!("steps = files on disk {last}, and the machine has {}: {GIVE_A_DISK}", disks.len());
@@ -425,6 +428,8 @@ impl Scenario {
 }
 
 /// The remedy for a disk that the machine lacks.
+const NO_TRANSLATION: &str = "kind = \"accesses\": the machine does not say what address translation costs: choose one \
+                              with a [translation], or make one of this host: kontig bench translation --out FILE";
 const GIVE_A_DISK: &str = "choose a machine with disks, or give it a [[disk]]";
 
 #[cfg(test)]
@@ -496,7 +501,7 @@ mod tests {
     }
 
     fn room(pages: u64, cpus: usize, disks: &[u32]) -> Room {
-        Room { nodes: vec![pages], swap: 0, cpus, disks: disks.to_vec() }
+        Room { nodes: vec![pages], cpus, disks: disks.to_vec(), ..Room::default() }
     }
 
     #[test]

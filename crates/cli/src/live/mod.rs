@@ -4,7 +4,6 @@ pub mod age;
 pub mod check;
 pub mod command;
 pub mod explain;
-pub mod grid;
 pub mod host;
 pub mod prepare;
 pub mod snapshot;

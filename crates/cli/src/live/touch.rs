@@ -1,9 +1,9 @@
 //! `kontig touch`: times first touches of huge pages.
 
-use super::grid::Grid;
 use super::host::HostArgs;
 use super::{document, not_read};
 use crate::Ending;
+use crate::grid::Grid;
 use crate::number::{MOST, whole};
 use clap::Args;
 use kontig_lab::{AskedWrongly, Failed, LabError};

@@ -1,13 +1,13 @@
 //! `kontig trial`: prediction beside result on this host, on memory fragmented for it.
 
 use super::check::{NeedArgs, of_host};
-use super::grid::Grid;
 use super::host::HostArgs;
 use super::prepare::{Means, carry_out, chosen};
 use super::snapshot::page_size;
 use super::touch::{mark, mark_explained};
 use super::{document, fitted, not_read};
 use crate::Ending;
+use crate::grid::Grid;
 use crate::number::{MOST, whole};
 use crate::wrap::{width, wrap};
 use clap::Args;

@@ -48,6 +48,8 @@ pub enum SimError {
     },
     /// The program used memory that is not its own.
     BadAddress { op: String },
+    /// The machine file does not say what translation costs.
+    NoTranslation { op: String },
     /// The tasks arriving at a barrier disagree on its size.
     WrongBarrier {
         /// The operation of the last one.
@@ -82,6 +84,9 @@ impl fmt::Display for SimError {
             }
             SimError::WrongBarrier { op } => {
                 write!(f, "the workload's tasks disagree on the size of a barrier, or it is 0: {op}")
+            }
+            SimError::NoTranslation { op } => {
+                write!(f, "the machine file has no [translation], which an access needs: {op}")
             }
             SimError::NoSuchProcess { op } => write!(f, "the workload waits for a process that is not its child: {op}"),
             SimError::NoSuchNode { op } => {

@@ -9,6 +9,7 @@ use kontig_mm::state::{Frames, List};
 use kontig_mm::zonelist::check_distances;
 use kontig_mm::{MachineSpec, Memory, WrongSpec, ZoneSpec, ZoneType};
 use kontig_text::parse_size;
+use kontig_translation::{Processor, WrongConstant};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -46,6 +47,9 @@ pub struct MachineFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapEntry>,
     pub costs: Costs,
+    /// The cost of address translation, which programs that do more than touch memory need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation: Option<Processor>,
 }
 
 /// The slab allocator of a machine file, which its kernels were configured with.
@@ -124,6 +128,8 @@ impl MachineFile {
             None => wrong(&["cpus"], reason),
         })?;
         self.costs.check().map_err(|(name, reason)| wrong(&["costs", name], reason))?;
+        let wrong_constant = |e: WrongConstant| wrong(&["translation", e.key], e.reason);
+        self.translation.as_ref().map_or(Ok(()), Processor::check).map_err(wrong_constant)?;
         self.check_nodes()?;
         self.check_disks()
     }

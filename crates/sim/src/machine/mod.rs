@@ -32,6 +32,7 @@ use crate::thread::slab::SlabThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
 use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
+use kontig_translation::Processor;
 
 /// The reason that [`Machine::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +123,11 @@ impl Machine {
         self.kernel.mem.set_distances(&numa.distances).map_err(wrong)?;
         self.kernel.far = Some(FarCosts::new(numa));
         Ok(())
+    }
+
+    /// Sets the cost of address translation, which accesses need.
+    pub fn set_processor(&mut self, processor: Option<Processor>) {
+        self.kernel.processor = processor;
     }
 
     /// Sets the memory policy of a spawned program that has not run yet, as `numactl` would.

@@ -3,6 +3,7 @@
 //! A step runs until the operation is done, another task's turn has come, or it has woken a kernel
 //! thread.
 
+mod access;
 mod alloc_pages;
 mod barrier;
 mod compute;
@@ -59,6 +60,7 @@ pub(crate) enum Syscall {
     /// An operation with nothing left to do.
     Nothing,
     Compute(compute::Compute),
+    Access(access::Access),
     Spin(compute::Spin),
     Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
@@ -183,6 +185,10 @@ impl Syscall {
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
+            Op::Access { region, used, pattern, accesses } => {
+                own(region)?;
+                return Ok(Begun::Own(Syscall::Access(access::Access::new(process, region, used, pattern, accesses))));
+            }
             Op::Spin(ns) => Syscall::Spin(compute::Spin::new(ns)),
         }))
     }
@@ -192,7 +198,8 @@ impl Syscall {
         match self {
             Syscall::Touch(call) => call.may_end(),
             Syscall::Exec(call) => call.may_end(),
-            Syscall::Wait(_) | Syscall::Join(_) | Syscall::Barrier(_) | Syscall::Compute(_) | Syscall::Spin(_) => true,
+            Syscall::Wait(_) | Syscall::Join(_) | Syscall::Barrier(_) => true,
+            Syscall::Access(_) | Syscall::Compute(_) | Syscall::Spin(_) => true,
             _ => false,
         }
     }
@@ -234,6 +241,7 @@ impl Syscall {
                 None => Step::Done(Value::Unit),
             }),
             Syscall::Nothing => Ok(Step::Done(Value::Unit)),
+            Syscall::Access(call) => call.step(k),
             Syscall::Compute(call) => Ok(call.step()),
             Syscall::Spin(call) => Ok(call.step(c)),
             Syscall::Barrier(call) => call.step(k),

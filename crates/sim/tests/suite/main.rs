@@ -1,5 +1,6 @@
 //! The integration tests of `sim`, in one program: linking is what takes long.
 
+mod access;
 mod batches;
 mod check;
 mod cpus;

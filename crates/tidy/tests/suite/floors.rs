@@ -52,6 +52,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         "cli",
         &[
             &["markdown", "number", "out", "wrap"],
+            &["grid"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args"],
             &["compare", "oracle", "reproduce"],
             &["live"],

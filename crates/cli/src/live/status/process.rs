@@ -1,7 +1,7 @@
 //! `kontig status --pid`: a process, mapping by mapping.
 
 use super::{StatusArgs, Text};
-use crate::live::grid::Grid;
+use crate::grid::Grid;
 use crate::wrap::wrap;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_live::process::{Files, Process};

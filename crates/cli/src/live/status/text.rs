@@ -1,6 +1,6 @@
 //! A status as text for people: the most important first, in a screen.
 
-use crate::live::grid::Grid;
+use crate::grid::Grid;
 use crate::wrap::wrap;
 use kontig_live::lru_gen;
 use kontig_live::status::purpose::Kind;

@@ -244,6 +244,10 @@ impl Mapping {
     pub(crate) fn frames_of(&self, page: u32, pages: u32, found: impl FnMut(Pfn, u32)) {
         self.entries.frames_of(page, pages, found);
     }
+    /// The number of small pages with frames among these of one table.
+    pub(crate) fn frames(&self, page: u32, pages: u32) -> u32 {
+        self.entries.frames_among(page, pages)
+    }
     /// The number of empty entries from this one on, among this many of one table.
     #[inline(always)]
     pub(crate) fn unmapped(&self, page: u32, most: u32) -> u32 {

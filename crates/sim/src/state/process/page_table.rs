@@ -341,6 +341,23 @@ impl PageTables {
         all - self.marks.iter().map(|marks| u64::from(marks[Mark::Elsewhere as usize].count_ones())).sum::<u64>()
     }
 
+    /// Number of entries with frames among these of one table.
+    pub(crate) fn frames_among(&self, page: u32, pages: u32) -> u32 {
+        let elsewhere = |word: usize| self.marks.get(word).map_or(0, |marks| marks[Mark::Elsewhere as usize]);
+        let table = &self.tables[Self::at(page).0];
+        let full = |word: usize| match &table.form {
+            Form::Full(number) => {
+                let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
+                entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
+            }
+            _ => self.mapped[word],
+        };
+        if table.mapped == 0 {
+            return 0;
+        }
+        words(page, pages).map(|(word, bits)| (full(word) & bits & !elsewhere(word)).count_ones()).sum()
+    }
+
     /// The entries marked as elsewhere.
     pub(crate) fn elsewhere(&self) -> impl Iterator<Item = u32> {
         let words = self.marks.iter().map(|marks| marks[Mark::Elsewhere as usize]);

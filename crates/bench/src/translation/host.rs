@@ -1,0 +1,122 @@
+//! The processor and the memory of this host, as they describe themselves.
+
+use kontig_translation::Tlb;
+use raw_cpuid::{CacheType, CpuId, CpuIdReader, DatType};
+use std::fs;
+
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) tlb1: Tlb,
+    pub(super) tlb2: Tlb,
+    /// Bytes of the second level of caches.
+    pub(super) l2: usize,
+    /// Bytes of the last level.
+    pub(super) l3: usize,
+    pub(super) is_guest: bool,
+}
+
+impl Host {
+    /// # Errors
+    /// What the processor does not say.
+    pub(super) fn read() -> Result<Host, String> {
+        let cpu = CpuId::new();
+        let name = cpu.get_processor_brand_string().map(|brand| brand.as_str().trim().to_string());
+        let is_guest = cpu.get_feature_info().is_some_and(|features| features.has_hypervisor());
+        let [tlb1, tlb2] = tlbs(&cpu).ok_or("this processor does not say how large its TLB is")?;
+        let caches = "this processor does not say how large its caches are";
+        let (l2, l3) = (cache(&cpu, 2).ok_or(caches)?, cache(&cpu, 3).ok_or(caches)?);
+        Ok(Host { name: name.unwrap_or_else(|| "an unnamed processor".into()), tlb1, tlb2, l2, l3, is_guest })
+    }
+}
+
+/// Bytes of a level of caches.
+fn cache<R: CpuIdReader>(cpu: &CpuId<R>, level: u8) -> Option<usize> {
+    let mut caches = cpu.get_cache_parameters()?;
+    let of = caches.find(|cache| cache.level() == level && cache.cache_type() != CacheType::Instruction)?;
+    Some(of.associativity() * of.physical_line_partitions() * of.coherency_line_size() * of.sets())
+}
+
+/// Both levels of the TLB for data.
+fn tlbs<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
+    amd(cpu).or_else(|| intel(cpu))
+}
+
+/// Its own if a kind of page has entries of its own.
+fn tlb(small: u32, huge: u32) -> Option<Tlb> {
+    (small > 0).then_some(Tlb { entries: small, huge: (huge > 0 && huge != small).then_some(huge) })
+}
+
+fn amd<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
+    let (first, second) = (cpu.get_l1_cache_and_tlb_info()?, cpu.get_l2_l3_cache_and_tlb_info()?);
+    let first = tlb(u32::from(first.dtlb_4k_size()), u32::from(first.dtlb_2m_4m_size()))?;
+    let second = tlb(u32::from(second.dtlb_4k_size()), u32::from(second.dtlb_2m_4m_size()))?;
+    Some([first, second])
+}
+
+fn intel<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
+    // Loads' entries stand for all where stores have their own.
+    let at = |level: u8| {
+        let all = || {
+            let of = cpu.get_deterministic_address_translation_info();
+            of.into_iter().flatten().filter(move |entry| {
+                let kind = entry.cache_type();
+                let is_data = matches!(kind, DatType::DataTLB | DatType::UnifiedTLB | DatType::LoadOnly);
+                entry.cache_level() == level && is_data
+            })
+        };
+        let entries = |of: &dyn Fn(&raw_cpuid::DatInfo) -> bool| {
+            all().filter(|entry| of(entry)).map(|entry| u32::from(entry.ways()) * entry.sets()).max().unwrap_or(0)
+        };
+        tlb(entries(&|entry| entry.has_4k_entries()), entries(&|entry| entry.has_2mb_entries()))
+    };
+    Some([at(1)?, at(2)?])
+}
+
+/// Bytes of memory that programs can have without swapping.
+pub(super) fn available() -> Result<usize, String> {
+    let text = fs::read_to_string("/proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok());
+    kib.map(|kib: usize| kib << 10).ok_or_else(|| "/proc/meminfo has no MemAvailable".into())
+}
+
+/// The release of the running kernel.
+pub(super) fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", release.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raw_cpuid::{CpuIdReaderNative, CpuIdResult};
+
+    #[test]
+    fn entries_that_all_pages_share_are_said_once() {
+        assert_eq!(tlb(72, 72), Some(Tlb { entries: 72, huge: None }));
+        assert_eq!(tlb(64, 32), Some(Tlb { entries: 64, huge: Some(32) }));
+        assert_eq!(tlb(0, 32), None);
+    }
+
+    #[test]
+    fn a_zen_4_core_has_72_and_3072_entries() {
+        // Leaves 8000_0005h, 8000_0006h of an EPYC 9R14, as far as they matter.
+        #[derive(Clone)]
+        struct Zen4;
+        impl CpuIdReader for Zen4 {
+            fn cpuid2(&self, eax: u32, _: u32) -> CpuIdResult {
+                let none = CpuIdResult { eax: 0, ebx: 0, ecx: 0, edx: 0 };
+                match eax {
+                    0 => CpuIdResult { eax: 0x10, ebx: 0x6874_7541, ecx: 0x444d_4163, edx: 0x6974_6e65 },
+                    0x8000_0000 => CpuIdResult { eax: 0x8000_0021, ..none },
+                    0x8000_0005 => CpuIdResult { eax: 0xff48_ff40, ebx: 0xff48_ff40, ..none },
+                    0x8000_0006 => CpuIdResult { eax: 0x5c00_2200, ebx: 0x6c00_4200, ecx: 0x0400_8140, ..none },
+                    _ => none,
+                }
+            }
+        }
+        let tlbs = tlbs(&CpuId::with_cpuid_reader(Zen4)).expect("it says so");
+        assert_eq!(tlbs[0], Tlb { entries: 72, huge: None });
+        assert_eq!(tlbs[1].entries, 3072);
+        let _ = CpuIdReaderNative;
+    }
+}

@@ -1,0 +1,97 @@
+//! Accesses to memory take what address translation takes on the pages it lies on at that moment.
+
+use crate::support::disk::machine_with_disk;
+use crate::support::*;
+use kontig_program::{Op, Pattern, Region, Value};
+use kontig_sim::SimError;
+use kontig_translation::{Backing, Independent, Mapped, Processor, Tlb};
+
+/// A processor whose TLB holds less than the memory of these tests.
+fn processor() -> Processor {
+    let far = Independent { size: "1 GiB".into(), small_ns: 12.0, huge_ns: 10.0 };
+    Processor {
+        processor: "one with a small TLB".into(),
+        source: "a test".into(),
+        backing: Backing::Native,
+        tlb1: Tlb { entries: 4, huge: None },
+        tlb2: Tlb { entries: 64, huge: None },
+        l2: "64 KiB".into(),
+        l3: "64 KiB".into(),
+        work_ns: 2.0,
+        tlb2_ns: 2.0,
+        walk_ns: 10.0,
+        l2_ns: 4.0,
+        l3_ns: 40.0,
+        memory_ns: 100.0,
+        sequential_ns: 2.0,
+        independent: vec![far],
+        error_percent: 0.0,
+    }
+}
+
+const PAGES: u32 = 2048;
+
+fn prompt(settings: &[(&str, &str)]) -> Prompt {
+    let mut m = machine_with_disk(2, 48, "6.1");
+    m.set_processor(Some(processor()));
+    for (name, value) in settings {
+        m.memory_mut().sysctl_write(name, value).unwrap();
+    }
+    Prompt::new(m, 1)
+}
+
+fn access(region: Region, accesses: u64) -> Op {
+    Op::Access { region, used: region.pages, pattern: Pattern::Chase, accesses }
+}
+
+#[test]
+fn an_access_takes_what_the_processor_says_of_the_pages_it_finds() {
+    let all = |mapped: Mapped| processor().access_ns(Pattern::Chase, mapped);
+    for (enabled, ns, lies_on) in [
+        ("never", all(Mapped::all_small(2048)), Value::Mapped { small: 2048, huge: 0 }),
+        ("always", all(Mapped::all_huge(2048)), Value::Mapped { small: 0, huge: 4 }),
+    ] {
+        let mut p = prompt(&[("thp.enabled", enabled), ("thp.khugepaged.scan_sleep_millisecs", "1000000")]);
+        let r = p.mmap(0, PAGES);
+        p.call(0, Op::Touch(r)).unwrap();
+        let outcome = p.call(0, access(r, 1_000_000)).unwrap();
+        assert_eq!(outcome.value, lies_on);
+        let took = outcome.latency_ns() as f64 / 1e6;
+        assert!((took / ns - 1.0).abs() < 0.01, "{enabled}: {took} ns for {ns} ns");
+    }
+}
+
+#[test]
+fn accesses_become_faster_while_khugepaged_collapses_the_pages() {
+    let mut p = prompt(&[("thp.enabled", "never"), ("thp.khugepaged.scan_sleep_millisecs", "10")]);
+    let r = p.mmap(0, PAGES);
+    p.call(0, Op::Touch(r)).unwrap();
+    let begin = p.call(0, access(r, 1_000_000)).unwrap().latency_ns();
+    p.m.memory_mut().lru_add_drain_all();
+    p.m.memory_mut().sysctl_write("thp.enabled", "always").unwrap();
+    p.call(0, Op::AdviseHuge(r)).unwrap();
+    p.call(0, access(r, 100_000_000)).unwrap();
+    let outcome = p.call(0, access(r, 1_000_000)).unwrap();
+    assert_eq!(outcome.value, Value::Mapped { small: 0, huge: 4 });
+    assert!(outcome.latency_ns() < begin);
+}
+
+#[test]
+fn pages_that_are_not_in_memory_are_not_counted_and_stay_away() {
+    let mut p = prompt(&[("thp.enabled", "never")]);
+    let r = p.mmap(0, PAGES);
+    p.call(0, Op::Touch(part(r, 100, 700))).unwrap();
+    let outcome = p.call(0, access(r, 1000)).unwrap();
+    assert_eq!(outcome.value, Value::Mapped { small: 700, huge: 0 });
+    let of_part = p.call(0, access(part(r, 0, 200), 1000)).unwrap();
+    assert_eq!(of_part.value, Value::Mapped { small: 100, huge: 0 });
+}
+
+#[test]
+fn a_machine_that_does_not_say_what_translation_costs_refuses_them() {
+    let mut p = Prompt::new(machine_with_disk(1, 48, "6.1"), 1);
+    let r = p.mmap(0, PAGES);
+    let refused = p.call(0, access(r, 1)).unwrap_err();
+    assert!(matches!(refused, SimError::NoTranslation { .. }));
+    assert!(refused.to_string().contains("no [translation]"), "{refused}");
+}

@@ -1,0 +1,279 @@
+//! The time of one access to memory.
+
+use crate::bins::{scaled, shared, uniform, zipf};
+use crate::hits::{Class, characteristic_time, hit};
+use crate::processor::{Backing, Processor, Tlb};
+use kontig_program::{HPAGE_PMD_NR, Hot, Pattern};
+use kontig_text::parse_size;
+
+/// The memory that a program uses, by the size of the pages it is mapped with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mapped {
+    /// Small pages in use.
+    pub small: u64,
+    /// Small pages' worth of memory in use within huge pages.
+    pub in_huge: u64,
+    /// The huge pages that these lie in.
+    pub huge: u64,
+}
+
+impl Mapped {
+    /// All of a mapping of this many small pages in use, without huge pages.
+    pub const fn all_small(pages: u64) -> Mapped {
+        Mapped { small: pages, in_huge: 0, huge: 0 }
+    }
+    /// The same on huge pages alone.
+    pub const fn all_huge(pages: u64) -> Mapped {
+        Mapped { small: 0, in_huge: pages, huge: pages.div_ceil(HPAGE_PMD_NR as u64) }
+    }
+    /// All small pages' worth of memory in use.
+    pub const fn pages(self) -> u64 {
+        self.small + self.in_huge
+    }
+    /// The share of them within huge pages.
+    pub fn huge_share(self) -> f64 {
+        if self.pages() == 0 { 0.0 } else { self.in_huge as f64 / self.pages() as f64 }
+    }
+}
+
+/// Bytes of a cache line, and the page table entries in it.
+const LINE: f64 = 64.0;
+const ENTRIES: f64 = 8.0;
+/// Cache lines of a page.
+const LINES: f64 = 64.0;
+
+impl Processor {
+    /// The average time of an access, ns; 0 where no memory is in use.
+    pub fn access_ns(&self, pattern: Pattern, mapped: Mapped) -> f64 {
+        let pages = mapped.pages() as f64;
+        if pages == 0.0 {
+            return 0.0;
+        }
+        match pattern {
+            Pattern::Sequential => self.sequential_ns,
+            Pattern::Independent => self.independent_ns(mapped),
+            Pattern::Chase => self.dependent_ns(&uniform(pages), Hot::Together, mapped, LINES),
+            Pattern::Skewed { theta, hot } => self.dependent_ns(&zipf(pages, theta), hot, mapped, LINES),
+        }
+    }
+
+    /// The same for accesses to one line of each page, each waiting for the one before.
+    pub fn line_a_page_ns(&self, mapped: Mapped) -> f64 {
+        self.dependent_ns(&uniform(mapped.pages() as f64), Hot::Together, mapped, 1.0)
+    }
+
+    /// Accesses that wait for each other, to pages in these classes, `lines` of each.
+    fn dependent_ns(&self, pages: &[Class], hot: Hot, mapped: Mapped, lines: f64) -> f64 {
+        let tlbs = Tlbs::new(self, pages, hot, mapped);
+        let share = mapped.huge_share();
+        let data = shared(pages, 1.0 / lines, Hot::Together, |rate| rate);
+        // Leaf entries lie beside each other as their pages do. A guest's huge page has none; a
+        // host has one for each of its small pages.
+        let leaves = shared(pages, ENTRIES, hot, |rate| rate * tlbs.misses_small(rate));
+        let of_guest = 1.0 - share;
+        let of_host = if self.backing == Backing::Small { 1.0 } else { 0.0 };
+        let caches = Caches::new(self, scaled(&data, 1.0).chain(scaled(&leaves, of_guest + of_host)));
+        let reads = |classes: &[Class]| {
+            classes.iter().map(|class| class.items * class.rate * caches.read_ns(self, class.rate)).sum::<f64>()
+        };
+        let walks = tlbs.walks * self.walk_ns + reads(&leaves) * (of_guest + of_host) + tlbs.huge_walks * self.l2_ns;
+        self.work_ns + reads(&data) + tlbs.second_level * self.tlb2_ns + walks
+    }
+
+    /// Accesses that do not wait, between the sizes that were measured.
+    fn independent_ns(&self, mapped: Mapped) -> f64 {
+        let size_log2 = |size: &str| libm::log2(parse_size(size).unwrap_or(1) as f64);
+        let wanted = libm::log2(mapped.pages() as f64 * 4096.0);
+        let share = mapped.huge_share();
+        let mut points = self.independent.iter().map(|at| {
+            let ns = (1.0 - share) * at.small_ns + share * at.huge_ns;
+            (size_log2(&at.size), ns)
+        });
+        let Some(mut below) = points.next() else { return self.work_ns };
+        for above in points {
+            if wanted < above.0 {
+                let way = ((wanted - below.0) / (above.0 - below.0)).max(0.0);
+                return below.1 + way * (above.1 - below.1);
+            }
+            below = above;
+        }
+        below.1
+    }
+}
+
+/// How both levels of the TLB serve the accesses.
+struct Tlbs {
+    /// The time the second level holds a small page's translation.
+    small_held: Option<f64>,
+    /// Misses of the first level, and of both, an access.
+    second_level: f64,
+    walks: f64,
+    /// Those that find huge pages that the processor has as such.
+    huge_walks: f64,
+}
+
+impl Tlbs {
+    fn new(cpu: &Processor, pages: &[Class], hot: Hot, mapped: Mapped) -> Tlbs {
+        // On small pages of the host, the TLB has an entry for each of them.
+        let share = if cpu.backing == Backing::Small { 0.0 } else { mapped.huge_share() };
+        // A huge page of which nothing is in use is in the way of nothing.
+        let per = (mapped.in_huge as f64 / mapped.huge.max(1) as f64).max(1.0);
+        let huge = shared(pages, per, hot, |rate| rate);
+        let (small, huge): (Vec<_>, Vec<_>) = (scaled(pages, 1.0 - share).collect(), scaled(&huge, share).collect());
+        let held = |tlb: Tlb| match tlb.huge {
+            Some(own) => {
+                let of =
+                    |classes: &[Class], entries: u32| characteristic_time(classes.iter().copied(), f64::from(entries));
+                (of(&small, tlb.entries), of(&huge, own))
+            }
+            None => {
+                let both = small.iter().chain(&huge).copied();
+                let time = characteristic_time(both, f64::from(tlb.entries));
+                (time, time)
+            }
+        };
+        let missed = |classes: &[Class], time| {
+            classes.iter().map(|class| class.items * class.rate * (1.0 - hit(class.rate, time))).sum::<f64>()
+        };
+        let ((small1, huge1), (small2, huge2)) = (held(cpu.tlb1), held(cpu.tlb2));
+        let huge_walks = missed(&huge, huge2);
+        Tlbs {
+            small_held: small2,
+            second_level: missed(&small, small1) + missed(&huge, huge1),
+            walks: missed(&small, small2) + huge_walks,
+            huge_walks,
+        }
+    }
+
+    /// The share of accesses to a small page of this rate that walk.
+    fn misses_small(&self, rate: f64) -> f64 {
+        1.0 - hit(rate, self.small_held)
+    }
+}
+
+/// How long the caches hold a line: the second level, and both levels together.
+struct Caches {
+    l2: Option<f64>,
+    l3: Option<f64>,
+}
+
+impl Caches {
+    fn new(cpu: &Processor, lines: impl Iterator<Item = Class> + Clone) -> Caches {
+        let size = |size: &str| parse_size(size).unwrap_or(0) as f64 / LINE;
+        let (l2, l3) = (size(&cpu.l2), size(&cpu.l3));
+        Caches { l2: characteristic_time(lines.clone(), l2), l3: characteristic_time(lines, l2 + l3) }
+    }
+
+    /// Reading a line that is read at this rate.
+    fn read_ns(&self, cpu: &Processor, rate: f64) -> f64 {
+        let (l2, l3) = (hit(rate, self.l2), hit(rate, self.l3));
+        l2 * cpu.l2_ns + (l3 - l2) * cpu.l3_ns + (1.0 - l3) * cpu.memory_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processor::Independent;
+
+    /// A Zen 4 core's guest on small pages of the host, with what a fit to two loops gave there.
+    fn zen4() -> Processor {
+        let at = |size: &str, small_ns, huge_ns| Independent { size: size.into(), small_ns, huge_ns };
+        Processor {
+            processor: "Zen 4".into(),
+            source: "a test".into(),
+            backing: Backing::Small,
+            tlb1: Tlb { entries: 72, huge: None },
+            tlb2: Tlb { entries: 3072, huge: None },
+            l2: "1 MiB".into(),
+            l3: "3891 KiB".into(),
+            work_ns: 2.5,
+            tlb2_ns: 7.0 / 3.6,
+            walk_ns: 9.6,
+            l2_ns: 14.0 / 3.6,
+            l3_ns: 51.0,
+            memory_ns: 159.0,
+            sequential_ns: 2.4,
+            independent: vec![at("1 GiB", 12.0, 10.0), at("4 GiB", 40.0, 30.0)],
+            error_percent: 8.0,
+        }
+    }
+
+    fn chase(cpu: &Processor, mib: u64) -> [f64; 2] {
+        [Mapped::all_small(mib * 256), Mapped::all_huge(mib * 256)].map(|mapped| cpu.access_ns(Pattern::Chase, mapped))
+    }
+
+    #[test]
+    fn a_chase_takes_what_was_measured_within_a_fifth() {
+        let measured = [(16, [142.0, 130.0]), (256, [188.0, 170.0]), (1024, [346.0, 241.0]), (8192, [489.0, 315.0])];
+        for (mib, measured) in measured {
+            for (modelled, measured) in chase(&zen4(), mib).into_iter().zip(measured) {
+                assert!((modelled / measured - 1.0f64).abs() < 0.2, "{mib} MiB: {modelled:.0} ns for {measured} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn huge_pages_gain_more_where_the_host_has_huge_pages_too() {
+        let gain = |backing| {
+            let [small, huge] = chase(&Processor { backing, ..zen4() }, 4096);
+            1.0 - huge / small
+        };
+        let [native, small, huge] = [Backing::Native, Backing::Small, Backing::Huge].map(gain);
+        assert!(small > 0.25 && huge > small && (native - huge).abs() < 0.01, "{native:.2} {small:.2} {huge:.2}");
+    }
+
+    #[test]
+    fn the_more_lies_on_huge_pages_the_less_an_access_takes() {
+        for backing in [Backing::Native, Backing::Small, Backing::Huge] {
+            let cpu = Processor { backing, ..zen4() };
+            for pattern in [
+                Pattern::Chase,
+                Pattern::Independent,
+                Pattern::Skewed { theta: 0.99, hot: Hot::Together },
+                Pattern::Skewed { theta: 0.99, hot: Hot::Scattered },
+            ] {
+                let pages = 1 << 20;
+                let at = |huge: u64| {
+                    let in_huge = huge * u64::from(HPAGE_PMD_NR);
+                    cpu.access_ns(pattern, Mapped { small: pages - in_huge, in_huge, huge })
+                };
+                let times: Vec<f64> = (0..=2048).step_by(256).map(at).collect();
+                assert!(times.windows(2).all(|pair| pair[1] < pair[0]), "{backing:?}, {pattern:?}: {times:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_fits_in_the_tlb_and_the_cache_gains_next_to_nothing() {
+        let [small, huge] = chase(&zen4(), 1);
+        assert!((small - huge) / small < 0.3, "{small} {huge}");
+        assert_eq!(zen4().access_ns(Pattern::Sequential, Mapped::all_small(1 << 20)), 2.4);
+        assert_eq!(zen4().access_ns(Pattern::Chase, Mapped::all_small(0)), 0.0);
+    }
+
+    #[test]
+    fn bloat_gains_nothing() {
+        // One page of each huge page is in use: the processor has as many entries to hold.
+        let cpu = Processor { backing: Backing::Native, ..zen4() };
+        let sparse = Mapped { small: 0, in_huge: 1 << 16, huge: 1 << 16 };
+        let dense = Mapped::all_huge(1 << 16);
+        assert!(cpu.access_ns(Pattern::Chase, sparse) > cpu.access_ns(Pattern::Chase, dense));
+    }
+
+    #[test]
+    fn independent_accesses_lie_between_the_sizes_that_were_measured() {
+        let at = |gib: u64| zen4().access_ns(Pattern::Independent, Mapped::all_small(gib << 18));
+        assert_eq!((at(1), at(2), at(4), at(64)), (12.0, 26.0, 40.0, 40.0));
+    }
+
+    #[test]
+    fn a_constant_out_of_range_is_named() {
+        let wrong = |cpu: Processor| cpu.check().expect_err("refused").key;
+        assert_eq!(zen4().check(), Ok(()));
+        assert_eq!(wrong(Processor { walk_ns: -1.0, ..zen4() }), "walk_ns");
+        assert_eq!(wrong(Processor { l3: "much".into(), ..zen4() }), "l3");
+        assert_eq!(wrong(Processor { independent: vec![], ..zen4() }), "independent");
+        assert_eq!(wrong(Processor { tlb2: Tlb { entries: 0, huge: None }, ..zen4() }), "tlb2");
+    }
+}

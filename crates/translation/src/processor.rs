@@ -1,0 +1,128 @@
+//! A processor's constants: TLBs, what a program gets of its caches, and how long reads take.
+
+use kontig_text::parse_size;
+use serde::{Deserialize, Serialize};
+
+/// The cost of translation on a processor, as the `[translation]` table of a machine file says it.
+/// Times are nanoseconds.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Processor {
+    /// Its name, and what it was measured in.
+    pub processor: String,
+    /// Where the constants come from.
+    pub source: String,
+    pub backing: Backing,
+    /// The first level of the TLB for data, and the second.
+    pub tlb1: Tlb,
+    pub tlb2: Tlb,
+    /// The size of the second level of caches, such as `"1 MiB"`.
+    pub l2: String,
+    /// The part of the last level that one program gets.
+    pub l3: String,
+    /// An access whose data and translation the first levels hold, and the work around it.
+    pub work_ns: f64,
+    /// The time on top if the second level of the TLB has the translation.
+    pub tlb2_ns: f64,
+    /// The time on top if it must walk, without reading the entries.
+    pub walk_ns: f64,
+    /// The time on top if the data, or an entry, are in the second level of caches, in the last,
+    /// and in memory.
+    pub l2_ns: f64,
+    pub l3_ns: f64,
+    pub memory_ns: f64,
+    /// Reading the next cache line of a stream.
+    pub sequential_ns: f64,
+    /// Accesses that do not wait for each other, as measured: how far walks overlap has no formula.
+    pub independent: Vec<Independent>,
+    /// How far the model is from what was measured: the root mean square of logarithms, %.
+    pub error_percent: f64,
+}
+
+/// The pages behind the memory that the kernel takes for physical.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backing {
+    /// Memory itself: no virtual machine.
+    Native,
+    /// Small pages of a host. A guest's huge page then takes an entry of the TLB for each.
+    Small,
+    /// Huge pages of a host.
+    Huge,
+}
+
+/// A level of the TLB.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Tlb {
+    pub entries: u32,
+    /// The entries for huge pages, if these have their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge: Option<u32>,
+}
+
+/// Independent accesses to memory of one size.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Independent {
+    /// Such as `"1 GiB"`.
+    pub size: String,
+    /// An access on small pages, and on huge ones.
+    pub small_ns: f64,
+    pub huge_ns: f64,
+}
+
+/// A constant that cannot be: its key, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongConstant {
+    pub key: &'static str,
+    pub reason: String,
+}
+
+/// The longest time that a constant may say: a second.
+const MOST_NS: f64 = 1e9;
+
+impl Processor {
+    /// Checks that each constant is in range.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self) -> Result<(), WrongConstant> {
+        let wrong = |key, reason| Err(WrongConstant { key, reason });
+        let times = [
+            ("work_ns", self.work_ns),
+            ("tlb2_ns", self.tlb2_ns),
+            ("walk_ns", self.walk_ns),
+            ("l2_ns", self.l2_ns),
+            ("l3_ns", self.l3_ns),
+            ("memory_ns", self.memory_ns),
+            ("sequential_ns", self.sequential_ns),
+        ];
+        if let Some((key, ns)) = times.into_iter().find(|(_, ns)| !(0.0..=MOST_NS).contains(ns)) {
+            return wrong(key, format!("{key} = {ns} is not from 0 to {MOST_NS}"));
+        }
+        for (key, tlb) in [("tlb1", self.tlb1), ("tlb2", self.tlb2)] {
+            if tlb.entries == 0 || tlb.huge == Some(0) {
+                return wrong(key, format!("{key} has no entries"));
+            }
+        }
+        for (key, size) in [("l2", &self.l2), ("l3", &self.l3)] {
+            if parse_size(size).is_none() {
+                return wrong(key, format!("{key} = \"{size}\" is not a size such as \"1 MiB\""));
+            }
+        }
+        self.check_independent().map_err(|reason| WrongConstant { key: "independent", reason })
+    }
+
+    fn check_independent(&self) -> Result<(), String> {
+        let mut last = 0;
+        for Independent { size, small_ns, huge_ns } in &self.independent {
+            let bytes = parse_size(size).filter(|bytes| *bytes > last);
+            last = bytes.ok_or_else(|| format!("size = \"{size}\" is not a size larger than the one before"))?;
+            if let Some(ns) = [small_ns, huge_ns].into_iter().find(|ns| !(0.0..=MOST_NS).contains(*ns)) {
+                return Err(format!("{ns} ns at {size} is not from 0 to {MOST_NS}"));
+            }
+        }
+        if self.independent.is_empty() { Err("no size is measured".into()) } else { Ok(()) }
+    }
+}

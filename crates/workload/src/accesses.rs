@@ -1,0 +1,301 @@
+//! A heap that is filled and then used: accesses to it take the time that address translation takes
+//! on the pages it lies on. What huge pages cost stands beside what they gain.
+//!
+//! The accesses come in rounds. Before each, the program touches every page it uses, so that what
+//! was swapped out comes back and reclaim sees that it is in use.
+
+use crate::benchmark::{Benchmark, Measured, Start};
+use crate::limits::within;
+use crate::size::{HPAGE_PMD_NR, all_fit, pages};
+use kontig_program::{Batch, Figure, Op, Outcome, Pattern, Program, Reading, Region, Value};
+use serde::{Deserialize, Serialize};
+
+/// Rounds that the accesses are made in.
+const ROUNDS: u64 = 32;
+/// The most accesses, so that their time fits in 64 bits of nanoseconds.
+const MOST_ACCESSES: u64 = 1_000_000_000_000;
+/// The longest work around one access.
+const MOST_WORK_NS: f64 = 1e6;
+
+/// A process fills a heap and accesses it.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Accesses {
+    /// The heap, such as `"8 GiB"`.
+    pub size: String,
+    /// Every one of that many pages is used, evenly spread: 1 for all of them.
+    #[serde(default = "one")]
+    pub one_in: u32,
+    /// `"chase"`, `"independent"`, `"sequential"`, or `{ skewed = { theta = 0.99, hot =
+    /// "scattered" } }`.
+    pub pattern: Pattern,
+    /// Accesses that miss the first level of caches.
+    pub accesses: u64,
+    /// The program's other work for each of them, ns.
+    #[serde(default)]
+    pub work_ns: f64,
+    /// Whether it asks for huge pages (`MADV_HUGEPAGE`, `-XX:+UseTransparentHugePages`).
+    #[serde(default)]
+    pub advise: bool,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Accesses {
+    /// Small pages' worth of memory that is used.
+    fn used(&self, pages: u32) -> u32 {
+        pages.div_ceil(self.one_in.max(1))
+    }
+}
+
+impl Benchmark for Accesses {
+    type Program = Process;
+
+    fn program(&self, _: &Start) -> Result<Process, String> {
+        let pages = pages("size", &self.size)?;
+        if !(1..=HPAGE_PMD_NR).contains(&self.one_in) {
+            return Err(format!("one_in = {} is not from 1 to {HPAGE_PMD_NR}", self.one_in));
+        }
+        if !(1..=MOST_ACCESSES).contains(&self.accesses) {
+            return Err(format!("accesses = {} is not from 1 to {MOST_ACCESSES}", self.accesses));
+        }
+        within("work_ns", self.work_ns, MOST_WORK_NS)?;
+        if let Pattern::Skewed { theta, .. } = self.pattern {
+            within("theta", theta, 3.0)?;
+        }
+        Ok(Process {
+            what: self.clone(),
+            pages,
+            region: Region { mapping: 0, first: 0, pages: 0 },
+            stage: Stage::Map,
+            touched: 0,
+            rounds: 0,
+            began_ns: 0,
+            filled_ns: 0,
+            accesses_ns: 0,
+            ended_ns: 0,
+            mapped: Vec::new(),
+        })
+    }
+
+    fn measured(&self, copies: &[&Process]) -> Measured {
+        let ended: Vec<&Process> = copies.iter().copied().filter(|copy| copy.rounds == ROUNDS).collect();
+        let mean = |of: &dyn Fn(&Process) -> f64| {
+            let sum: f64 = ended.iter().map(|copy| of(copy)).sum();
+            (!ended.is_empty()).then(|| sum / ended.len() as f64)
+        };
+        let s = |ns: u64| ns as f64 / 1e9;
+        let read = |figure: Figure, of: &dyn Fn(&Process) -> f64| figure.read_or(mean(of), "it did not end");
+        let lower = |name: &'static str, unit: &'static str| Figure::new(name, unit).lower();
+        let figures: Vec<Reading> = vec![
+            read(lower("filling and accesses", "s"), &|copy| s(copy.ended_ns - copy.began_ns)),
+            read(lower("filling the heap", "s"), &|copy| s(copy.filled_ns)),
+            read(lower("an access", "ns"), &|copy| copy.accesses_ns as f64 / self.accesses as f64),
+            read(Figure::new("in huge pages", "%").higher(), &|copy| 100.0 * copy.of_rounds(Process::huge_share)),
+            read(lower("heap in memory", "MiB"), &|copy| copy.of_rounds(Process::resident) / 256.0),
+        ];
+        Measured { figures, ..Measured::default() }
+    }
+
+    fn fits(&self, machine: u64, copies: u64) -> Result<(), String> {
+        all_fit("size", &self.size, machine * u64::from(self.one_in.max(1)), copies)
+    }
+
+    fn needs_translation(&self) -> bool {
+        true
+    }
+}
+
+/// The process with the heap.
+#[derive(Clone)]
+pub struct Process {
+    what: Accesses,
+    pages: u32,
+    region: Region,
+    stage: Stage,
+    /// Pages of the heap that were passed while filling it.
+    touched: u32,
+    rounds: u64,
+    began_ns: u64,
+    filled_ns: u64,
+    accesses_ns: u64,
+    ended_ns: u64,
+    /// Small pages and huge pages that the heap lay on, round by round.
+    mapped: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Map,
+    Advise,
+    Fill,
+    Access,
+}
+
+impl Process {
+    /// Touches the pages in use of a range.
+    fn touch(&self, first: u32, pages: u32, todo: &mut Batch) {
+        if self.what.one_in == 1 {
+            return todo.push(Op::Touch(Region { first, pages, ..self.region }));
+        }
+        let page = |first| Op::Touch(Region { first, pages: 1, ..self.region });
+        todo.extend((first..first + pages).filter(|page| page % self.what.one_in == 0).map(page));
+    }
+
+    /// Hands over the next round.
+    fn access(&mut self, todo: &mut Batch) {
+        let (all, round) = (self.what.accesses, self.rounds);
+        let accesses = all * (round + 1) / ROUNDS - all * round / ROUNDS;
+        self.touch(0, self.pages, todo);
+        let used = self.what.used(self.pages);
+        todo.push(Op::Access { region: self.region, used, pattern: self.what.pattern, accesses });
+        todo.push(Op::Compute((accesses as f64 * self.what.work_ns).round() as u64));
+    }
+
+    fn of_rounds(&self, of: fn(&Process, (u64, u64)) -> f64) -> f64 {
+        self.mapped.iter().map(|mapped| of(self, *mapped)).sum::<f64>() / self.mapped.len().max(1) as f64
+    }
+
+    /// The share of what is used that lies in huge pages.
+    fn huge_share(&self, (small, huge): (u64, u64)) -> f64 {
+        let used = f64::from(self.what.used(self.pages));
+        let in_huge = (used - small as f64).clamp(0.0, (huge * u64::from(HPAGE_PMD_NR)) as f64);
+        in_huge / used
+    }
+
+    /// Pages of the heap in memory.
+    fn resident(&self, (small, huge): (u64, u64)) -> f64 {
+        (small + huge * u64::from(HPAGE_PMD_NR)) as f64
+    }
+}
+
+impl Program for Process {
+    fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
+        let Some(last) = done.last() else { return };
+        match self.stage {
+            Stage::Map => {
+                self.began_ns = last.end_ns;
+                self.stage = Stage::Advise;
+                todo.push(Op::Mmap { pages: self.pages });
+            }
+            Stage::Advise => {
+                let Value::Region(region) = last.value else { return };
+                self.region = region;
+                self.stage = Stage::Fill;
+                todo.push(if self.what.advise { Op::AdviseHuge(region) } else { Op::Compute(0) });
+            }
+            Stage::Fill => {
+                if self.touched == self.pages {
+                    self.filled_ns = last.end_ns - self.began_ns;
+                    self.stage = Stage::Access;
+                    return self.access(todo);
+                }
+                let pages = HPAGE_PMD_NR.min(self.pages - self.touched);
+                self.touch(self.touched, pages, todo);
+                self.touched += pages;
+            }
+            Stage::Access => {
+                self.rounds += 1;
+                self.ended_ns = last.end_ns;
+                for outcome in done {
+                    if let Value::Mapped { small, huge } = outcome.value {
+                        self.accesses_ns += outcome.latency_ns();
+                        self.mapped.push((small, huge));
+                    }
+                }
+                if self.rounds < ROUNDS {
+                    self.access(todo);
+                }
+            }
+        }
+    }
+
+    fn progress(&self) -> f64 {
+        let filled = f64::from(self.touched) / f64::from(self.pages.max(1));
+        (filled + self.rounds as f64) / (ROUNDS + 1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accesses(more: &str) -> Accesses {
+        toml::from_str(&format!("size = '4 MiB'\npattern = 'chase'\n{more}")).expect("well-formed")
+    }
+
+    /// The operations of the program, each of which takes a nanosecond but an access, which takes
+    /// ten.
+    fn lived(what: &Accesses, mapped: Value) -> (Vec<Op>, Process) {
+        let mut program = what.program(&Start::default()).expect("it can be done");
+        let (mut all, mut done, mut now) = (Vec::new(), vec![Outcome::at_start(5)], 5);
+        loop {
+            let mut todo = Batch::new();
+            program.next(&done, &mut todo);
+            done.clear();
+            while let Some(op) = todo.pop() {
+                let (value, ns) = match op {
+                    Op::Mmap { pages } => (Value::Region(Region { mapping: 3, first: 0, pages }), 1),
+                    Op::Access { accesses, .. } => (mapped, 10 * accesses),
+                    _ => (Value::Unit, 1),
+                };
+                done.push(Outcome { value, start_ns: now, end_ns: now + ns });
+                now += ns;
+                all.push(op);
+            }
+            if done.is_empty() {
+                return (all, program);
+            }
+        }
+    }
+
+    fn figure(what: &Accesses, program: &Process, name: &str) -> f64 {
+        let figures = what.measured(&[program]).figures;
+        let of = figures.iter().find(|reading| reading.figure.name == name).expect("it is measured");
+        of.value.expect("it ended")
+    }
+
+    #[test]
+    fn a_heap_is_filled_by_huge_pages_and_then_all_accesses_are_made() {
+        let what = accesses("accesses = 1001\nadvise = true\nwork_ns = 2");
+        let (ops, program) = lived(&what, Value::Mapped { small: 512, huge: 1 });
+        let touch = |first, pages| Op::Touch(Region { mapping: 3, first, pages });
+        assert_eq!(ops[..2], [Op::Mmap { pages: 1024 }, Op::AdviseHuge(Region { mapping: 3, first: 0, pages: 1024 })]);
+        assert_eq!(ops[2..5], [touch(0, 512), touch(512, 512), touch(0, 1024)]);
+        let made = |op: &Op| if let Op::Access { accesses, .. } = op { *accesses } else { 0 };
+        assert_eq!(ops.iter().map(made).sum::<u64>(), 1001);
+        let work = |op: &Op| if let Op::Compute(ns) = op { *ns } else { 0 };
+        assert_eq!(ops.iter().map(work).sum::<u64>(), 2002);
+        let figure = |name| figure(&what, &program, name);
+        assert_eq!((figure("an access"), figure("in huge pages"), figure("heap in memory")), (10.0, 50.0, 4.0));
+        assert!((figure("filling the heap") - 4e-9).abs() < 1e-15);
+    }
+
+    #[test]
+    fn of_a_thin_heap_only_some_pages_are_used_and_huge_pages_hold_the_others_too() {
+        let what = accesses("accesses = 64\none_in = 4");
+        let (ops, program) = lived(&what, Value::Mapped { small: 0, huge: 2 });
+        let touched = ops.iter().filter(|op| matches!(op, Op::Touch(region) if region.pages == 1)).count();
+        assert_eq!(touched, 256 * (1 + ROUNDS as usize));
+        assert!(ops.iter().any(|op| matches!(op, Op::Access { used: 256, accesses: 2, .. })));
+        assert_eq!(figure(&what, &program, "in huge pages"), 100.0);
+        assert_eq!(figure(&what, &program, "heap in memory"), 4.0);
+    }
+
+    #[test]
+    fn a_parameter_out_of_range_is_named() {
+        let refused = |more: &str| accesses(more).program(&Start::default()).err().expect("refused");
+        assert_eq!(refused("accesses = 0"), "accesses = 0 is not from 1 to 1000000000000");
+        assert_eq!(refused("accesses = 9\none_in = 513"), "one_in = 513 is not from 1 to 512");
+        assert!(refused("accesses = 9\nwork_ns = -1").starts_with("work_ns = -1"));
+    }
+
+    #[test]
+    fn a_process_that_did_not_end_has_no_figures() {
+        let what = accesses("accesses = 9");
+        let program = what.program(&Start::default()).expect("it can be done");
+        assert!(what.measured(&[&program]).figures.iter().all(|reading| reading.value.is_none()));
+    }
+}
