@@ -85,9 +85,9 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
         for path in e.names_mut().filter(|name| is_path(name)) {
             *path = source.beside(path);
         }
-        // A snapshot is a file always.
+        // A machine's start state is in files always.
         let workloads = std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|c| c.workload.as_mut()));
-        workloads.filter_map(|w| w.snapshot_mut()).for_each(|path| *path = source.beside(path));
+        workloads.flat_map(|w| w.files_of_beginning()).for_each(|path| *path = source.beside(path));
     }
     check_names(&e, &source)?;
     Ok((e, source))
@@ -105,7 +105,8 @@ pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> 
     }
     w.workload.validate().map_err(|wrong| source.wrong(wrong))?;
     if !source.built_in {
-        for path in w.workload.snapshot_mut().into_iter().chain(Some(&mut w.machine).filter(|name| is_path(name))) {
+        let machine = Some(&mut w.machine).filter(|name| is_path(name));
+        for path in w.workload.files_of_beginning().into_iter().chain(machine) {
             *path = source.beside(path);
         }
     }

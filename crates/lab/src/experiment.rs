@@ -155,10 +155,10 @@ impl Experiment {
             return wrong(&["pace"], "[pace] makes runs of one round: leave out rounds or [pace]".into());
         }
         self.validate_cases()?;
-        if self.pace.is_some() && self.workload.snapshot().is_some() {
+        if self.pace.is_some() && self.workload.beginning().is_some() {
             return wrong(
                 &["pace"],
-                "[pace] runs on another machine than the snapshot's: leave out one of the two".into(),
+                "[pace] runs on another machine than the one that starts so: leave out one of the two".into(),
             );
         }
         if self.pace.is_some() && !self.workload.measures_one_driver() {

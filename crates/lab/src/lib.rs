@@ -7,10 +7,12 @@
 //! looks up the names an experiment mentions; [`plan`] decides one run; [`run`] carries it out,
 //! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
-//! [`host_snapshot`] starts a run from a real host; [`session`] runs plans in parallel, by a
-//! `queue`; [`store`] keeps results and finds them again; [`beside`] makes one table of several.
+//! [`beginning`] starts a run in another state than after boot, such as a real host's
+//! ([`host_snapshot`]); [`session`] runs plans in parallel, by a `queue`; [`store`] keeps results
+//! and finds them again; [`beside`] makes one table of several.
 
 mod ageing;
+pub mod beginning;
 pub mod beside;
 mod built_in;
 pub mod catalog;

@@ -1,8 +1,8 @@
 //! Plans: all that decides a run's outcome, checked before anything runs.
 
+use crate::beginning::Beginning;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
-use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::sysctls;
 use kontig_mm::{Memory, Profile};
@@ -38,8 +38,8 @@ pub struct RunPlan {
     /// The variant's profile, switches thrown.
     pub profile: Profile,
     pub machine: MachineFile,
-    /// The real host the machine starts from, if any.
-    pub begins_as: Option<HostSnapshot>,
+    /// The state that the machine begins in, if it is not as after boot.
+    pub begins_as: Option<Beginning>,
     /// The workload's phases and tasks.
     pub scenario: Scenario,
     pub repetition: u32,
@@ -72,6 +72,11 @@ impl RunPlan {
     /// A short name for messages.
     pub fn title(&self) -> String {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
+    }
+
+    /// Whether anything depends on the seed.
+    pub(crate) fn is_random(&self) -> bool {
+        self.begins_as.as_ref().is_some_and(Beginning::is_drawn) || self.scenario.is_random()
     }
 
     /// Whether another plan of the same workload has the same result, but for names. A plan that
@@ -119,8 +124,7 @@ impl RunPlan {
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
     }
 
-    /// The machine's memory under the variant's profile and sysctls, as after boot or as found on a
-    /// host.
+    /// The machine's memory under the variant's profile and sysctls, as after boot or as it begins.
     ///
     /// # Errors
     /// As [`RunPlan::check`].
@@ -128,7 +132,7 @@ impl RunPlan {
         let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
         let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         let made = match &self.begins_as {
-            Some(host) => host.memory(&self.profile, spec.lru),
+            Some(beginning) => beginning.memory(&self.machine, &self.profile, self.seed),
             None => Memory::new(&spec, self.profile.clone()),
         };
         let mut mem = made.map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;

@@ -1,5 +1,6 @@
 //! Resolved experiments: every name looked up, every file read, and the runs planned.
 
+use crate::beginning::Beginning;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
 use crate::files::file_name;
@@ -13,7 +14,7 @@ use crate::target::{Target, TargetRow, is_of_case};
 use crate::{catalog, names, profiles};
 use kontig_mm::Profile;
 use kontig_sim::MachineFile;
-use kontig_workload::Wrong;
+use kontig_workload::{Kind, Wrong};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -35,9 +36,9 @@ pub struct Resolved {
     /// The case; empty of an experiment that has none.
     pub case: String,
     pub machine: MachineFile,
-    /// The host that the machine begins as, if it is one that was found.
+    /// The state that the machine begins in, if it is not as after boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begins_as: Option<HostSnapshot>,
+    pub begins_as: Option<Beginning>,
     /// The profile of each variant, switches thrown.
     pub profiles: Vec<Profile>,
     pub target: Option<Target>,
@@ -83,14 +84,16 @@ impl Resolved {
     fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
         let wrong = complaint(&experiment, source);
         let base = catalog::machine(&experiment.machine)?.0;
-        let begins_as = experiment.workload.snapshot().map(HostSnapshot::read).transpose()?;
+        let begins_as = experiment.workload.beginning().map(Beginning::of).transpose()?.flatten();
         let (machine, notes) = match &begins_as {
             None => (base, Vec::new()),
-            Some(host) => {
-                let machine = host.on(&base).map_err(|reason| {
-                    AskedWrongly::Value(format!("{}: {reason}", experiment.workload.snapshot().unwrap_or_default()))
-                })?;
-                (machine, host.notes(&base.name))
+            Some(beginning) => {
+                let wrong = |reason: String| match experiment.workload.beginning() {
+                    Some(Kind::Snapshot(found)) => format!("{}: {reason}", found.file),
+                    _ => reason,
+                };
+                let machine = beginning.on(&base).map_err(|reason| AskedWrongly::Value(wrong(reason)))?;
+                (machine, beginning.notes(&base.name))
             }
         };
         let profiles = experiment
@@ -215,7 +218,7 @@ impl Resolved {
         let base = self.machine.name.clone();
         self.machine = host.on(&self.machine).map_err(wrong)?;
         self.notes.extend(host.notes(&base));
-        self.begins_as = Some(host);
+        self.begins_as = Some(Beginning::Host(host));
         self.fits().map_err(|e| wrong(e.reason))?;
         Ok(self)
     }
@@ -268,7 +271,7 @@ impl Resolved {
 
     /// Runs of each variant: one if nothing is random, since a copy of a run is no evidence.
     fn repetitions(&self) -> u32 {
-        if self.experiment.workload.scenario().is_random() { self.experiment.repetitions } else { 1 }
+        if self.experiment.workload.is_random() { self.experiment.repetitions } else { 1 }
     }
 
     /// All runs: variants × repetitions, then the pace sweep's points for each variant. Runs that

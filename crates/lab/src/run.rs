@@ -60,8 +60,8 @@ impl<'a> Prepared<'a> {
         machine.set_processor(plan.machine.translation.clone());
         machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
-        if let Some(host) = &plan.begins_as {
-            machine.adopt(&host.pages()).map_err(failed)?;
+        if let Some(beginning) = &plan.begins_as {
+            machine.adopt(&beginning.pages(&plan.machine, plan.seed).map_err(failed)?).map_err(failed)?;
         }
         for (name, pages) in plan.scenario.files() {
             if !machine.lay_file(name, pages) {
@@ -431,7 +431,7 @@ impl Running<'_> {
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
-            random: self.plan.scenario.is_random(),
+            random: self.plan.is_random(),
             without_effect,
             figures,
             rounds,

@@ -1,6 +1,7 @@
 //! The kinds of work that files can name. A new benchmark is a file of its own, and a line here.
 
-use crate::found::FoundState;
+use crate::found::{FoundProc, FoundState};
+use crate::occupancy::Occupancy;
 use crate::scenario::Task;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,10 @@ macro_rules! kinds {
             Nothing {},
             /// Nothing, on a machine that begins as a real host was found.
             Snapshot(FoundState),
+            /// Nothing, on a machine in a state that is estimated from a host's files.
+            Proc(FoundProc),
+            /// Nothing, on a machine whose memory is in use from the start.
+            Occupancy(Occupancy),
             $($(#[$doc])* $kind(crate::$file::$benchmark),)*
         }
 
@@ -20,7 +25,7 @@ macro_rules! kinds {
             /// A task that does this work, one copy on the first CPU; none for nothing.
             pub(crate) fn task(&self) -> Option<Task> {
                 match self.clone() {
-                    Kind::Nothing {} | Kind::Snapshot(_) => None,
+                    Kind::Nothing {} | Kind::Snapshot(_) | Kind::Proc(_) | Kind::Occupancy(_) => None,
                     $(Kind::$kind(benchmark) => Some(Task::new(benchmark)),)*
                 }
             }
@@ -74,6 +79,11 @@ kinds! {
 }
 
 impl Kind {
+    /// Whether it is the state that a machine begins in.
+    pub(crate) fn is_beginning(&self) -> bool {
+        matches!(self, Kind::Snapshot(_) | Kind::Proc(_) | Kind::Occupancy(_))
+    }
+
     /// The driver of huge pages, if this is one.
     pub(crate) fn hugealloc(&mut self) -> Option<&mut crate::hugealloc::HugeAlloc> {
         match self {

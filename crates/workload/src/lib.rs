@@ -24,6 +24,7 @@ pub mod hugealloc;
 pub mod kbuild;
 pub mod latencies;
 pub mod mmap_latency;
+pub mod occupancy;
 pub mod player;
 pub mod scenario;
 pub mod steps;

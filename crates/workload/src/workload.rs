@@ -32,7 +32,7 @@
 //!
 //! What has a short form is written in it.
 
-mod snapshot;
+mod beginning;
 
 use crate::fragmenter::Holes;
 use crate::kind::Kind;
@@ -329,7 +329,7 @@ impl Workload {
                 })?;
             }
         }
-        self.check_snapshot().map_err(|wrong| self.in_short(wrong))?;
+        self.check_beginning().map_err(|wrong| self.in_short(wrong))?;
         self.scenario().check().map_err(|wrong| self.in_file(wrong))
     }
 

@@ -15,6 +15,7 @@ mod needs;
 mod operators;
 mod profile;
 mod scenario;
+mod start_state;
 mod trace;
 mod trial;
 mod verify;

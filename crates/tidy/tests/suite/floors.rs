@@ -34,7 +34,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         &[
             &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
             &["files", "ftrace", "host_snapshot", "names"],
-            &["document", "profiles", "vmstat"],
+            &["beginning", "document", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
             &["figures", "sampler", "target"],
             &["missed", "quantity", "round"],

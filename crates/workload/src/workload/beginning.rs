@@ -1,4 +1,4 @@
-//! Workloads that begin with a snapshot of a host.
+//! Workloads that begin in a state that a machine has from the start: a host's, or a drawn one.
 //!
 //! A workload that was written without a snapshot loses its tasks that fragment memory: the host is
 //! fragmented already.
@@ -9,27 +9,32 @@ use crate::kind::Kind;
 use crate::wrong::Wrong;
 
 impl Workload {
-    /// The file of the snapshot that a machine begins with.
-    pub fn snapshot(&self) -> Option<&str> {
-        match &self.phases.first()?.task.first()?.run {
-            Kind::Snapshot(found) => Some(&found.file),
-            _ => None,
+    /// The state that a machine begins in, if it is not as after boot.
+    pub fn beginning(&self) -> Option<&Kind> {
+        let first = &self.phases.first()?.task.first()?.run;
+        first.is_beginning().then_some(first)
+    }
+
+    /// The files that this state is read from.
+    pub fn files_of_beginning(&mut self) -> Vec<&mut String> {
+        let first = self.phases.first_mut().and_then(|phase| phase.task.first_mut());
+        match first.map(|task| &mut task.run) {
+            Some(Kind::Snapshot(found)) => vec![&mut found.file],
+            Some(Kind::Proc(found)) => std::iter::once(&mut found.buddyinfo).chain(&mut found.pagetypeinfo).collect(),
+            _ => Vec::new(),
         }
     }
 
-    /// The mutable form of [`Workload::snapshot`].
-    pub fn snapshot_mut(&mut self) -> Option<&mut String> {
-        match &mut self.phases.first_mut()?.task.first_mut()?.run {
-            Kind::Snapshot(found) => Some(&mut found.file),
-            _ => None,
-        }
+    /// Whether anything in it is random: if not, repetitions are identical.
+    pub fn is_random(&self) -> bool {
+        matches!(self.beginning(), Some(Kind::Proc(_) | Kind::Occupancy(_))) || self.scenario().is_random()
     }
 
     /// Begins with a snapshot in place of the tasks that fragment memory. Phases before the
     /// measurement that are left empty are dropped.
     pub fn begin_with_snapshot(&mut self, file: &str) {
         let prepares = |kind: &Kind| {
-            matches!(kind, Kind::Fragment(_) | Kind::FragmentUnmovable(_) | Kind::Snapshot(_) | Kind::Nothing {})
+            kind.is_beginning() || matches!(kind, Kind::Fragment(_) | Kind::FragmentUnmovable(_) | Kind::Nothing {})
         };
         let first = self.phases.iter().position(|phase| phase.measured).unwrap_or(self.phases.len());
         let measured = self.phases.split_off(first);
@@ -51,15 +56,26 @@ impl Workload {
         self.phases.extend(measured);
     }
 
-    /// Checks that a snapshot is alone in the first phase.
-    pub(super) fn check_snapshot(&self) -> Result<(), Wrong> {
+    /// Checks that a start state is alone in the first phase, and possible.
+    pub(super) fn check_beginning(&self) -> Result<(), Wrong> {
         for (p, phase) in self.phases.iter().enumerate() {
-            let Some(t) = phase.task.iter().position(|task| matches!(task.run, Kind::Snapshot(_))) else { continue };
+            let Some(t) = phase.task.iter().position(|task| task.run.is_beginning()) else { continue };
+            let wrong = |key: &str, reason: String| {
+                Err(Wrong::at(&["phase", &p.to_string(), "task", &t.to_string(), "run", key], reason))
+            };
             if p > 0 || phase.measured || phase.seconds.is_some() || phase.task.len() > 1 {
-                let reason = "a snapshot is what a machine begins with: it stands alone in the first phase, \
+                let reason = "this is what a machine begins with: it stands alone in the first phase, \
                               which is not measured";
-                let way = ["phase", &p.to_string(), "task", &t.to_string(), "run", "kind"].map(String::from);
-                return Err(Wrong { way: way.to_vec(), reason: reason.into() });
+                return wrong("kind", reason.into());
+            }
+            let possible = match &phase.task[t].run {
+                Kind::Occupancy(occupancy) => occupancy.check(),
+                Kind::Proc(found) => found.check(),
+                _ => Ok(()),
+            };
+            if let Err(reason) = possible {
+                let key = Wrong::parameter(&reason).unwrap_or_default().to_owned();
+                return wrong(&key, reason);
             }
         }
         Ok(())
@@ -78,7 +94,8 @@ mod tests {
     fn a_snapshot_is_named_in_place_of_a_preparation_and_does_nothing() {
         let text = "prepare = { kind = 'snapshot', file = 'a.snap' }\nmeasure = { kind = 'compact' }";
         let workload = of(text);
-        assert_eq!((workload.snapshot(), workload.validate()), (Some("a.snap"), Ok(())));
+        let snapshot = Kind::Snapshot(FoundState { file: "a.snap".into() });
+        assert_eq!((workload.beginning(), workload.validate()), (Some(&snapshot), Ok(())));
         assert!(workload.scenario().phases[0].tasks.is_empty());
         assert_eq!(of(&toml::to_string(&workload).expect("it is written")), workload);
     }
@@ -98,6 +115,22 @@ mod tests {
         assert_eq!(long.validate(), Ok(()));
         let tasks: Vec<(&str, usize)> = long.phases.iter().map(|p| (p.name.as_str(), p.task.len())).collect();
         assert_eq!(tasks, [("prepare", 1), ("work before", 1), ("measure", 1)]);
+    }
+
+    #[test]
+    fn a_state_that_is_drawn_differs_by_seed_and_a_snapshot_does_not() {
+        let with = |prepare: &str| of(&format!("prepare = {{ {prepare} }}\nmeasure = {{ kind = 'compact' }}"));
+        assert!(with("kind = 'occupancy', movable = [{ share = 100, pages = [0, 9] }]").is_random());
+        assert!(with("kind = 'proc', buddyinfo = 'a.txt'").is_random());
+        assert!(!with("kind = 'snapshot', file = 'a.snap'").is_random());
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_is_refused_with_its_place() {
+        let text = "prepare = { kind = 'occupancy', movable = [] }\nmeasure = { kind = 'compact' }";
+        let wrong = of(text).validate().expect_err("refused");
+        assert_eq!(wrong.way, ["prepare", "movable"]);
+        assert!(wrong.reason.contains("shares of 0 % in all"), "{wrong}");
     }
 
     #[test]
