@@ -59,6 +59,12 @@ const WORKLOADS: Files = data![
     "workloads/guests.toml",
     "workloads/kbuild+highalloc.toml",
     "workloads/highalloc.toml",
+    "workloads/jvm-beside-files.toml",
+    "workloads/postgres-like.toml",
+    "workloads/vm-host.toml",
+    "workloads/model-server.toml",
+    "workloads/dpdk-start.toml",
+    "workloads/container-host.toml",
 ];
 const EXPERIMENTS: Files = data![
     "experiments/hugepage-latency.toml",

@@ -26,6 +26,7 @@ pub mod latencies;
 pub mod mmap_latency;
 pub mod occupancy;
 pub mod player;
+pub mod processes;
 pub mod scenario;
 pub mod steps;
 pub mod thp_bursts;

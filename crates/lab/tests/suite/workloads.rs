@@ -49,8 +49,20 @@ fn smaller(kind: &mut Kind) {
         Kind::ThpBursts(bursts) => (bursts.bursts, bursts.size) = (2, "8 MiB".into()),
         Kind::Highalloc(driver) => (driver.attempts, driver.after_s) = (3, 0.1),
         Kind::ForkingStore(store) => (store.size, store.requests) = ("4 MiB".into(), 100),
-        Kind::YoungGeneration(heap) => heap.collections = 2,
-        Kind::Guests(guests) => (guests.guests, guests.lives_s) = (5, 0.1),
+        Kind::YoungGeneration(heap) => {
+            (heap.size, heap.eden, heap.collections) = ("64 MiB".into(), "32 MiB".into(), 2);
+        }
+        Kind::Guests(guests) => {
+            (guests.guests, guests.lives_s) = (5, 0.1);
+            guests.sizes.iter_mut().for_each(|size| *size = "32 MiB".into());
+        }
+        Kind::Processes(processes) => {
+            processes.processes = 3;
+            let mut does = Kind::Steps(processes.does.clone());
+            smaller(&mut does);
+            let Kind::Steps(does) = does else { return };
+            processes.does = does;
+        }
         Kind::Steps(steps) => {
             steps.repeat = 1;
             steps.files.iter_mut().for_each(|file| file.size = "8 MiB".into());
@@ -93,8 +105,9 @@ fn every_workload_known_by_name_can_be_run() {
                 || phase.name == "sync"
                 || ids.is_empty()
                 || steps_without_laps(&w, &phase.name);
-            let says = phase.measured && !silent;
-            assert_eq!(some, says, "{name}, {}", phase.name);
+            if phase.measured {
+                assert_eq!(some, !silent, "{name}, {}", phase.name);
+            }
         }
     }
 }
@@ -102,7 +115,7 @@ fn every_workload_known_by_name_can_be_run() {
 #[test]
 fn workloads_are_random_where_their_holes_are() {
     for (name, file) in catalog::workloads().expect("they are built in") {
-        let fixed = ["watch-unmovable", "java", "jvm-heap"].contains(&name);
+        let fixed = ["watch-unmovable", "java", "jvm-heap", "model-server"].contains(&name);
         assert_eq!(file.workload.scenario().is_random(), !fixed, "{name}");
     }
 }
