@@ -92,6 +92,9 @@ pub(crate) enum Command {
     /// Show what compaction did in a trace, of a run or of a real host
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),
+    /// Write a workload that replays a recording of a real host
+    #[command(subcommand, after_help = crate::workload::HELP)]
+    Workload(crate::workload::WorkloadCommand),
     /// Show experiments, workloads, machines, profiles, switches and sysctls
     List {
         /// Print JSON (schema kontig.list/1)

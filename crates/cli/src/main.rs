@@ -21,6 +21,7 @@ mod progress;
 mod reproduce;
 mod run_args;
 mod trace;
+mod workload;
 mod wrap;
 
 use args::{Cli, Command};
@@ -68,6 +69,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
         Command::Trace(a) => trace::trace(&a),
+        Command::Workload(c) => workload::workload(&c),
         Command::Bench(a) => bench::bench(&a),
         Command::Status(a) => return live::status::status(&a),
         Command::Check(a) => return live::check::check(&a),

@@ -9,7 +9,8 @@
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`beginning`] starts a run in another state than after boot, such as a real host's
 //! ([`host_snapshot`]); [`session`] runs plans in parallel, by a `queue`; [`store`] keeps results
-//! and finds them again; [`beside`] makes one table of several.
+//! and finds them again; [`beside`] makes one table of several; [`recorded`] makes workloads of
+//! recordings.
 
 mod ageing;
 pub mod beginning;
@@ -41,6 +42,7 @@ mod pressure;
 pub mod profiles;
 mod quantity;
 mod queue;
+pub mod recorded;
 mod remarks;
 mod repetitions;
 pub mod resolved;

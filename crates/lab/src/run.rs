@@ -215,9 +215,9 @@ impl Running<'_> {
         let mut foreground = Vec::new();
         for task in &phase.tasks {
             let mut copies = Vec::new();
-            for &placement in &task.placements {
+            for (copy, &placement) in (0..).zip(&task.placements) {
                 let seed = Scenario::seed(self.plan.seed, self.programs.len() as u64);
-                let program = task.start(&Start { free_pages, seed, ..Start::default() });
+                let program = task.start(&Start { free_pages, seed, copy, ..Start::default() });
                 let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
                 let id = self.machine.spawn(Box::new(program), placement);
                 self.machine.name_task(id, task.name.as_deref().unwrap_or(&self.plan.experiment));

@@ -1,7 +1,9 @@
 //! `/sys/kernel/tracing/trace`: a line per event, after a head of comments.
 //!
 //! A line is `COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`. The flags may be missing,
-//! and a process number in parentheses may stand before the CPU (`record-tgid`).
+//! and a process number in parentheses may stand before the CPU (`record-tgid`). The text of `perf
+//! script` is read, too: there the line begins with `COMM PID`, and the event with its system,
+//! `kmem:`.
 
 use crate::error::BadText;
 
@@ -41,12 +43,22 @@ impl<'a> TraceLine<'a> {
         });
         let (task, rest) = cpu?;
         let task = task.trim().split(" (").next()?.trim_end();
-        let (comm, pid) = task.rsplit_once('-')?;
+        let ftrace = task.rsplit_once('-').and_then(|(comm, pid)| Some((comm, pid.trim().parse().ok()?)));
+        let perf = || {
+            let (comm, pid) = task.rsplit_once(' ')?;
+            Some((comm.trim_end(), pid.split('/').next()?.parse().ok()?))
+        };
+        let (comm, pid) = ftrace.or_else(perf)?;
         let (time, rest) = rest.split_once(": ")?;
         let (s, us) = time.split_whitespace().last()?.split_once('.')?;
-        let (event, text) = rest.split_once(':')?;
+        let (event, text) = rest.trim_start().split_once(':')?;
+        // After a system's name there is no blank.
+        let (event, text) = match text.split_once(':') {
+            Some(of_system) if !text.starts_with(' ') => of_system,
+            _ => (event, text),
+        };
         let at_us = s.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(format!("{us:0<6.6}").parse().ok()?)?;
-        Some(TraceLine { comm, pid: pid.trim().parse().ok()?, at_us, event, text: text.trim_start() })
+        Some(TraceLine { comm, pid, at_us, event, text: text.trim_start() })
     }
 
     /// A field of the text, `NAME=VALUE`.
@@ -103,6 +115,16 @@ mod tests {
         assert_eq!((parsed(new).comm, parsed(new).pid, parsed(new).at_us), ("kworker/0:1 [x]", 12, 1_500_000));
         assert_eq!((parsed(new).number("zone_start"), parsed(new).field("mode")), (Some(0x1000), Some("sync")));
         assert_eq!(parsed(new).field("zone"), None);
+    }
+
+    #[test]
+    fn lines_of_perf_script_are_read() {
+        let line = "kworker/0:1-eve  4711 [002]  1234.567890:         kmem:mm_page_free: page=0xff pfn=0x12 order=3";
+        let TraceLine { comm, pid, at_us, event, .. } = parsed(line);
+        assert_eq!((comm, pid, at_us, event), ("kworker/0:1-eve", 4711, 1_234_567_890, "mm_page_free"));
+        assert_eq!(parsed(line).number("pfn"), Some(18));
+        let with_thread = "Web Content  4711/4712  [002]  1.5: kmem:mm_page_free: page=0xff pfn=0x12 order=3";
+        assert_eq!((parsed(with_thread).comm, parsed(with_thread).pid), ("Web Content", 4711));
     }
 
     #[test]

@@ -47,13 +47,14 @@ impl Source {
     }
 }
 
-/// Bytes of the longest file that is read: the longest built-in one has 16 KiB.
-const MOST_BYTES: u64 = 4 << 20;
+/// Bytes of the longest file that is read: the longest built-in one has 16 KiB, but a workload can
+/// hold millions of recorded allocations.
+pub const MOST_BYTES: u64 = 64 << 20;
 
 /// The text of a user's file, if it is UTF-8 and no longer than such files are.
 ///
 /// # Errors
-/// If it cannot be read, is longer than 4 MiB, or is not UTF-8 in some line.
+/// If it cannot be read, is longer than 64 MiB, or is not UTF-8 in some line.
 pub fn read_text(path: &str) -> Result<String, ProfileError> {
     let unreadable = |reason| ProfileError::Unreadable { path: path.into(), reason };
     let mut bytes = Vec::new();

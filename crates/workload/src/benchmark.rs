@@ -16,6 +16,8 @@ pub struct Start {
     pub seed: u64,
     /// How many copies of the program its task starts.
     pub copies: u64,
+    /// Its number among them, from 0.
+    pub copy: u64,
 }
 
 /// The combined measurements of a program's copies.

@@ -74,6 +74,8 @@ kinds! {
     Guests(guests::Guests),
     /// A process fills a heap and accesses it.
     Accesses(accesses::Accesses),
+    /// Allocations are replayed as they were recorded.
+    Trace(trace::Trace),
     /// Processes that take steps start and end.
     Processes(processes::Processes),
     /// A driver asks for huge pages at a fixed pace, pass after pass.

@@ -31,6 +31,7 @@ pub mod scenario;
 pub mod steps;
 pub mod thp_bursts;
 pub mod thpscale;
+pub mod trace;
 pub mod unmovable;
 pub mod unpack;
 pub mod usemem;

@@ -213,12 +213,12 @@ fn a_malformed_file_is_named_with_its_line() {
     refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:1: this is no text"]);
     std::fs::write(dir.join("bytes.toml"), b"id = 'x'\nsummary = '\xff'\n").unwrap();
     refused(dir, &["reproduce", "./bytes.toml"], ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
-    std::fs::write(dir.join("long.toml"), vec![b'#'; (4 << 20) + 1]).unwrap();
+    std::fs::write(dir.join("long.toml"), vec![b'#'; (64 << 20) + 1]).unwrap();
     refused(
         dir,
         &["reproduce", "./long.toml"],
         ASKED_WRONGLY,
-        &["./long.toml: cannot be read: it is longer than 4 MiB"],
+        &["./long.toml: cannot be read: it is longer than 64 MiB"],
     );
     refused(dir, &tiny(&["--profile", "./bytes.toml"]), ASKED_WRONGLY, &["./bytes.toml:2: this is no text"]);
     refused(dir, &tiny(&["--profile", "./long.toml"]), ASKED_WRONGLY, &["./long.toml: cannot be read: it is longer"]);

@@ -292,5 +292,5 @@ fn a_mistake_in_a_file_of_rules_is_refused_with_its_line() {
     }
     tree.write("rules.toml", &rule("compact_stall >= 0", "{compact_fail}"));
     assert!(said(on(&tree, &["explain", "--rules", &rules])).contains("1 rules judged"));
-    refused(on(&tree, &["explain", "--rules", "/dev/zero"]), 2, "/dev/zero: cannot be read: it is longer than 4 MiB");
+    refused(on(&tree, &["explain", "--rules", "/dev/zero"]), 2, "/dev/zero: cannot be read: it is longer than 64 MiB");
 }

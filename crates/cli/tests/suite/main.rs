@@ -14,6 +14,7 @@ mod mmtests;
 mod needs;
 mod operators;
 mod profile;
+mod recorded;
 mod scenario;
 mod start_state;
 mod trace;

@@ -106,7 +106,7 @@ fn impossible_trials_are_refused_in_one_line() {
         said(&["trial", "--of", "t.json"], 2)
             .starts_with("kontig: t.json: this is not what 'kontig trial --execute --json' prints: ")
     );
-    assert!(said(&["trial", "--of", "/dev/zero"], 2).contains("/dev/zero: cannot be read: it is longer than 4 MiB"));
+    assert!(said(&["trial", "--of", "/dev/zero"], 2).contains("/dev/zero: cannot be read: it is longer than 64 MiB"));
 }
 
 #[test]

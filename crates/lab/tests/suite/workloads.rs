@@ -90,7 +90,7 @@ fn every_workload_known_by_name_can_be_run() {
             assert!(m.lay_file(file, pages), "{name}");
         }
         for phase in w.scenario().phases {
-            let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
+            let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1, copy: 0 };
             let mut ids = Vec::new();
             for task in phase.foreground() {
                 let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -33,7 +33,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         "lab",
         &[
             &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
-            &["files", "ftrace", "host_snapshot", "names"],
+            &["files", "ftrace", "host_snapshot", "names", "recorded"],
             &["beginning", "document", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
             &["figures", "sampler", "target"],
@@ -53,7 +53,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
         &[
             &["markdown", "number", "out", "wrap"],
             &["grid"],
-            &["bench", "interrupt", "list", "profile", "progress", "run_args"],
+            &["bench", "interrupt", "list", "profile", "progress", "run_args", "workload"],
             &["compare", "oracle", "reproduce"],
             &["live"],
             &["trace"],

@@ -39,7 +39,7 @@ fn machine(profile: &str) -> Machine {
 /// Runs a benchmark on the machine, with a file of this many pages.
 fn measured<B: Benchmark>(m: &mut Machine, benchmark: &B, file: u32) -> Measured {
     assert!(m.lay_file(FILE, file));
-    let program = benchmark.program(&Start { free_pages: 0, seed: 1, copies: 1 }).expect("it can be read");
+    let program = benchmark.program(&Start { free_pages: 0, seed: 1, copies: 1, copy: 0 }).expect("it can be read");
     let id = m.spawn(Box::new(program), Placement::Any);
     assert_eq!(m.run(u64::MAX / 2, Some(id)), Ok(Stop::ProgramDone));
     m.memory().check().unwrap();

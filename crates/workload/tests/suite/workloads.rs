@@ -55,7 +55,7 @@ fn run(m: &mut Machine, program: Box<dyn Program>) -> TaskId {
 
 /// Runs a benchmark on the first CPU; what it measured.
 fn measured<B: Benchmark>(m: &mut Machine, benchmark: B) -> (TaskId, Measured) {
-    let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1 };
+    let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1, copy: 0 };
     let id = run(m, Box::new(benchmark.program(&start).expect("it can be read")));
     let any: &dyn std::any::Any = m.program(id).expect("a program");
     (id, benchmark.measured(&[any.downcast_ref().expect("its own program")]))
@@ -296,7 +296,7 @@ fn drivers_side_by_side_are_measured_together() {
     let mut m = machine(32, linux("6.1"));
     let free_pages = m.memory().nr_free_pages();
     let benchmark = driver(Gfp::KERNEL.without(Gfp::RECLAIM), 0.0, 1);
-    let start = Start { free_pages, seed: 1, copies: 2 };
+    let start = Start { free_pages, seed: 1, copies: 2, copy: 0 };
     let ids = [0, 1].map(|cpu| {
         let program = Benchmark::program(&benchmark, &start).expect("it can be read");
         m.spawn(Box::new(program), Placement::Cpu(cpu))

@@ -1,0 +1,94 @@
+//! `kontig workload`: recordings of a real host as workloads.
+
+use clap::{Args, Subcommand};
+use kontig_lab::recorded::Recording;
+use kontig_lab::{AskedWrongly, LabError, catalog};
+use kontig_profiles::MOST_BYTES;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Examples, below the options.
+pub const HELP: &str = "Examples:\n  \
+    perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free -- sleep 10 && perf script > t.txt\n  \
+    kontig workload from-trace t.txt > mine.toml && kontig run mine.toml --profile 6.1,7.2\n  \
+    kontig workload from-smaps --every 5 smaps.* > grows.toml\n\n\
+    The workload goes to standard output, remarks on what is missing to standard error.";
+
+/// The kinds of recordings that it reads.
+#[derive(Subcommand)]
+pub enum WorkloadCommand {
+    /// Replay the allocations of a trace: text of perf script, trace-cmd report or ftrace with
+    /// kmem:mm_page_alloc and kmem:mm_page_free
+    FromTrace(TraceArgs),
+    /// Replay a process's memory from copies of its /proc/PID/smaps, as it grew and shrank
+    FromSmaps(SmapsArgs),
+}
+
+/// Options of `kontig workload from-trace`.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// The text of the trace
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    on: OnMachine,
+}
+
+/// Options of `kontig workload from-smaps`.
+#[derive(Args)]
+pub struct SmapsArgs {
+    /// The copies, in the order in which they were taken
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Seconds from one copy to the next
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    every: f64,
+    #[command(flatten)]
+    on: OnMachine,
+}
+
+/// The machine that a workload names.
+#[derive(Args)]
+struct OnMachine {
+    /// The machine that the workload runs on, unless 'kontig run' names another
+    #[arg(long, value_name = "NAME|FILE", default_value = "skylake-1s")]
+    machine: String,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|s| (1e-3..=1e6).contains(s));
+    seconds.ok_or_else(|| "seconds from 0.001 to 1000000".into())
+}
+
+pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
+    let unreadable = |path: &Path, e: std::io::Error| {
+        let path = path.display().to_string();
+        LabError::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
+    };
+    let (recording, of, on) = match command {
+        WorkloadCommand::FromTrace(TraceArgs { file, on }) => {
+            let text = File::open(file).map_err(|e| unreadable(file, e))?;
+            let path = file.display().to_string();
+            (Recording::of_trace(&path, text)?, path, on)
+        }
+        WorkloadCommand::FromSmaps(SmapsArgs { files, every, on }) => {
+            let read = |file: &PathBuf| {
+                let text = std::fs::read_to_string(file).map_err(|e| unreadable(file, e))?;
+                Ok((file.display().to_string(), text))
+            };
+            let copies = files.iter().map(read).collect::<Result<Vec<_>, LabError>>()?;
+            (Recording::of_smaps(&copies, *every)?, format!("{} copies of smaps", copies.len()), on)
+        }
+    };
+    catalog::machine(&on.machine)?;
+    let text = recording.workload(&of, &on.machine);
+    if text.len() as u64 > MOST_BYTES {
+        let (is, most) = (text.len() >> 20, MOST_BYTES >> 20);
+        let remedy = "record for a shorter time, or fewer processes";
+        return Err(
+            AskedWrongly::Value(format!("{of}: a workload of {is} MiB, at most {most} can be run: {remedy}")).into()
+        );
+    }
+    recording.notes.iter().for_each(|note| crate::say(note));
+    crate::print(&text)
+}
