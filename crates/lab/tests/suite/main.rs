@@ -7,5 +7,6 @@ mod figures;
 mod fuzz_readers;
 mod guest;
 mod preparation;
+mod reference;
 mod repeated;
 mod workloads;
