@@ -7,8 +7,9 @@
 //! looks up the names an experiment mentions; [`plan`] decides one run; [`run`] carries it out,
 //! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
-//! [`host_snapshot`] starts a run from a real host; [`session`] runs plans in parallel, by a
-//! `queue`; [`store`] keeps results and finds them again; [`beside`] makes one table of several.
+//! [`host_snapshot`] starts a run from a real host; [`identity`] knows a run again; [`session`]
+//! runs plans in parallel, by a `queue`; [`store`] keeps results and finds them again; [`beside`]
+//! makes one table of several.
 
 mod ageing;
 pub mod beside;
@@ -28,7 +29,9 @@ mod fragmenting;
 mod ftrace;
 mod gate;
 pub mod guest;
+mod hash;
 pub mod host_snapshot;
+pub mod identity;
 pub mod missed;
 pub mod mmtests;
 pub mod names;

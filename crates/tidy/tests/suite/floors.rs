@@ -32,7 +32,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "lab",
         &[
-            &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
+            &["built_in", "error", "event_log", "fragmenting", "gate", "hash", "observe", "page", "unit"],
             &["files", "ftrace", "host_snapshot", "names"],
             &["document", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
@@ -43,7 +43,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["catalog", "plan", "what_if"],
             &["elsewhere", "run", "sweep"],
             &["compare", "queue", "resolved"],
-            &["session"],
+            &["identity", "session"],
             &["simulation", "store"],
             &["beside", "difference"],
         ],
@@ -54,7 +54,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["markdown", "number", "out", "wrap"],
             &["grid"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args"],
-            &["compare", "oracle", "reproduce"],
+            &["compare", "export", "oracle", "reproduce"],
             &["live"],
             &["trace"],
             &["args"],
