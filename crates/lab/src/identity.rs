@@ -5,13 +5,12 @@
 //! repetition's number is no input: its seed is.
 
 use crate::error::{Failed, LabError};
+use crate::experiment::Variant;
 use crate::hash::sha256;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
 use kontig_mm::sysctl::Sysctl;
-use kontig_sim::MachineFile;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Digits of a hash that are kept: among a million runs, two share one
 /// once in forty million times.
@@ -34,16 +33,13 @@ impl Resolved {
     /// If an input has no JSON form.
     pub fn identified(&self, seed: u64, version: &str) -> Result<Vec<(RunPlan, Identity)>, LabError> {
         let e = &self.experiment;
-        // What all runs of a machine share is hashed once.
-        let shared = |machine: &MachineFile| hash(&(version, machine, &self.begins_as, &e.workload, e.rounds));
-        let own = shared(&self.machine)?;
-        let paced = self.pace_machine.as_ref().map(shared).transpose()?;
+        // What all runs share, a host snapshot above all, is hashed once.
+        let shared = hash(&(version, &self.begins_as, &e.workload, e.rounds))?;
         let identified = |plan: RunPlan| {
             let name = plan.variant.name.as_str();
             // The runs of a pace sweep are named after their pause, which the workload lacks.
             let pause = (e.pace.is_some() && e.variant.iter().all(|v| v.name != name)).then_some(name);
-            let shared = paced.as_ref().filter(|_| pause.is_some()).unwrap_or(&own);
-            let inputs = hash(&(shared, pause, &plan.profile, sysctls(&plan), plan.seed))?;
+            let inputs = hash(&(&shared, pause, &plan.machine, &plan.profile, settings(&plan.variant), plan.seed))?;
             let run = hash(&(&inputs, &plan.experiment, &plan.case, name))?;
             Ok((plan, Identity { run, inputs }))
         };
@@ -51,10 +47,16 @@ impl Resolved {
     }
 }
 
-/// The sysctls of a run under the kernel's names.
-fn sysctls(plan: &RunPlan) -> BTreeMap<String, String> {
-    let named = |(name, value): (String, String)| (Sysctl::find(&name).map_or(name, |s| s.name.into()), value);
-    plan.variant.sysctl_texts().into_iter().map(named).collect()
+/// All that a variant sets, under the kernel's names; its profile and switches are in the plan's
+/// profile.
+fn settings(variant: &Variant) -> Variant {
+    let named = |(name, value): (String, String)| (Sysctl::find(&name).map_or(name, |s| s.name.into()), value.into());
+    let mut settings = variant.clone();
+    settings.name.clear();
+    settings.profile.clear();
+    settings.switches.clear();
+    settings.sysctls = variant.sysctl_texts().into_iter().map(named).collect();
+    settings
 }
 
 fn hash(inputs: &impl Serialize) -> Result<String, LabError> {

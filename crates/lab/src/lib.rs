@@ -8,13 +8,14 @@
 //! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`host_snapshot`] starts a run from a real host; [`identity`] knows a run again; [`session`]
-//! runs plans in parallel, by a `queue`; [`store`] keeps results and finds them again; [`beside`]
-//! makes one table of several.
+//! runs plans in parallel, by a `queue`; a [`cell`] is one of them as data; [`store`] keeps results
+//! and finds them again; [`beside`] makes one table of several.
 
 mod ageing;
 pub mod beside;
 mod built_in;
 pub mod catalog;
+pub mod cell;
 pub mod compare;
 mod difference;
 mod document;

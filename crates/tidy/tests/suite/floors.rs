@@ -44,7 +44,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["elsewhere", "run", "sweep"],
             &["compare", "queue", "resolved"],
             &["identity", "session"],
-            &["simulation", "store"],
+            &["cell", "simulation", "store"],
             &["beside", "difference"],
         ],
     ),
