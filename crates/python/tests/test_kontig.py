@@ -3,10 +3,14 @@
 import ast
 import contextlib
 import csv
+import logging
 import multiprocessing
 import os
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import unittest
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -75,6 +79,25 @@ class TheTables(unittest.TestCase):
                 with self.subTest(name):
                     self.same(self.files(kontig.sweep(SPACE, executor), name), expected)
         self.assertFalse(self.files(kontig.sweep(SPACE | {"seed": 3}), "other") == expected)
+
+    def test_are_the_same_if_a_worker_of_a_dask_cluster_is_killed_or_skipped(self):
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            return print("skipped: Python has no Dask (pip install distributed)", file=sys.stderr)
+        space = SPACE | {"set": {"vm.compaction_proactiveness": list(range(0, 100, 10))}, "seed": [1, 2, 3]}
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+        with cluster, Client(cluster) as client:
+            executor = client.get_executor(pure=False)
+            workers = set(client.run(os.getpid).values())
+            # In the midst of 60 runs.
+            killer = threading.Timer(0.2, os.kill, (min(workers), signal.SIGKILL))
+            killer.start()
+            swept = self.files(kontig.sweep(space, executor), "dask")
+            killer.join()
+            client.wait_for_workers(2, timeout=30)
+            self.assertNotEqual(set(client.run(os.getpid).values()), workers, "one was killed")
+        self.same(swept, self.files(kontig.sweep(space), "threads"))
 
     def test_a_run_is_its_cell_of_a_sweep(self):
         tables = kontig.run(
