@@ -1,6 +1,6 @@
 //! `kontig export`: stored results as flat tables, for other tools.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use kontig_lab::files::check_distinct;
 use kontig_lab::{Failed, LabError};
 use kontig_tables::{Files, Format, Merged, Rows, TABLES};
@@ -19,12 +19,13 @@ pub const HELP: &str = "Examples:\n  \
 
 /// Options of `kontig export`.
 #[derive(Args)]
+#[command(group(ArgGroup::new("formats").required(true).multiple(true).args(["csv", "parquet"])))]
 pub struct ExportArgs {
     /// Result directories written by --out
     #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
     /// Write the tables as CSV to this directory, which must not exist
-    #[arg(long, value_name = "DIR", required_unless_present = "parquet")]
+    #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
     /// Write the tables as Parquet to this directory, which must not exist
     #[arg(long, value_name = "DIR")]

@@ -21,6 +21,7 @@ mod profile;
 mod progress;
 mod reproduce;
 mod run_args;
+mod shard;
 mod trace;
 mod wrap;
 

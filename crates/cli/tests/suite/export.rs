@@ -57,6 +57,37 @@ fn results_exported_together_are_the_bytes_of_the_one_that_has_all_runs() {
 }
 
 #[test]
+fn shards_exported_together_are_the_bytes_of_the_whole() {
+    let d = tmp();
+    let dir = d.path();
+    let args = ["--set", "vm.compaction_proactiveness=0,50,100", "--repetitions", "3"];
+    run(dir, &[&args[..], &["--out", "whole"]].concat());
+    exported(dir, &["whole", "--parquet", "p", "--csv", "c"]);
+    let shard = |of: &'static str, out: &'static str| {
+        let run = ["run", "watch", "--machine", "tiny-64m", "--profile", "5.9", "--shard", of, "--out", out];
+        [&run[..], &args[..]].concat()
+    };
+    let mut said = String::new();
+    for (of, out) in [("1/4", "s1"), ("2/4", "s2"), ("3/4", "s3"), ("4/4", "s4")] {
+        let done = kontig(dir, &shard(of, out)).assert().success().stderr("");
+        said += &String::from_utf8_lossy(&done.get_output().stdout);
+    }
+    assert_eq!(said.lines().next(), Some("shard 1/4: 3 of its 3 runs are in s1, of 9 in all"));
+    assert_eq!(said.matches("2 of its 2 runs").count(), 3, "{said}");
+    assert_eq!(exported(dir, &["s3", "s1", "s4", "s2", "--parquet", "p2", "--csv", "c2"])[0], "9 runs");
+    for (whole, merged) in [("p", "p2"), ("c", "c2")] {
+        assert!(bytes(&dir.join(whole)) == bytes(&dir.join(merged)), "{whole}");
+    }
+    // A shard is a result like any other: it can be rerun, and resumed as itself alone.
+    kontig(dir, &["rerun", "s1"]).assert().success();
+    kontig(dir, &[&shard("1/4", "s1")[..], &["--resume"]].concat()).assert().success();
+    let other = [&shard("2/4", "s1")[..], &["--resume"]].concat();
+    refused(dir, &other, ASKED_WRONGLY, &["s1 holds runs of another shard than 2/4", "an --out of its own"]);
+    exported(dir, &["s1", "--csv", "c3"]);
+    kontig(dir, &shard("5/4", "s5")).assert().failure().code(ASKED_WRONGLY);
+}
+
+#[test]
 fn every_run_of_a_pace_sweep_is_found() {
     let d = tmp();
     let pace = "\n[pace]\nmachine = \"tiny-64m\"\npause_us = [0, 100]\n";

@@ -51,7 +51,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "cli",
         &[
-            &["markdown", "number", "out", "wrap"],
+            &["markdown", "number", "out", "shard", "wrap"],
             &["grid"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args"],
             &["compare", "export", "oracle", "reproduce"],
