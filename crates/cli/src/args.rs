@@ -89,6 +89,9 @@ pub(crate) enum Command {
     /// Show stored results beside each other
     #[command(after_help = crate::compare::HELP)]
     Compare(crate::compare::CompareArgs),
+    /// Write stored results as tables for other tools: CSV or Parquet
+    #[command(after_help = crate::export::HELP)]
+    Export(crate::export::ExportArgs),
     /// Show what compaction did in a trace, of a run or of a real host
     #[command(after_help = crate::trace::HELP)]
     Trace(crate::trace::TraceArgs),

@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod compare;
+mod export;
 mod grid;
 mod interrupt;
 mod list;
@@ -20,6 +21,7 @@ mod profile;
 mod progress;
 mod reproduce;
 mod run_args;
+mod shard;
 mod trace;
 mod workload;
 mod wrap;
@@ -66,6 +68,7 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
         Command::Compare(a) => compare::compare(&a),
+        Command::Export(a) => export::export(&a),
         Command::Rerun(a) => return reproduce::rerun(&a),
         Command::Profile(c) => profile::profile(&c),
         Command::Trace(a) => trace::trace(&a),

@@ -2,6 +2,7 @@
 
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
+use crate::shard::Shard;
 use kontig_lab::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
@@ -32,7 +33,7 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
         }
         resolved.extend(cases);
     }
-    carry_out(resolved, &a.output, a.all, &names.iter().map(String::as_str).collect::<Vec<_>>())
+    carry_out(resolved, &a.output, a.all, None, &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
@@ -65,7 +66,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
     let read = [Some(&a.what), a.machine.as_ref(), a.snapshot.as_ref()].into_iter().flatten().chain(&a.profile);
-    carry_out(cases.collect(), &a.output, false, &read.map(String::as_str).collect::<Vec<_>>())
+    carry_out(cases.collect(), &a.output, false, a.shard, &read.map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The profile nearest to a host's kernel.
@@ -109,7 +110,13 @@ fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
 
 /// Runs the experiments and writes the results. An overview replaces the tables. `read` names the
 /// files that the experiments may come from.
-fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool, read: &[&str]) -> Result<(), LabError> {
+fn carry_out(
+    resolved: Vec<Resolved>,
+    o: &OutputArgs,
+    overview: bool,
+    shard: Option<Shard>,
+    read: &[&str],
+) -> Result<(), LabError> {
     let begin = Instant::now();
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
@@ -127,6 +134,10 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool, read: &[&s
     // Fail on unwritable outputs now, not after a minute of work.
     let open = if o.resume { Store::resume } else { Store::create };
     let store = o.out.as_deref().map(|dir| open(dir, o.seed, session.resolved())).transpose()?;
+    let planned = session.jobs().len();
+    if let Some(shard) = shard {
+        session = shard.part_of(session, store.as_ref().filter(|_| o.resume).zip(o.out.as_deref()))?;
+    }
     if let Some(store) = store.as_ref().filter(|_| o.resume) {
         let (had, all) = (session.resume(|plan| store.run(plan))?, session.jobs().len());
         crate::say(&format!("{had} of {all} runs are finished already"));
@@ -160,7 +171,10 @@ fn carry_out(resolved: Vec<Resolved>, o: &OutputArgs, overview: bool, read: &[&s
             completed?;
         }
     }
-    if !outcomes.is_empty() {
+    if let (Some(shard), Some(dir)) = (shard, &o.out) {
+        let (runs, dir) = (session.jobs().len(), dir.display());
+        crate::print(&format!("shard {shard}: {runs_kept} of its {runs} runs are in {dir}, of {planned} in all\n"))?;
+    } else if !outcomes.is_empty() {
         show(&session, &outcomes, o, overview, &host)?;
     }
     match error {

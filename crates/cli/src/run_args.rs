@@ -1,6 +1,7 @@
 //! Options of the commands that run experiments.
 
 use crate::number::{MOST, whole};
+use crate::shard::Shard;
 use clap::Args;
 use kontig_workload::fragmenter::Holes;
 use std::path::PathBuf;
@@ -103,6 +104,15 @@ pub struct RunArgs {
     /// Run every variant N times, each with its own seed, and show the spread of the figures
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
     pub repetitions: Option<u32>,
+    /// Run only the I-th of N equal parts of the runs, 1/8 to 8/8, for as many machines or jobs of
+    /// a cluster. Each stores its result in an --out of its own; 'kontig export' merges them
+    #[arg(
+        long,
+        value_name = "I/N",
+        requires = "out",
+        conflicts_with_all = ["json", "html", "markdown", "svg", "all_figures", "statistics"]
+    )]
+    pub shard: Option<Shard>,
     /// Stop a huge page driver only after N failed allocations in a row
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
     pub give_up_after: Option<u32>,

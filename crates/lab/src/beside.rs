@@ -8,6 +8,7 @@ use crate::compare::{Subject, compare};
 use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
+use crate::files::check_named_once;
 use crate::resolved::Resolved;
 use crate::session::Outcome;
 use crate::store::StoredResult;
@@ -46,11 +47,7 @@ struct Part<'a> {
 /// # Errors
 /// If one holds no result, or a run's file is missing or changed, or one is given twice.
 pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Stored>, LabError> {
-    let real: Vec<Option<PathBuf>> = dirs.iter().map(|dir| dir.canonicalize().ok()).collect();
-    let twice = |&i: &usize| real[i].is_some() && real[..i].contains(&real[i]);
-    if let Some(i) = (1..dirs.len()).find(twice) {
-        return Err(AskedWrongly::Value(format!("{} is given twice: name different results", dirs[i].display())).into());
-    }
+    check_named_once(dirs)?;
     dirs.iter().map(|dir| Stored::read(dir)).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Files: names as parts of paths, and writes that are whole or not at all.
+//! Files: names as parts of paths, and writes of files and directories that are whole or not at
+//! all.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use std::path::{Path, PathBuf};
@@ -146,4 +147,122 @@ pub fn check_directory(dir: &Path) -> Result<(), LabError> {
     write_with_directory(&probe, b"")?;
     let _ = std::fs::remove_file(probe);
     Ok(())
+}
+
+/// A new directory of files, which has its name once all of them are written.
+pub struct NewDirectory {
+    dir: PathBuf,
+    part: PathBuf,
+    files: Vec<PathBuf>,
+    is_whole: bool,
+}
+
+impl NewDirectory {
+    /// # Errors
+    /// If there is something of that name already, or it cannot be made.
+    pub fn create(dir: &Path) -> Result<NewDirectory, LabError> {
+        let taken = |what: &Path| {
+            let reason =
+                format!("{} exists, and nothing is overwritten: name a directory that does not", what.display());
+            LabError::from(AskedWrongly::Value(reason))
+        };
+        if dir.symlink_metadata().is_ok() {
+            return Err(taken(dir));
+        }
+        has_directory(dir)?;
+        let part = part_of(dir);
+        std::fs::create_dir(&part).map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => AskedWrongly::Value(format!(
+                "{} is what another command writes for {}, or was left by one that was killed: wait for it, or remove \
+                 it",
+                part.display(),
+                dir.display()
+            ))
+            .into(),
+            _ => unwritten(dir, e.to_string()),
+        })?;
+        Ok(NewDirectory { dir: dir.into(), part, files: Vec::new(), is_whole: false })
+    }
+
+    /// Opens a file in it.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn file(&mut self, name: &str) -> Result<std::fs::File, LabError> {
+        let path = self.part.join(name);
+        let file = std::fs::File::create_new(&path).map_err(|e| unwritten(&self.dir.join(name), e.to_string()))?;
+        self.files.push(path);
+        Ok(file)
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// If something has that name by now.
+    pub fn finish(mut self) -> Result<(), LabError> {
+        std::fs::rename(&self.part, &self.dir).map_err(|e| unwritten(&self.dir, e.to_string()))?;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewDirectory {
+    /// Of one that is not whole nothing is left.
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.files.iter().for_each(|file| drop(std::fs::remove_file(file)));
+            let _ = std::fs::remove_dir(&self.part);
+        }
+    }
+}
+
+/// Refuses a directory that is named twice.
+///
+/// # Errors
+/// The one that is.
+pub fn check_named_once(dirs: &[PathBuf]) -> Result<(), LabError> {
+    let real: Vec<Option<PathBuf>> = dirs.iter().map(|dir| dir.canonicalize().ok()).collect();
+    let twice = |&i: &usize| real[i].is_some() && real[..i].contains(&real[i]);
+    match (1..dirs.len()).find(twice) {
+        Some(i) => {
+            let reason = format!("{} is given twice: name different results", dirs[i].display());
+            Err(AskedWrongly::Value(reason).into())
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+        let mut names: Vec<_> = std::fs::read_dir(dir).expect("a folder").map(name).collect();
+        names.sort();
+        names.into_iter().map(|name| name.into_string().expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_new_directory_has_its_name_when_it_is_whole_and_leaves_nothing_otherwise() {
+        let tmp = tempfile::tempdir().expect("a folder");
+        let dir = tmp.path().join("new");
+        let mut given_up = NewDirectory::create(&dir).expect("nothing is there");
+        given_up.file("a").expect("made").write_all(b"1").expect("written");
+        assert_eq!(names(tmp.path()), ["new.part"]);
+        let second = NewDirectory::create(&dir).err().expect("refused").to_string();
+        assert!(second.ends_with("wait for it, or remove it"), "{second}");
+        drop(given_up);
+        assert_eq!(names(tmp.path()), [""; 0]);
+        let mut whole = NewDirectory::create(&dir).expect("nothing is there");
+        whole.file("a").expect("made");
+        whole.finish().expect("whole");
+        assert_eq!((names(tmp.path()), names(&dir)), (vec!["new".to_string()], vec!["a".to_string()]));
+        let refused = NewDirectory::create(&dir).err().expect("refused");
+        assert_eq!(refused.exit_code(), 2);
+        assert!(refused.to_string().contains("nothing is overwritten"), "{refused}");
+        let nowhere = NewDirectory::create(&tmp.path().join("x/new")).err().expect("refused").to_string();
+        assert!(nowhere.contains("there is no directory"), "{nowhere}");
+    }
 }

@@ -8,15 +8,16 @@
 //! with `sampler` looking at the machine through `observe`, and [`vmstat`] collecting its counters;
 //! [`compare`] makes the table of all runs, reading each row's `quantity`; `sweep` varies the pace;
 //! [`beginning`] starts a run in another state than after boot, such as a real host's
-//! ([`host_snapshot`]); [`session`] runs plans in parallel, by a `queue`; [`store`] keeps results
-//! and finds them again; [`beside`] makes one table of several; [`recorded`] makes workloads of
-//! recordings.
+//! ([`host_snapshot`]); [`identity`] knows a run again; [`session`] runs plans in parallel, by a
+//! `queue`; a [`cell`] is one of them as data; [`store`] keeps results and finds them again;
+//! [`beside`] makes one table of several; [`recorded`] makes workloads of recordings.
 
 mod ageing;
 pub mod beginning;
 pub mod beside;
 mod built_in;
 pub mod catalog;
+pub mod cell;
 pub mod compare;
 mod difference;
 mod document;
@@ -31,7 +32,9 @@ mod fragmenting;
 mod ftrace;
 mod gate;
 pub mod guest;
+mod hash;
 pub mod host_snapshot;
+pub mod identity;
 pub mod missed;
 pub mod mmtests;
 pub mod names;

@@ -10,13 +10,14 @@
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_with_directory};
+use crate::hash::sha256;
+use crate::identity::Identity;
 use crate::plan::{RunPlan, key};
 use crate::resolved::Resolved;
 use crate::session::Outcome;
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
@@ -54,10 +55,6 @@ pub struct RunFile {
 pub struct HostFacts {
     pub wall_s: f64,
     pub peak_rss_bytes: u64,
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The stored form of JSON: indented, with a final newline.
@@ -267,6 +264,43 @@ impl RunFile {
     }
 }
 
+/// A run's file in a stored result.
+pub struct StoredRun {
+    dir: PathBuf,
+    name: String,
+    file: RunFile,
+}
+
+impl StoredRun {
+    /// Where it is stored.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join(&self.name)
+    }
+
+    /// Whether the other's file has the same bytes.
+    pub fn has_bytes_of(&self, other: &StoredRun) -> bool {
+        self.file == other.file
+    }
+
+    /// Reads the run from its file.
+    ///
+    /// # Errors
+    /// If that is missing, cut or changed.
+    pub fn read(&self) -> Result<RunResult, LabError> {
+        match self.file.damage(&self.path()) {
+            Some(reason) => Err(Failed::Result { path: self.path().display().to_string(), reason }.into()),
+            None => read_run(&self.dir, &self.name),
+        }
+    }
+}
+
+fn read_run(dir: &Path, name: &str) -> Result<RunResult, LabError> {
+    let file = dir.join(name);
+    let bad = |reason: String| LabError::from(Failed::Result { path: file.display().to_string(), reason });
+    let bytes = std::fs::read(&file).map_err(|e| bad(format!("this run's file cannot be read: {e}")))?;
+    serde_json::from_slice(&bytes).map_err(|e| bad(format!("no run that a session has written: {e}")))
+}
+
 /// The directory of a result, given by itself or by its `result.json`.
 fn directory(path: &Path) -> &Path {
     if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) }
@@ -368,14 +402,30 @@ impl StoredResult {
     /// The first file that is missing, truncated or changed.
     pub fn read_runs(&self, path: &Path) -> Result<Vec<RunResult>, LabError> {
         self.check_runs(path)?;
-        let dir = directory(path);
-        let read = |name: &String| {
-            let file = dir.join(name);
-            let bad = |reason: String| LabError::from(Failed::Result { path: file.display().to_string(), reason });
-            let bytes = std::fs::read(&file).map_err(|e| bad(format!("this run's file cannot be read: {e}")))?;
-            serde_json::from_slice(&bytes).map_err(|e| bad(format!("no run that a session has written: {e}")))
-        };
-        self.runs.keys().map(read).collect()
+        self.runs.keys().map(|name| read_run(directory(path), name)).collect()
+    }
+
+    /// The runs that it has, in the order of their plans. No run's file is read.
+    ///
+    /// # Errors
+    /// If it has a run that its inputs do not lead to.
+    pub fn stored_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, StoredRun)>, LabError> {
+        let mut found = Vec::new();
+        for input in &self.inputs {
+            for (plan, identity) in input.identified(self.seed, &self.version)? {
+                let name = run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition);
+                if let Some(file) = self.runs.get(&name) {
+                    found.push((plan, identity, StoredRun { dir: directory(path).into(), name, file: file.clone() }));
+                }
+            }
+        }
+        match self.runs.len() - found.len() {
+            0 => Ok(found),
+            others => {
+                let reason = format!("damaged: its inputs do not lead to {others} of its {} runs", self.runs.len());
+                Err(Failed::Result { path: directory(path).join(RESULT).display().to_string(), reason }.into())
+            }
+        }
     }
 
     /// Reads every run's file of the result at `path` and compares it with the stored hash. Returns

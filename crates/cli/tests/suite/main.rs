@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod common;
 mod compare;
+mod export;
 mod fidelity;
 mod found;
 mod host;

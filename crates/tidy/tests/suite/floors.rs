@@ -32,7 +32,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "lab",
         &[
-            &["built_in", "error", "event_log", "fragmenting", "gate", "observe", "page", "unit"],
+            &["built_in", "error", "event_log", "fragmenting", "gate", "hash", "observe", "page", "unit"],
             &["files", "ftrace", "host_snapshot", "names", "recorded"],
             &["beginning", "document", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
@@ -43,18 +43,18 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["catalog", "plan", "what_if"],
             &["elsewhere", "run", "sweep"],
             &["compare", "queue", "resolved"],
-            &["session"],
-            &["simulation", "store"],
+            &["identity", "session"],
+            &["cell", "simulation", "store"],
             &["beside", "difference"],
         ],
     ),
     (
         "cli",
         &[
-            &["markdown", "number", "out", "wrap"],
+            &["markdown", "number", "out", "shard", "wrap"],
             &["grid"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args", "workload"],
-            &["compare", "oracle", "reproduce"],
+            &["compare", "export", "oracle", "reproduce"],
             &["live"],
             &["trace"],
             &["args"],

@@ -1,0 +1,141 @@
+//! Kontig for Python. What the package's Python calls: cells of a space, their runs, and tables of
+//! them. `_kontig.pyi` has the types.
+
+mod arrow;
+mod space;
+
+use crate::arrow::Table;
+use crate::space::Space;
+use kontig_lab::LabError;
+use kontig_lab::cell::{Cell, version};
+use kontig_results::RunResult;
+use kontig_tables::{Facts, Files, Format, Rows, TABLES};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::path::PathBuf;
+
+/// A wrong request is a `ValueError`, a failure a `RuntimeError`.
+fn raised(e: &LabError) -> PyErr {
+    match e {
+        LabError::Asked(_) => PyValueError::new_err(e.to_string()),
+        LabError::Failed(_) => PyRuntimeError::new_err(e.to_string()),
+    }
+}
+
+fn foreign(e: &serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("no bytes that kontig made: {e}"))
+}
+
+/// Tables of runs, each run once.
+#[pyclass(frozen, module = "kontig")]
+struct Tables(kontig_tables::Tables);
+
+impl Tables {
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let at = TABLES.iter().position(|table| table.name == name);
+        let at = at.ok_or_else(|| PyRuntimeError::new_err(format!("there is no table {name}")))?;
+        Ok(Table { table: TABLES[at], batches: self.0.batches[at].clone() })
+    }
+
+    fn write(&self, py: Python<'_>, dir: PathBuf, format: Format) -> PyResult<()> {
+        py.detach(|| {
+            let mut files = Files::create(&dir, format)?;
+            self.0.pass_on(&mut files)?;
+            files.finish().map(drop)
+        })
+        .map_err(|e| raised(&e))
+    }
+}
+
+#[pymethods]
+impl Tables {
+    #[getter]
+    fn runs(&self) -> PyResult<Table> {
+        self.table("runs")
+    }
+
+    #[getter]
+    fn settings(&self) -> PyResult<Table> {
+        self.table("settings")
+    }
+
+    #[getter]
+    fn figures(&self) -> PyResult<Table> {
+        self.table("figures")
+    }
+
+    #[getter]
+    fn rounds(&self) -> PyResult<Table> {
+        self.table("rounds")
+    }
+
+    #[getter]
+    fn percentiles(&self) -> PyResult<Table> {
+        self.table("percentiles")
+    }
+
+    #[getter]
+    fn series(&self) -> PyResult<Table> {
+        self.table("series")
+    }
+
+    #[getter]
+    fn counters(&self) -> PyResult<Table> {
+        self.table("counters")
+    }
+
+    fn write_csv(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        self.write(py, directory, Format::Csv)
+    }
+
+    fn write_parquet(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        self.write(py, directory, Format::Parquet)
+    }
+}
+
+/// The cells of a space in JSON, and notes about it.
+#[pyfunction]
+fn cells<'py>(py: Python<'py>, space: &str) -> PyResult<(Vec<Bound<'py, PyBytes>>, Vec<String>)> {
+    let space: Space = serde_json::from_str(space).map_err(|e| foreign(&e))?;
+    let (cells, notes) = py.detach(|| space.cells()).map_err(|e| raised(&e))?;
+    let bytes = |cell: &Cell| Ok(PyBytes::new(py, &serde_json::to_vec(cell).map_err(|e| foreign(&e))?));
+    Ok((cells.iter().map(bytes).collect::<PyResult<_>>()?, notes))
+}
+
+/// Carries out a cell's run, while other threads of the interpreter go on.
+#[pyfunction]
+fn run_cell<'py>(py: Python<'py>, cell: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let cell: Cell = serde_json::from_slice(cell).map_err(|e| foreign(&e))?;
+    let run = py.detach(|| cell.run()).map_err(|e| raised(&e))?;
+    Ok(PyBytes::new(py, &serde_json::to_vec(&run).map_err(|e| foreign(&e))?))
+}
+
+/// The tables of cells and their runs, in the order of an export, each run once.
+#[pyfunction]
+fn tables(py: Python<'_>, cells: Vec<Vec<u8>>, runs: Vec<Vec<u8>>) -> PyResult<Tables> {
+    py.detach(|| {
+        let mut all = Vec::new();
+        for (cell, run) in cells.iter().zip(&runs) {
+            let cell: Cell = serde_json::from_slice(cell).map_err(|e| foreign(&e))?;
+            let run: RunResult = serde_json::from_slice(run).map_err(|e| foreign(&e))?;
+            let (plan, identity) = cell.plan().map_err(|e| raised(&e))?;
+            all.push((Facts::new(&plan, identity, &version()), run));
+        }
+        all.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
+        all.dedup_by(|(next, _), (kept, _)| next.identity == kept.identity);
+        let mut rows = Rows::new(kontig_tables::Tables::default());
+        all.iter().try_for_each(|(facts, run)| rows.add(facts, run)).map_err(|e| raised(&e))?;
+        rows.finish().map(|(tables, _)| Tables(tables)).map_err(|e| raised(&e))
+    })
+}
+
+#[pymodule]
+fn _kontig(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", version())?;
+    module.add_class::<Table>()?;
+    module.add_class::<Tables>()?;
+    module.add_function(wrap_pyfunction!(cells, module)?)?;
+    module.add_function(wrap_pyfunction!(run_cell, module)?)?;
+    module.add_function(wrap_pyfunction!(tables, module)?)
+}

@@ -1,0 +1,57 @@
+//! Spaces: the parameters of a sweep, and the cells that they make.
+
+use kontig_lab::catalog;
+use kontig_lab::cell::Cell;
+use kontig_lab::experiment::Experiment;
+use kontig_lab::resolved::Resolved;
+use kontig_lab::what_if::{Changes, what_if};
+use kontig_lab::{AskedWrongly, LabError, sysctls};
+use serde::Deserialize;
+
+/// A space as the package's Python writes it: a list of values for each parameter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Space {
+    workload: String,
+    /// Empty for the workload's own.
+    machine: Vec<String>,
+    /// Empty for the workload's own.
+    profile: Vec<String>,
+    switch: Vec<String>,
+    set: Vec<(String, Vec<String>)>,
+    seed: Vec<u64>,
+}
+
+impl Space {
+    /// All combinations, and notes about them.
+    pub(crate) fn cells(&self) -> Result<(Vec<Cell>, Vec<String>), LabError> {
+        let empty = |what: &str| Err(AskedWrongly::Value(format!("{what}: no value, so nothing would run")).into());
+        if self.seed.is_empty() {
+            return empty("seed");
+        }
+        if let Some((name, _)) = self.set.iter().find(|(_, values)| values.is_empty()) {
+            return empty(name);
+        }
+        let own = vec![None];
+        let machines =
+            if self.machine.is_empty() { own } else { self.machine.iter().cloned().map(Some).collect::<Vec<_>>() };
+        let (mut cells, mut notes) = (Vec::new(), Vec::new());
+        for machine in machines {
+            let (experiment, source, own) = catalog::to_run(&self.workload)?;
+            let changes = Changes {
+                machine,
+                profiles: self.profile.clone(),
+                switches: self.switch.clone(),
+                settings: self.set.clone(),
+                ..Changes::default()
+            };
+            let (mut experiment, said): (Experiment, _) = what_if(experiment, &changes)?;
+            let said = said.into_iter().chain(sysctls::set_own(&mut experiment.variant, &own)?);
+            notes.extend(said.filter(|note| !notes.contains(note)).collect::<Vec<_>>());
+            for resolved in Resolved::all(&experiment, Some(&source))? {
+                cells.extend(Cell::all(&resolved, &self.seed));
+            }
+        }
+        Ok((cells, notes))
+    }
+}
