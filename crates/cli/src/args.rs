@@ -74,12 +74,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         kontig run hugealloc --machine desktop-32g --profile 6.1\n  \
         kontig run hugepage-latency --machine xeon-64g --set vm.compaction_proactiveness=80\n  \
-        kontig run hugealloc --machine xeon-64g --profile 7.2 --give-up-after 100 --repetitions 5\n  \
+        kontig run hugealloc --machine xeon-64g --profile 7.2 --with give_up_after=100 --repetitions 5\n  \
+        kontig run heap --machine xeon-4g,xeon-64g --with size=1GiB..3GiB:1GiB --seed 1..5\n  \
         kontig run hugepage-latency --machine xeon-64g --profile 7.2\n  \
         kontig run kbuild+hugealloc --machine box-2g --profile 6.12,7.2 --set vm.defrag_mode=0,1\n  \
         kontig run heap --snapshot host.snap --set vm.compaction_proactiveness=0,20,60\n  \
         kontig run watch --machine tiny-64m --profile 5.6 --switch proactive-compaction --html watch.html\n\n\
-        'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls.")]
+        'kontig list' shows workloads, experiments, machines, profiles, switches and sysctls; 'kontig show workload \
+        NAME' the parameters for --with.")]
     Run(RunArgs),
     /// Run a stored result again and check that it is the same, byte for byte
     #[command(after_help = "Example:\n  kontig rerun results/x\n\n\
@@ -104,14 +106,9 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the file of an experiment, workload, machine or profile, to copy and change
-    Show {
-        /// Its name in 'kontig list'
-        name: String,
-        /// Print the published figures that the experiment of this name is compared with
-        #[arg(long)]
-        target: bool,
-    },
+    /// Print the file of an experiment, workload, machine or profile; its contents; or a result
+    #[command(after_help = crate::show::HELP)]
+    Show(crate::show::ShowArgs),
     /// Show the rules of a kernel generation, or how two differ
     #[command(subcommand)]
     Profile(crate::profile::ProfileCommand),

@@ -25,7 +25,7 @@ pub struct CompareArgs {
     /// Result directories written by --out; the first holds the baseline
     #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
-    /// Print one JSON document (schema kontig.compare/1) instead of tables
+    /// Print one JSON document (schema kontig.compare/2) instead of tables
     #[arg(long)]
     json: bool,
     /// Print every figure, of every phase, and not only those that the conclusion is about

@@ -4,12 +4,6 @@ use crate::wrap::{width, wrap};
 use kontig_lab::{LabError, catalog, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
 
-/// Prints the file of an experiment, a workload, a machine or a profile, or of an experiment's
-/// target.
-pub fn show(name: &str, target: bool) -> Result<(), LabError> {
-    crate::print(&if target { catalog::target_text(name) } else { catalog::text(name) }?)
-}
-
 /// Time and memory of large experiments, as they were measured with a release build on two idle
 /// cores, two runs side by side; memory alone where the cores were not idle.
 const TAKES: [(&str, &str); 12] = [

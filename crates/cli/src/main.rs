@@ -8,6 +8,7 @@
 mod args;
 mod bench;
 mod compare;
+mod completions;
 mod export;
 mod grid;
 mod interrupt;
@@ -22,7 +23,9 @@ mod progress;
 mod reproduce;
 mod run_args;
 mod shard;
+mod show;
 mod trace;
+mod values;
 mod workload;
 mod wrap;
 
@@ -87,12 +90,8 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
         Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
-        Command::Show { name, target } => list::show(&name, target),
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "kontig", &mut text);
-            print(&String::from_utf8_lossy(&text))
-        }
+        Command::Show(a) => show::show(&a),
+        Command::Completions { shell } => completions::completions(shell, Cli::command()),
         Command::Man { dir } => kontig_lab::files::check_directory(&dir).and_then(|()| {
             let failed = |e: std::io::Error| {
                 kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()

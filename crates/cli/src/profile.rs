@@ -38,6 +38,13 @@ pub struct ShowArgs {
     json: bool,
 }
 
+impl ShowArgs {
+    /// A line for each rule of this profile.
+    pub fn brief(profile: &str) -> ShowArgs {
+        ShowArgs { profile: profile.into(), short: true, json: false }
+    }
+}
+
 /// Options of `kontig profile diff`.
 #[derive(Args)]
 pub struct DiffArgs {

@@ -1,8 +1,9 @@
 //! Progress: bars on a terminal, lines where standard error is a file or a pipe.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use kontig_lab::expected::Expected;
 use kontig_lab::session::Job;
-use kontig_text::time;
+use kontig_text::{size, time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +15,15 @@ const TICK: Duration = Duration::from_millis(100);
 /// lasted [`SHORT`], because most of them have ended by then.
 const FEW: usize = 8;
 const SHORT: Duration = Duration::from_secs(20);
+/// No longer silence than this.
+const BEAT: Duration = Duration::from_secs(30);
 
-/// Shows a bar for each run until `done` is set. Hidden unless standard error is a terminal.
-pub fn show(jobs: &[Job], done: &AtomicBool) {
+/// Shows a bar for each run until `done` is set, after a line if they are expected to take long.
+/// Hidden unless standard error is a terminal.
+pub fn show(jobs: &[Job], expected: &Expected, done: &AtomicBool) {
+    if is_long(expected) {
+        crate::say(&Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected));
+    }
     let all = MultiProgress::new();
     let style = ProgressStyle::with_template("{msg:48!} {bar:24} {percent:>3}% {elapsed:>4}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -39,21 +46,39 @@ pub fn show(jobs: &[Job], done: &AtomicBool) {
     let _ = all.clear();
 }
 
-/// Prints how many runs there are, then a line as each of them ends and as all of an experiment
-/// have, until `done` is set.
-pub fn tell(jobs: &[Job], threads: usize, done: &AtomicBool) {
+/// Prints how many runs there are and what they are expected to take, then a line as each of them
+/// ends and as all of an experiment have, or that they go on, until `done` is set.
+pub fn tell(jobs: &[Job], expected: &Expected, done: &AtomicBool) {
     let begin = Instant::now();
     let mut lines = Lines::new(jobs.iter().map(Told::job).collect());
+    let mut announced = false;
+    let mut said = begin;
     while !done.load(Ordering::Relaxed) {
-        if lines.experiments().len() > FEW || begin.elapsed() > SHORT {
-            lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
+        if !announced && (lines.experiments().len() > FEW || is_long(expected) || begin.elapsed() > SHORT) {
+            crate::say(&lines.announcement(expected));
+            (announced, said) = (true, Instant::now());
+        }
+        if announced {
+            let mut now = lines.ended(begin.elapsed());
+            if now.is_empty() && said.elapsed() > BEAT {
+                now.push(lines.still(begin.elapsed()));
+            }
+            if !now.is_empty() {
+                said = Instant::now();
+            }
+            now.iter().for_each(|line| crate::say(line));
         }
         std::thread::sleep(TICK);
     }
     // The last runs have ended since.
-    if lines.announced {
-        lines.ended(begin.elapsed(), threads).iter().for_each(|line| crate::say(line));
+    if announced {
+        lines.ended(begin.elapsed()).iter().for_each(|line| crate::say(line));
     }
+}
+
+/// Whether runs are expected to take so long that a word on it is welcome.
+fn is_long(expected: &Expected) -> bool {
+    expected.seconds.is_some_and(|seconds| seconds > SHORT.as_secs_f64())
 }
 
 /// A run, as far as the lines tell of it.
@@ -83,7 +108,6 @@ impl Told {
 struct Lines {
     of: Vec<Told>,
     told: Vec<bool>,
-    announced: bool,
     /// The permille of all runs when the session began: an earlier one may have finished some.
     before: u64,
 }
@@ -91,7 +115,7 @@ struct Lines {
 impl Lines {
     fn new(of: Vec<Told>) -> Lines {
         let told = of.iter().map(|run| (run.permille)() >= 1000).collect();
-        let mut lines = Lines { of, told, announced: false, before: 0 };
+        let mut lines = Lines { of, told, before: 0 };
         lines.before = lines.permille().0;
         lines
     }
@@ -117,28 +141,42 @@ impl Lines {
         (done > 0).then(|| elapsed.as_secs_f64() * left as f64 / done as f64)
     }
 
+    /// A line on the runs that are left, and what they are expected to take.
+    fn announcement(&self, expected: &Expected) -> String {
+        let experiments = self.experiments();
+        let of = match experiments[..] {
+            [one] => one.into(),
+            _ => format!("{} experiments", experiments.len()),
+        };
+        let left = self.told.iter().filter(|told| !**told).count();
+        let at_once = match (expected.at_once, expected.short_of_memory) {
+            (0 | 1, false) => "one after the other".into(),
+            (0 | 1, true) => "one after the other, as memory allows".into(),
+            (n, false) => format!("{n} at a time"),
+            (n, true) => format!("{n} at a time, as memory allows"),
+        };
+        let takes = match expected.seconds.map(time) {
+            Some(time) if expected.as_published => format!("about {time}"),
+            Some(time) => format!("about {time} if the changed parameters take no longer"),
+            None => "how long is not known".into(),
+        };
+        let memory = size(expected.bytes);
+        format!("{left} of {} runs to do, of {of}, {at_once}; {takes}, up to {memory} of memory", self.of.len())
+    }
+
+    /// A line that says that runs go on.
+    fn still(&self, elapsed: Duration) -> String {
+        let ended = self.told.iter().filter(|told| **told).count();
+        let running = self.of.iter().zip(&self.told).filter(|(run, told)| !**told && (run.permille)() > 0).count();
+        let rest = self.rest(elapsed).map_or(String::new(), |rest| format!(", about {} to go", time(rest)));
+        let (runs, so_far) = (self.of.len(), time(elapsed.as_secs_f64()));
+        format!("{ended} of {runs} have ended, {running} are under way; {so_far} so far{rest}")
+    }
+
     /// Lines for what has ended since the last call.
-    fn ended(&mut self, elapsed: Duration, threads: usize) -> Vec<String> {
+    fn ended(&mut self, elapsed: Duration) -> Vec<String> {
         let mut lines = Vec::new();
         let runs = self.of.len();
-        if !self.announced {
-            self.announced = true;
-            let experiments = self.experiments();
-            let of = match experiments[..] {
-                [one] => one.into(),
-                _ => format!("{} experiments", experiments.len()),
-            };
-            let left = self.told.iter().filter(|told| !**told).count();
-            let at_once = match threads.min(left) {
-                0 | 1 => "one after the other".into(),
-                n => format!("{n} at a time"),
-            };
-            let rest = match self.rest(elapsed) {
-                Some(rest) => format!("; about {} to go", time(rest)),
-                None => String::new(),
-            };
-            lines.push(format!("{left} of {runs} runs to do, of {of}, {at_once}{rest}"));
-        }
         for i in 0..runs {
             if self.told[i] || (self.of[i].permille)() < 1000 {
                 continue;
@@ -188,29 +226,64 @@ mod tests {
         Told { title: title.into(), experiment, shared, permille: Box::new(move || permille.load(Ordering::Relaxed)) }
     }
 
+    fn expected() -> Expected {
+        Expected { seconds: Some(90.0), as_published: true, at_once: 2, short_of_memory: false, bytes: 3 << 30 }
+    }
+
+    #[test]
+    fn the_runs_that_are_left_are_said_with_what_they_take() {
+        let run = Arc::new(AtomicU32::new(0));
+        let lines = Lines::new(vec![of("java / old", &run), of("java / new", &run)]);
+        let said = |change: fn(&mut Expected)| {
+            let mut expected = expected();
+            change(&mut expected);
+            lines.announcement(&expected)
+        };
+        let all = "2 of 2 runs to do, of java, ";
+        assert_eq!(said(|_| {}), format!("{all}2 at a time; about 1 min 30 s, up to 3 GiB of memory"));
+        let alone = said(|expected| (expected.at_once, expected.short_of_memory) = (1, true));
+        assert_eq!(
+            alone,
+            format!("{all}one after the other, as memory allows; about 1 min 30 s, up to 3 GiB of memory")
+        );
+        assert!(said(|expected| expected.seconds = None).contains("; how long is not known, up to "));
+    }
+
+    #[test]
+    fn long_runs_are_said_to_go_on() {
+        let [a, b] = [0, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
+        let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b)]);
+        a.store(1000, Ordering::Relaxed);
+        b.store(200, Ordering::Relaxed);
+        lines.ended(Duration::from_secs(30));
+        let said = lines.still(Duration::from_secs(60));
+        assert_eq!(said, "1 of 2 have ended, 1 are under way; 1 min 0 s so far, about 40 s to go");
+    }
+
     #[test]
     fn each_end_is_told_once_with_the_time_so_far_and_the_rest() {
         let [a, b, c] = [0, 0, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
         let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b), of("usemem / old", &c)]);
         let at = Duration::from_secs;
-        assert_eq!(lines.ended(at(0), 2), ["3 of 3 runs to do, of 2 experiments, 2 at a time"]);
-        assert!(lines.ended(at(1), 2).is_empty());
+        assert!(lines.ended(at(1)).is_empty());
         a.store(1000, Ordering::Relaxed);
         b.store(500, Ordering::Relaxed);
-        assert_eq!(lines.ended(at(60), 2), ["1 of 3: java / old; 1 min 0 s so far, about 1 min 0 s to go"]);
+        assert_eq!(lines.ended(at(60)), ["1 of 3: java / old; 1 min 0 s so far, about 1 min 0 s to go"]);
         b.store(1000, Ordering::Relaxed);
         let ended = ["2 of 3: java / new; 1 min 20 s so far, about 40 s to go", "java has ended; 1 experiment is left"];
-        assert_eq!(lines.ended(at(80), 2), ended);
+        assert_eq!(lines.ended(at(80)), ended);
         c.store(1000, Ordering::Relaxed);
         let last = ["3 of 3: usemem / old; 2 min 0 s so far", "usemem has ended; it was the last"];
-        assert_eq!(lines.ended(at(120), 2), last);
+        assert_eq!(lines.ended(at(120)), last);
     }
 
     #[test]
     fn runs_of_an_earlier_session_are_no_measure_of_the_rest() {
         let [a, b] = [1000, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
         let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b), of("java / same", &b)]);
-        assert_eq!(lines.ended(Duration::ZERO, 4), ["2 of 3 runs to do, of java, 2 at a time"]);
+        let announced = lines.announcement(&expected());
+        assert!(announced.starts_with("2 of 3 runs to do, of java, 2 at a time; "), "{announced}");
+        assert!(lines.ended(Duration::ZERO).is_empty());
         b.store(250, Ordering::Relaxed);
         assert_eq!(lines.rest(Duration::from_secs(10)), Some(30.0));
     }

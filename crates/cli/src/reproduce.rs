@@ -3,18 +3,21 @@
 use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use crate::shard::Shard;
+use crate::values;
+use kontig_lab::expected::Expected;
+use kontig_lab::experiment::Experiment;
 use kontig_lab::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::{Outcome, Session};
 use kontig_lab::store::{HostFacts, Store, StoredResult};
-use kontig_lab::what_if::{Changes, what_if};
+use kontig_lab::what_if::{Changes, WhatIf, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
+use kontig_profiles::STANDARD_INPUT;
 use kontig_report::overview::Listed;
 use kontig_report::table::Figures;
-use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult};
-use kontig_workload::fragmenter::Holes;
+use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult, Seeds};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -23,10 +26,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
+    read_once(a.names.iter().map(String::as_str))?;
     let mut resolved: Vec<Resolved> = Vec::new();
     let names = if a.all { catalog::published()? } else { a.names.clone() };
     for name in &names {
-        let (experiment, source) = catalog::experiment(name)?;
+        let (mut experiment, source) = catalog::experiment(name)?;
+        with_seeds(&mut experiment, &a.output.seed, None)?;
         let cases = Resolved::all(&experiment, Some(&source))?;
         if resolved.iter().any(|o| o.experiment.id == experiment.id) {
             return Err(AskedWrongly::Value(format!("experiment '{}' is named twice", experiment.id)).into());
@@ -36,19 +41,31 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
     carry_out(resolved, &a.output, a.all, None, &names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
+/// Refuses standard input in two places: it is read once.
+fn read_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), LabError> {
+    match names.into_iter().filter(|name| *name == STANDARD_INPUT).count() {
+        0 | 1 => Ok(()),
+        n => Err(AskedWrongly::Value(format!("standard input (-) is named {n} times, and holds one file")).into()),
+    }
+}
+
 pub fn run(a: &RunArgs) -> Result<(), LabError> {
+    read_once(std::iter::once(&a.what).chain(&a.machine).chain(&a.profile).map(String::as_str))?;
     let (e, source, own) = catalog::to_run(&a.what)?;
     let host = a.snapshot.as_deref().map(HostSnapshot::read).transpose()?;
+    let parameters = a.with.iter().map(|text| values::parameters(text)).collect::<Result<Vec<_>, _>>()?;
     let changes = Changes {
-        machine: a.machine.clone().or_else(|| host.is_some().then(|| COSTS_OF_HOSTS.into())),
+        machines: match host.is_some() && a.machine.is_empty() {
+            true => vec![COSTS_OF_HOSTS.into()],
+            false => a.machine.clone(),
+        },
         profiles: if a.profile.is_empty() { of_host(host.as_ref())? } else { a.profile.clone() },
         switches: a.switch.clone(),
-        settings: a.set.iter().map(|s| assignment(s)).collect::<Result<_, _>>()?,
-        give_up_after: a.give_up_after,
-        holes: a.holes.as_ref().and_then(|name| Holes::NAMED.into_iter().find(|(known, _)| known == name)).map(|h| h.1),
+        settings: a.set.iter().map(|text| values::setting(text)).collect::<Result<_, _>>()?,
+        parameters: parameters.concat(),
         snapshot: a.snapshot.clone(),
     };
-    let (mut e, mut notes) = what_if(e, &changes)?;
+    let WhatIf { experiment: mut e, mut notes, of_the_workload } = what_if(e, &changes)?;
     notes.extend(kontig_lab::sysctls::set_own(&mut e.variant, &own)?);
     if let Some(name) = &a.baseline {
         let names: Vec<&str> = e.variant.iter().map(|v| v.name.as_str()).collect();
@@ -59,14 +76,27 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     }
     if let Some(n) = a.repetitions {
         e.repetitions = n;
-        e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     }
+    with_seeds(&mut e, &a.output.seed, a.repetitions)?;
+    e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     notes.iter().for_each(|note| crate::say(note));
-    let notes: Vec<String> = notes.into_iter().chain(changes.of_the_workload()).collect();
+    let notes: Vec<String> = notes.into_iter().chain(of_the_workload).collect();
     let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
-    let read = [Some(&a.what), a.machine.as_ref(), a.snapshot.as_ref()].into_iter().flatten().chain(&a.profile);
+    let read = std::iter::once(&a.what).chain(&a.machine).chain(&a.snapshot).chain(&a.profile);
     carry_out(cases.collect(), &a.output, false, a.shard, &read.map(String::as_str).collect::<Vec<_>>())
+}
+
+/// As many repetitions as seeds were given.
+fn with_seeds(e: &mut Experiment, seeds: &Seeds, repetitions: Option<u32>) -> Result<(), LabError> {
+    let Seeds::These(seeds) = seeds else { return Ok(()) };
+    let n = seeds.len() as u32;
+    if let Some(asked) = repetitions.filter(|asked| *asked != n) {
+        let reason = format!("--seed names {n} seeds and --repetitions {asked}: leave out one of the two");
+        return Err(AskedWrongly::Value(reason).into());
+    }
+    e.repetitions = n;
+    Ok(())
 }
 
 /// The profile nearest to a host's kernel.
@@ -79,33 +109,6 @@ fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
     let profile = host.profile().ok_or_else(none)?;
     crate::say(&format!("Linux {} runs with profile {}, the newest that is not newer", host.kernel(), profile.name));
     Ok(vec![profile.name])
-}
-
-/// More values than anyone reads a table of.
-const MOST_OF_A_RANGE: u64 = 100;
-
-/// The values of a range `0..100:20`, both ends included, or the one value; none for a wrong range.
-fn spelled_out(value: &str) -> Option<Vec<String>> {
-    let Some((from, rest)) = value.split_once("..") else { return Some(vec![value.to_owned()]) };
-    let (to, step) = rest.split_once(':')?;
-    let (from, to, step): (u64, u64, u64) = (from.parse().ok()?, to.parse().ok()?, step.parse().ok()?);
-    let reaches_its_end = step > 0 && from <= to && (to - from).is_multiple_of(step);
-    let is_range = reaches_its_end && (to - from) / step < MOST_OF_A_RANGE;
-    is_range.then(|| (0..=(to - from) / step).map(|i| (from + i * step).to_string()).collect())
-}
-
-fn assignment(text: &str) -> Result<(String, Vec<String>), LabError> {
-    let values = |values: &str| values.split(',').map(spelled_out).collect::<Option<Vec<_>>>().map(|all| all.concat());
-    match text.split_once('=').and_then(|(name, text)| Some((name, values(text)?))) {
-        Some((name, values)) if !name.is_empty() && values.iter().all(|value| !value.is_empty()) => {
-            Ok((name.into(), values))
-        }
-        _ => Err(AskedWrongly::Value(format!(
-            "--set {text}: write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60, a range \
-             of at most {MOST_OF_A_RANGE}, whose last step comes to its end, as 0..100:20"
-        ))
-        .into()),
-    }
 }
 
 /// Runs the experiments and writes the results. An overview replaces the tables. `read` names the
@@ -130,10 +133,10 @@ fn carry_out(
     check_not_read(&files.map(|(option, path)| (option, path.as_deref())), read)?;
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
     let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
-    let mut session = Session::new(resolved, o.seed, &views)?;
+    let mut session = Session::new(resolved, o.seed.clone(), &views)?;
     // Fail on unwritable outputs now, not after a minute of work.
     let open = if o.resume { Store::resume } else { Store::create };
-    let store = o.out.as_deref().map(|dir| open(dir, o.seed, session.resolved())).transpose()?;
+    let store = o.out.as_deref().map(|dir| open(dir, &o.seed, session.resolved())).transpose()?;
     let planned = session.jobs().len();
     if let Some(shard) = shard {
         session = shard.part_of(session, store.as_ref().filter(|_| o.resume).zip(o.out.as_deref()))?;
@@ -165,7 +168,7 @@ fn carry_out(
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
     // Runs finished before an interrupt or an error are a result too, of fewer runs.
     if let Some(store) = store.as_ref().filter(|_| error.is_none() || runs_kept > 0) {
-        let result = StoredResult::new(o.seed, session.resolved(), &outcomes, files)?;
+        let result = StoredResult::new(&o.seed, session.resolved(), &outcomes, files)?;
         let completed = store.complete(&result, &host);
         if error.is_none() {
             completed?;
@@ -214,12 +217,13 @@ pub fn run_session(
         }
     });
     let threads = jobs.or_else(|| Some(std::thread::available_parallelism().ok()?.get())).unwrap_or(1);
+    let expected = Expected::of(session, threads);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Without a thread for the progress the work continues without it.
         let _ = std::thread::Builder::new().spawn_scoped(scope, || match std::io::stderr().is_terminal() {
-            true => crate::progress::show(session.jobs(), &done),
-            false => crate::progress::tell(session.jobs(), threads, &done),
+            true => crate::progress::show(session.jobs(), &expected, &done),
+            false => crate::progress::tell(session.jobs(), &expected, &done),
         });
         let result = session.run(threads, finished);
         done.store(true, Ordering::Relaxed);
@@ -238,7 +242,7 @@ fn show(
     if o.json {
         let doc = Reproduction {
             schema: REPRODUCE_SCHEMA.into(),
-            seed: o.seed,
+            seed: o.seed.clone(),
             wall_s: host.wall_s,
             peak_rss_bytes: host.peak_rss_bytes,
             experiments: outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect(),
@@ -276,11 +280,7 @@ fn show(
         }
         let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
         let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
-        let seeds = match most {
-            0 | 1 => format!("seed {}", o.seed),
-            n => format!("seeds {} to {}", o.seed, o.seed.wrapping_add(u64::from(n - 1))),
-        };
-        text += &format!("{seeds}; {:.1} s, {gib:.1} GiB at most\n", host.wall_s);
+        text += &format!("{}; {:.1} s, {gib:.1} GiB at most\n", o.seed.said(most), host.wall_s);
         crate::print(&text)?;
     }
     if let Some(file) = &o.html {
@@ -356,7 +356,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         };
         crate::say(&format!("{shown}: {first} {more} not part of this result: its result.json names no such run"));
     }
-    let session = Session::new(stored.inputs.clone(), stored.seed, &Views { maps: true, ..Views::default() })?;
+    let session = Session::new(stored.inputs.clone(), stored.seed.clone(), &Views { maps: true, ..Views::default() })?;
     let planned = session.jobs().len();
     let session = session.only(|plan| stored.has(plan));
     let files = Mutex::new(BTreeMap::new());
@@ -372,7 +372,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
     let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let again = StoredResult {
         version: stored.version.clone(),
-        ..StoredResult::new(stored.seed, &stored.inputs, &outcomes, files)?
+        ..StoredResult::new(&stored.seed, &stored.inputs, &outcomes, files)?
     };
     let Some(difference) = stored.first_difference(&again) else {
         let runs = match stored.runs.len() {
@@ -395,21 +395,4 @@ fn peak_rss() -> u64 {
     let text = std::fs::read_to_string(Path::new("/proc/self/status")).unwrap_or_default();
     let kib = text.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_ascii_whitespace().next()?.parse::<u64>().ok());
     kib.map_or(0, |k| k * 1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_includes_both_ends() {
-        let of = |text| assignment(text).map(|(_, values)| values.join(" ")).map_err(|e| e.to_string());
-        assert_eq!(of("vm.x=0..100:20"), Ok("0 20 40 60 80 100".into()));
-        assert_eq!(of("vm.x=5,10..24:7,50"), Ok("5 10 17 24 50".into()));
-        let missed = "vm.x=0..100:30";
-        for wrong in ["vm.x=0..100", missed, "vm.x=0..100:0", "vm.x=9..1:1", "vm.x=0..100000:1", "vm.x=a..b:1", "vm.x="]
-        {
-            assert!(of(wrong).expect_err("refused").starts_with(&format!("--set {wrong}: write it as")), "{wrong}");
-        }
-    }
 }

@@ -2,14 +2,15 @@
 
 use crate::number::{MOST, whole};
 use crate::shard::Shard;
+use crate::values::seeds;
 use clap::Args;
-use kontig_workload::fragmenter::Holes;
+use kontig_results::Seeds;
 use std::path::PathBuf;
 
 /// Where results go, and how much of the host the runs may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/4) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/5) instead of tables
     #[arg(long)]
     pub json: bool,
     /// Print every figure, of every phase, and not only those that the conclusion is about
@@ -47,9 +48,10 @@ pub struct OutputArgs {
     /// scripts; FILE.dat is for trace-cmd. Of several runs, each writes FILE with its name inserted
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Seed of the random numbers; each further repetition uses the next seed
-    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
-    pub seed: u64,
+    /// Seed of the random numbers; each further repetition uses the next. Several, 1,5,9 or 1..5,
+    /// are the seeds of as many repetitions
+    #[arg(long, value_name = "SEEDS", default_value = "1", value_parser = seeds)]
+    pub seed: Seeds,
     /// Number of parallel runs (default: one per CPU, as memory
     /// allows); results do not depend on it
     #[arg(long, short, value_name = "N", value_parser = whole::<usize>(1..=MOST))]
@@ -73,17 +75,18 @@ pub struct ReproduceArgs {
 /// Options of `kontig run`.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A workload, an experiment, or an experiment file
+    /// A workload or an experiment, by name or file; - is standard input, as for --machine and
+    /// --profile
     #[arg(value_name = "WORKLOAD|EXPERIMENT")]
     pub what: String,
-    /// Machine, by name or file (default: the experiment's, or the one 'kontig
-    /// list' shows with the workload)
-    #[arg(long, value_name = "NAME|FILE")]
-    pub machine: Option<String>,
+    /// Machine, by name or file; several as box-2g,xeon-64g make a variant each (default: the
+    /// experiment's, or the one 'kontig list' shows with the workload)
+    #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
+    pub machine: Vec<String>,
     /// Start from a host's state, a file of 'kontig snapshot', instead of fragmenting memory.
     /// Zones, CPUs and settings are the host's; --machine supplies costs and disks (default here:
     /// skylake-1s), and --profile defaults to the one nearest to the host's kernel
-    #[arg(long, value_name = "FILE", conflicts_with = "holes")]
+    #[arg(long, value_name = "FILE")]
     pub snapshot: Option<String>,
     /// Kernel generation, by name or file; several as 6.12,7.2 (default: the
     /// experiment's variants; 6.1 for a workload). Switches that it already includes are
@@ -94,6 +97,11 @@ pub struct RunArgs {
     /// vm.compaction_proactiveness=0..100:20, make a variant each
     #[arg(long = "set", value_name = "SYSCTL=VALUE")]
     pub set: Vec<String>,
+    /// Set parameters of the workload, which 'kontig show workload NAME' lists: jobs=8,size=16GiB.
+    /// Several values, size=1GiB,2GiB or size=1GiB..4GiB:1GiB, make a variant each. Where several
+    /// parameters have a name, more of it says which: measure.kbuild.jobs=8
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub with: Vec<String>,
     /// Apply a patch series, by the name 'kontig list' shows
     #[arg(long = "switch", value_name = "NAME")]
     pub switch: Vec<String>,
@@ -113,12 +121,6 @@ pub struct RunArgs {
         conflicts_with_all = ["json", "html", "markdown", "svg", "all_figures", "statistics"]
     )]
     pub shard: Option<Shard>,
-    /// Stop a huge page driver only after N failed allocations in a row
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=MOST))]
-    pub give_up_after: Option<u32>,
-    /// Pages the fragmenter frees in every 2 MiB (default for a workload: random)
-    #[arg(long, value_name = "PATTERN", value_parser = Holes::NAMED.map(|(name, _)| name))]
-    pub holes: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

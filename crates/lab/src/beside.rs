@@ -126,7 +126,7 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     let mut result = compare(&subject, &runs);
     // Of unlike machines, workloads or seeds it would be more than the sysctl that differs.
     if differences.iter().any(|difference| difference.is_of_the_run) {
-        result.swept = None;
+        result.sweeps.clear();
     }
     Outcome { result, runs, pace: Vec::new() }
 }

@@ -13,11 +13,10 @@ use crate::profiles::{self, with_switches};
 use crate::source::Source;
 use crate::sysctls;
 use crate::target::Target;
-use kontig_profiles::is_path;
+use kontig_profiles::{STANDARD_INPUT, is_path};
 use kontig_sim::MachineFile;
 use kontig_workload::{WorkloadFile, Wrong};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 
 fn builtin(form: Form) -> impl Iterator<Item = Source> {
     form.names().filter_map(move |name| Source::built_in(form, name))
@@ -98,7 +97,7 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
 pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> {
-    let id = stem(name).to_owned();
+    let id = if name == STANDARD_INPUT { "stdin" } else { stem(name) }.to_owned();
     let (mut w, source) = find(Form::Workload, name, |_: &WorkloadFile| id.clone())?;
     if !is_file_name(&id) {
         return Err(source.malformed(0, format!("a workload cannot be called '{id}', as its file is")));
@@ -138,7 +137,7 @@ pub fn to_run(name: &str) -> Result<ToRun, LabError> {
     }
     let (w, id, source) = workload(name)?;
     let sysctls = experiment::texts(&w.sysctls);
-    let variant = Variant { name: "6.1".into(), profile: "6.1".into(), switches: Vec::new(), sysctls: BTreeMap::new() };
+    let variant = Variant { name: "6.1".into(), profile: "6.1".into(), ..Variant::default() };
     let experiment = Experiment {
         id,
         summary: w.summary,
@@ -216,6 +215,7 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
     for (i, v) in e.variant.iter().enumerate() {
         let wrong = |way: &[&str], error| source.wrong_name(&[&["variant", &i.to_string()], way].concat(), error);
         profiles::named(&v.profile).map_err(|error| wrong(&["profile"], error))?;
+        v.machine.iter().try_for_each(|name| machine(name).map(drop).map_err(|error| wrong(&["machine"], error)))?;
         let thrown = with_switches(&v.profile, &v.switches).map_err(|error| wrong(&["switches"], error))?;
         for (name, value) in v.sysctl_texts() {
             sysctls::check(v, &thrown, &name, &value).map_err(|error| wrong(&["sysctls", &name], error))?;

@@ -26,7 +26,8 @@ impl Cell {
     /// The cells of an experiment: its variants, each with these seeds; with the first seed alone,
     /// if nothing in the workload is random.
     pub fn all(of: &Resolved, seeds: &[u64]) -> Vec<Cell> {
-        let is_random = of.experiment.workload.scenario().is_random();
+        let e = &of.experiment;
+        let is_random = e.variant.iter().any(|v| e.workload_of(v).is_ok_and(|workload| workload.is_random()));
         let seeds = &seeds[..if is_random { seeds.len() } else { seeds.len().min(1) }];
         let alone = |(variant, profile): (&_, &_)| Resolved {
             experiment: Experiment {
@@ -62,7 +63,7 @@ impl Cell {
             return Err(wrong(format!("a cell of kontig {}, this is {}", self.version, version())));
         }
         self.input.check().map_err(|reason| wrong(format!("no cell that kontig made: {reason}")))?;
-        let mut runs = self.input.identified(self.seed, &self.version)?;
+        let mut runs = self.input.identified(&self.seed.into(), &self.version)?;
         runs.pop().filter(|_| runs.is_empty()).ok_or_else(|| wrong("a cell has one run".into()))
     }
 
@@ -95,19 +96,19 @@ mod tests {
     fn cells_are_the_runs_of_a_session_whoever_carries_them_out() {
         let (e, _, _) = catalog::to_run("watch").expect("it is built in");
         let changes = Changes {
-            machine: Some("tiny-64m".into()),
+            machines: vec!["tiny-64m".into()],
             profiles: vec!["5.9".into()],
             settings: vec![("vm.compaction_proactiveness".into(), vec!["0".into(), "60".into()])],
             ..Changes::default()
         };
-        let (mut e, _) = what_if(e, &changes).expect("it fits");
+        let mut e = what_if(e, &changes).expect("it fits").experiment;
         e.repetitions = 2;
         let resolved = Resolved::new(e, None).expect("it fits");
         let cells = Cell::all(&resolved, &[1, 2]);
         let session = Session::new(vec![resolved.clone()], 1, &Views::default()).expect("it fits");
         let (outcomes, error) = session.run(2, &|_| Ok(()));
         assert_eq!((error, outcomes[0].runs.len(), cells.len()), (None, 4, 4));
-        let identified = resolved.identified(1, &version()).expect("hashes");
+        let identified = resolved.identified(&1.into(), &version()).expect("hashes");
         for ((cell, run), (_, identity)) in cells.iter().zip(&outcomes[0].runs).zip(&identified) {
             let sent = serde_json::to_vec(cell).expect("JSON");
             let arrived: Cell = serde_json::from_slice(&sent).expect("a cell");

@@ -11,12 +11,11 @@ use crate::missed::{Lack, beyond_run_to_run, explain, missed};
 use crate::quantity::Quantity;
 use crate::remarks::{endings, readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
-use crate::sysctls;
+use crate::swept::sweeps;
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{
-    Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Remark, Row, RunResult, Score, Swept, judge,
+    Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Pairs, Remark, Row, RunResult, Score, Sweep, judge,
 };
-use std::collections::BTreeMap;
 
 /// The context of a table.
 #[derive(Clone, Copy)]
@@ -87,6 +86,13 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
     Row { headline: of.headline, published: of.values.clone(), below: of.below, steps, caveat, ..row }
 }
 
+/// The variants of a sweep against its first.
+fn pairs_within(quantity: &Quantity, sweep: &Sweep, by_variant: &[Repetitions<'_>]) -> Vec<Option<Pairs>> {
+    let Some((first, rest)) = sweep.variants.split_first() else { return Vec::new() };
+    let against = |i: &usize| pairs(quantity, &by_variant[*first], &by_variant[*i]);
+    std::iter::once(None).chain(rest.iter().map(against)).collect()
+}
+
 /// Published shares of a single column beside ours, over all rounds and repetitions; `None` if ours
 /// counted nothing.
 fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Option<Remark> {
@@ -112,32 +118,6 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
     Some(Remark { variant: Some(variant), text })
 }
 
-/// A sweep has as many variants at least.
-const LEAST_SWEPT: usize = 3;
-
-/// The only sysctl in which the variants differ, if its values are numbers.
-fn swept(variants: &[Variant]) -> Option<Swept> {
-    let (first, rest) = variants.split_first()?;
-    let alike = |v: &Variant| (&v.profile, &v.switches) == (&first.profile, &first.switches);
-    if variants.len() < LEAST_SWEPT || !rest.iter().all(alike) {
-        return None;
-    }
-    let settings: Vec<BTreeMap<&str, String>> = variants.iter().map(settings).collect::<Option<_>>()?;
-    let mut names: Vec<&str> = settings.iter().flat_map(|of| of.keys().copied()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.retain(|name| settings.iter().any(|of| of.get(name) != settings[0].get(name)));
-    let [name] = names[..] else { return None };
-    let values = settings.iter().map(|of| of.get(name)?.trim().parse().ok()).collect::<Option<Vec<f64>>>()?;
-    let all_differ = values.iter().enumerate().all(|(i, value)| !values[..i].contains(value));
-    all_differ.then(|| Swept { sysctl: name.into(), values })
-}
-
-/// A variant's settings by the sysctls' full names.
-fn settings(v: &Variant) -> Option<BTreeMap<&'static str, String>> {
-    v.sysctl_texts().into_iter().map(|(name, value)| Some((sysctls::setting(&name).ok()?.name, value))).collect()
-}
-
 /// The table of an experiment's runs. A target's rows come first; other figures follow in the runs'
 /// order.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
@@ -147,17 +127,25 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let of_target: Vec<(&TargetRow, Quantity)> =
         subject.published().map(|row| (row, Quantity::of_row(row, runs))).collect();
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
+    let mut others: Vec<Quantity> = Vec::new();
     let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
     explain(&mut rows, subject.lacks, subject.case);
     let said = [missed(&rows), beyond_run_to_run(&rows, &null_tests)].concat();
     for reading in runs.iter().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures)) {
         let figure = &reading.figure;
         if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {
-            rows.push(row(&Quantity::of_figure(figure), &by_variant));
+            let quantity = Quantity::of_figure(figure);
+            rows.push(row(&quantity, &by_variant));
+            others.push(quantity);
         }
     }
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let quantities: Vec<&Quantity> = of_target.iter().map(|(_, quantity)| quantity).collect();
+    let of_rows: Vec<&Quantity> = quantities.iter().copied().chain(&others).collect();
+    let mut sweeps = sweeps(variants);
+    for sweep in sweeps.iter_mut().filter(|sweep| sweep.variants.first() != Some(&0)) {
+        sweep.pairs = of_rows.iter().map(|quantity| pairs_within(quantity, sweep, &by_variant)).collect();
+    }
     let mut remarks = remarks(variants, &by_variant, &quantities, subject.notes);
     remarks.extend(target.iter().flat_map(|t| &t.shares).filter_map(|of| shares(of, variants, runs)));
     remarks.extend(said.into_iter().map(|text| Remark { variant: None, text }));
@@ -174,46 +162,8 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
         elsewhere: subject.elsewhere.map_or_else(Vec::new, |of| of.remarks(variants, &by_variant, runs)),
         remarks,
         endings: by_variant.iter().map(endings).collect(),
-        swept: swept(variants),
+        sweeps,
         variants: names,
         rows,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn variant(sysctls: &[(&str, &str)]) -> Variant {
-        let value = |value: &str| toml::Value::String(value.into());
-        Variant {
-            name: "v".into(),
-            profile: "6.1".into(),
-            switches: vec![],
-            sysctls: sysctls.iter().map(|(name, of)| ((*name).into(), value(of))).collect(),
-        }
-    }
-
-    #[test]
-    fn variants_that_differ_in_one_number_are_a_sweep() {
-        let of = |values: &[&str]| -> Vec<Variant> {
-            values
-                .iter()
-                .map(|value| variant(&[("compaction_proactiveness", value), ("vm.swappiness", "60")]))
-                .collect()
-        };
-        let found = swept(&of(&["0", "40", "20"])).expect("a sweep");
-        assert_eq!((found.sysctl.as_str(), found.values), ("vm.compaction_proactiveness", vec![0.0, 40.0, 20.0]));
-        assert_eq!(swept(&of(&["0", "20"])), None, "two are a comparison");
-        assert_eq!(swept(&of(&["0", "20", "0"])), None, "two results of one value");
-        let with = |change: fn(&mut Variant)| {
-            let mut variants = of(&["0", "40", "20"]);
-            change(&mut variants[1]);
-            swept(&variants)
-        };
-        assert_eq!(with(|v| v.profile = "7.2".into()), None);
-        assert_eq!(with(|v| v.sysctls.clear()), None, "a variant has another kernel's default");
-        assert_eq!(with(|v| drop(v.sysctls.insert("vm.swappiness".into(), toml::Value::String("1".into())))), None);
-        assert_eq!(swept(&["always", "defer", "never"].map(|value| variant(&[("thp.defrag", value)]))), None);
     }
 }

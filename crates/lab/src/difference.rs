@@ -9,7 +9,7 @@ impl StoredResult {
     /// The first difference between this result and another of the same request; `None` if they are
     /// equal. Measurements come before tables made of them.
     pub fn first_difference(&self, other: &StoredResult) -> Option<String> {
-        if (self.seed, &self.inputs, &self.input_sha256) != (other.seed, &other.inputs, &other.input_sha256) {
+        if (&self.seed, &self.inputs, &self.input_sha256) != (&other.seed, &other.inputs, &other.input_sha256) {
             return Some("the results differ in what was asked for".into());
         }
         let runs = differing(&self.runs, &other.runs).map(|d| match d {
@@ -121,7 +121,7 @@ mod tests {
         StoredResult {
             experiments: vec![table],
             pace: BTreeMap::from([("e".into(), vec![point])]),
-            ..StoredResult::new(1, &[], &[], runs).expect("a result")
+            ..StoredResult::new(&1.into(), &[], &[], runs).expect("a result")
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
         };
         assert_eq!(difference(|_| {}), None);
         let cases: [(Change, &str); 11] = [
-            (|r| r.seed = 2, "the results differ in what was asked for"),
+            (|r| r.seed = 2.into(), "the results differ in what was asked for"),
             (|r| r.runs.clear(), "runs/e/v/0.json: not produced now"),
             (
                 |r| drop(r.runs.insert("runs/e/v/1.json".into(), RunFile { bytes: 1, sha256: "ab".into() })),

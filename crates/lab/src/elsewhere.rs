@@ -29,7 +29,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// The publication of this experiment's workload, if the experiment has no target.
     pub(crate) fn of(asked: &Experiment) -> Option<Elsewhere> {
-        if asked.target.is_some() {
+        if asked.target.is_some() || asked.variant.iter().any(|v| !v.with.is_empty()) {
             return None;
         }
         let cases = |e: Experiment| match e.case.as_slice() {

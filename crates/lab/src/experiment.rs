@@ -4,6 +4,7 @@ use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
 use crate::names::short_sysctl;
 use crate::page::PageText;
+use crate::parameters;
 use crate::target::CaveatOf;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};
@@ -52,17 +53,23 @@ const fn once() -> u32 {
 }
 
 /// One column: a kernel generation with patches and settings.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     pub name: String,
     pub profile: String,
+    /// Its machine, if that is not the experiment's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Patches on top, by name.
     #[serde(default)]
     pub switches: Vec<String>,
     /// Sysctls, set before anything runs.
     #[serde(default)]
     pub sysctls: BTreeMap<String, toml::Value>,
+    /// Parameters of the workload that differ, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, toml::Value>,
 }
 
 /// One of several machines or configurations of an experiment. Unnamed parts are the experiment's
@@ -173,7 +180,34 @@ impl Experiment {
                 return wrong(pauses, format!("pause_us holds {pause} twice"));
             }
         }
-        self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))
+        self.workload.validate().map_err(|wrong| wrong.below(&["workload"]))?;
+        self.validate_parameters()
+    }
+
+    /// Checks the workload of each variant that has parameters of its own.
+    fn validate_parameters(&self) -> Result<(), Wrong> {
+        // With cases, each has its own workload.
+        let of_cases: Vec<Experiment> = self.case.iter().map(|case| self.of_case(case)).collect();
+        let each = if of_cases.is_empty() { std::slice::from_ref(self) } else { &of_cases };
+        for e in each {
+            for (i, v) in e.variant.iter().enumerate() {
+                e.workload_of(v).map_err(|reason| Wrong::at(&["variant", &i.to_string(), "with"], reason))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The workload of one of its variants.
+    ///
+    /// # Errors
+    /// The parameter that there is not, or why it cannot have the value.
+    pub(crate) fn workload_of(&self, v: &Variant) -> Result<Workload, String> {
+        let values: Vec<(&str, &toml::Value)> = v.with.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        match values.as_slice() {
+            [] => Ok(self.workload.clone()),
+            values => parameters::set(&self.workload, values, None)
+                .map_err(|refused| format!("{}: {}", refused.name, refused.reason)),
+        }
     }
 
     /// Checks that its cases have distinct names and valid workloads.
@@ -193,6 +227,9 @@ impl Experiment {
             if let Some(workload) = &case.workload {
                 workload.validate().map_err(|wrong| wrong.below(&["case", &number, "workload"]))?;
             }
+        }
+        if self.pace.is_some() && self.variant.iter().any(|v| v.machine.is_some() || !v.with.is_empty()) {
+            return Err(Wrong::at(&["pace"], "[pace] is of one machine and workload: no variant has its own"));
         }
         if !self.case.is_empty() && self.pace.is_some() {
             return Err(Wrong::at(&["pace"], "[pace] is of one case: leave out [[case]] or [pace]"));
@@ -223,10 +260,10 @@ impl Experiment {
 
     /// Every name of a machine, profile or target in it.
     pub(crate) fn names_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let profiles = self.variant.iter_mut().map(|v| &mut v.profile);
+        let variants = self.variant.iter_mut().flat_map(|v| v.machine.iter_mut().chain([&mut v.profile]));
         let machines = std::iter::once(&mut self.machine).chain(self.pace.as_mut().map(|pace| &mut pace.machine));
         let cases = self.case.iter_mut().flat_map(|case| case.machine.iter_mut().chain(&mut case.target));
-        machines.chain(&mut self.target).chain(profiles).chain(cases)
+        machines.chain(&mut self.target).chain(variants).chain(cases)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::hash::sha256;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
 use kontig_mm::sysctl::Sysctl;
+use kontig_results::Seeds;
 use serde::Serialize;
 
 /// Digits of a hash that are kept: among a million runs, two share one
@@ -31,7 +32,7 @@ impl Resolved {
     ///
     /// # Errors
     /// If an input has no JSON form.
-    pub fn identified(&self, seed: u64, version: &str) -> Result<Vec<(RunPlan, Identity)>, LabError> {
+    pub fn identified(&self, seeds: &Seeds, version: &str) -> Result<Vec<(RunPlan, Identity)>, LabError> {
         let e = &self.experiment;
         // What all runs share, a host snapshot above all, is hashed once.
         let shared = hash(&(version, &self.begins_as, &e.workload, e.rounds))?;
@@ -43,7 +44,7 @@ impl Resolved {
             let run = hash(&(&inputs, &plan.experiment, &plan.case, name))?;
             Ok((plan, Identity { run, inputs }))
         };
-        self.plans(seed, &Views::default()).into_iter().flatten().map(identified).collect()
+        self.plans(seeds, &Views::default())?.into_iter().flatten().map(identified).collect()
     }
 }
 
@@ -54,6 +55,8 @@ fn settings(variant: &Variant) -> Variant {
     let mut settings = variant.clone();
     settings.name.clear();
     settings.profile.clear();
+    // The plan has the machine itself.
+    settings.machine = None;
     settings.switches.clear();
     settings.sysctls = variant.sysctl_texts().into_iter().map(named).collect();
     settings
@@ -72,16 +75,18 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::experiment::Experiment;
-    use kontig_workload::fragmenter::Holes;
 
     fn identities(seed: u64, change: impl Fn(&mut Experiment)) -> Vec<Identity> {
         let (mut e, _) = catalog::experiment("hugepage-latency").expect("it is built in");
         (e.machine, e.target) = ("tiny-64m".into(), None);
         e.lack.clear();
-        assert!(e.workload.set_holes(Holes::Random), "seeds matter");
+        // Seeds matter.
+        for variant in &mut e.variant {
+            variant.with.insert("holes".into(), "random".into());
+        }
         change(&mut e);
         let resolved = Resolved::new(e, None).expect("it fits");
-        resolved.identified(seed, "0.1.0").expect("hashes").into_iter().map(|(_, identity)| identity).collect()
+        resolved.identified(&seed.into(), "0.1.0").expect("hashes").into_iter().map(|(_, identity)| identity).collect()
     }
 
     /// The second variant's run, without a pace sweep.

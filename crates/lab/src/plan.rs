@@ -16,7 +16,7 @@ pub(crate) fn key(id: &str, case: &str) -> String {
 }
 
 /// The resources of a machine for a workload.
-pub(crate) fn room(machine: &MachineFile) -> Room {
+pub fn room(machine: &MachineFile) -> Room {
     Room {
         nodes: machine.node_pages(),
         swap: machine.swap_pages(),
@@ -103,7 +103,7 @@ impl RunPlan {
         leaves_files |= other.procfs.is_some() || other.mmtests.is_some() || other.trace.is_some();
         !leaves_files
             && *rounds == other.rounds
-            && variant.sysctls == other.variant.sysctls
+            && (&variant.sysctls, &variant.with) == (&other.variant.sysctls, &other.variant.with)
             && *profile == other.profile
             && *machine == other.machine
             && *begins_as == other.begins_as

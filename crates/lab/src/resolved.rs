@@ -13,9 +13,11 @@ use crate::sysctls;
 use crate::target::{Target, TargetRow, is_of_case};
 use crate::{catalog, names, profiles};
 use kontig_mm::Profile;
+use kontig_results::Seeds;
 use kontig_sim::MachineFile;
 use kontig_workload::{Kind, Wrong};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Makes errors of an experiment, with the place in its file if it is the user's.
@@ -36,6 +38,9 @@ pub struct Resolved {
     /// The case; empty of an experiment that has none.
     pub case: String,
     pub machine: MachineFile,
+    /// The machines of variants that have one of their own, by the name they give it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<String, MachineFile>,
     /// The state that the machine begins in, if it is not as after boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins_as: Option<Beginning>,
@@ -96,6 +101,13 @@ impl Resolved {
                 (machine, beginning.notes(&base.name))
             }
         };
+        let own = experiment.variant.iter().filter_map(|v| v.machine.clone());
+        let own = own.map(|name| catalog::machine(&name).map(|(machine, _)| (name, machine)));
+        let machines: BTreeMap<String, MachineFile> = own.collect::<Result<_, _>>()?;
+        if begins_as.is_some() && !machines.is_empty() {
+            let reason = "a snapshot is of one machine: name no other for a variant";
+            return Err(wrong(Wrong::at(&["variant"], reason)));
+        }
         let profiles = experiment
             .variant
             .iter()
@@ -111,7 +123,8 @@ impl Resolved {
         let pace_machine =
             experiment.pace.as_ref().map(|p| catalog::machine(&p.machine).map(|(m, _)| m)).transpose()?;
         let case = case.to_owned();
-        let resolved = Resolved { experiment, case, machine, begins_as, profiles, target, pace_machine, notes };
+        let resolved =
+            Resolved { experiment, case, machine, machines, begins_as, profiles, target, pace_machine, notes };
         resolved.check_target().map_err(&wrong)?;
         resolved.fits().map_err(|e| wrong(if at.is_empty() { e } else { Wrong::at(at, e.reason) }))?;
         Ok(resolved)
@@ -177,22 +190,46 @@ impl Resolved {
         Ok(())
     }
 
-    /// Checks that the workload and the settings fit the machine.
-    fn fits(&self) -> Result<(), Wrong> {
-        let fits = |machine: &MachineFile| {
-            machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
-            for (i, variant) in self.experiment.variant.iter().enumerate() {
-                let pages = machine.node_pages().iter().sum();
-                let leaves = |(name, value): &(String, String)| sysctls::leaves_memory(name, value, pages);
-                let all = variant.sysctl_texts();
-                all.iter().try_for_each(leaves).map_err(|e| Wrong::at(&["variant", &i.to_string(), "sysctls"], e))?;
+    /// The machine of a variant.
+    fn machine_of(&self, v: &Variant) -> &MachineFile {
+        v.machine.as_ref().and_then(|name| self.machines.get(name)).unwrap_or(&self.machine)
+    }
+
+    /// The names of all machines that variants run on.
+    pub(crate) fn machine_names(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for machine in self.experiment.variant.iter().map(|v| self.machine_of(v)) {
+            if !names.contains(&machine.name.as_str()) {
+                names.push(&machine.name);
             }
-            self.experiment.workload.fits(&room(machine)).map_err(|wrong| wrong.below(&["workload"]))
-        };
-        fits(&self.machine)?;
+        }
+        names.join(" and ")
+    }
+
+    /// Checks that workload and settings of each variant fit its machine.
+    fn fits(&self) -> Result<(), Wrong> {
+        let all = || self.experiment.variant.iter().enumerate();
+        all().try_for_each(|(i, v)| self.variant_fits(i, self.machine_of(v)))?;
         let Some(machine) = &self.pace_machine else { return Ok(()) };
         let of_pace = |wrong: Wrong| format!("on {}, the pace sweep's machine: {}", machine.name, wrong.reason);
-        fits(machine).map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
+        all()
+            .try_for_each(|(i, _)| self.variant_fits(i, machine))
+            .map_err(|wrong| Wrong::at(&["pace", "machine"], of_pace(wrong)))
+    }
+
+    fn variant_fits(&self, i: usize, machine: &MachineFile) -> Result<(), Wrong> {
+        let (variant, number) = (&self.experiment.variant[i], i.to_string());
+        machine.check().map_err(|wrong| Wrong::at(&["machine"], wrong.reason))?;
+        let pages = machine.node_pages().iter().sum();
+        let leaves = |(name, value): &(String, String)| sysctls::leaves_memory(name, value, pages);
+        let all = variant.sysctl_texts();
+        all.iter().try_for_each(leaves).map_err(|e| Wrong::at(&["variant", &number, "sysctls"], e))?;
+        let of_variant = |reason: String| Wrong::at(&["variant", &number, "with"], reason);
+        let workload = self.experiment.workload_of(variant).map_err(of_variant)?;
+        workload.fits(&room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
+            (None, true) => wrong.below(&["workload"]),
+            _ => Wrong::at(&["variant", &number], format!("'{}': {}", variant.name, wrong.reason)),
+        })
     }
 
     /// Checks that its parts fit together, which a stored result may violate.
@@ -203,6 +240,10 @@ impl Resolved {
         }
         self.profiles.iter().try_for_each(kontig_profiles::check)?;
         self.target.as_ref().map_or(Ok(()), Target::validate).and(self.check_target()).map_err(|wrong| wrong.reason)?;
+        let named = self.experiment.variant.iter().filter_map(|v| v.machine.as_ref());
+        if let Some(name) = named.into_iter().find(|name| !self.machines.contains_key(*name)) {
+            return Err(format!("machine {name} of a variant is not there"));
+        }
         let mut machines = [Some(&self.machine), self.pace_machine.as_ref()].into_iter().flatten();
         machines.try_for_each(MachineFile::check).map_err(|wrong| wrong.reason)?;
         self.fits().map_err(|wrong| wrong.reason)
@@ -242,23 +283,25 @@ impl Resolved {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
     }
 
-    fn plan(&self, i: usize, seed: u64) -> RunPlan {
-        RunPlan {
+    fn plan(&self, i: usize, seed: u64) -> Result<RunPlan, LabError> {
+        let v = &self.experiment.variant[i];
+        let workload = self.experiment.workload_of(v).map_err(AskedWrongly::Value)?;
+        Ok(RunPlan {
             experiment: self.experiment.id.clone(),
             case: self.case.clone(),
             rounds: self.experiment.rounds,
-            variant: self.experiment.variant[i].clone(),
+            variant: v.clone(),
             profile: self.profiles[i].clone(),
-            machine: self.machine.clone(),
+            machine: self.machine_of(v).clone(),
             begins_as: self.begins_as.clone(),
-            scenario: self.experiment.workload.scenario(),
+            scenario: workload.scenario(),
             repetition: 0,
             seed,
             procfs: None,
             mmtests: None,
             trace: None,
             pictures: false,
-        }
+        })
     }
 
     /// Where its files are below a directory of several experiments'.
@@ -269,37 +312,41 @@ impl Resolved {
         }
     }
 
-    /// Runs of each variant: one if nothing is random, since a copy of a run is no evidence.
-    fn repetitions(&self) -> u32 {
-        if self.experiment.workload.is_random() { self.experiment.repetitions } else { 1 }
-    }
-
     /// All runs: variants × repetitions, then the pace sweep's points for each variant. Runs that
     /// prepare the machine alike are grouped.
-    pub(crate) fn plans(&self, seed: u64, views: &Views) -> Vec<Vec<RunPlan>> {
+    ///
+    /// # Errors
+    /// If a variant has a parameter that its workload does not take.
+    pub(crate) fn plans(&self, seeds: &Seeds, views: &Views) -> Result<Vec<Vec<RunPlan>>, LabError> {
         let mut plans = Vec::new();
-        for (i, v) in self.experiment.variant.iter().enumerate() {
+        let each = (0..self.experiment.variant.len()).map(|i| self.plan(i, seeds.of(0)));
+        let each: Vec<RunPlan> = each.collect::<Result<_, _>>()?;
+        // If nothing is random, once: a copy of a run is no evidence.
+        let is_random = |v| self.experiment.workload_of(v).is_ok_and(|workload| workload.is_random());
+        let is_random = self.experiment.variant.iter().any(is_random);
+        let repetitions = if is_random { self.experiment.repetitions } else { 1 };
+        for (plan, v) in each.iter().zip(&self.experiment.variant) {
             let of_variant = |d: &PathBuf| self.directory(d).join(file_name(&v.name));
             let (base, mmtests) = (views.procfs.as_ref().map(of_variant), views.mmtests.as_ref().map(of_variant));
-            for repetition in 0..self.repetitions() {
+            for repetition in 0..repetitions {
                 let procfs = base.as_ref().map(|d| d.join(repetition.to_string()));
                 let first = repetition * self.experiment.rounds;
                 plans.push(vec![RunPlan {
                     repetition,
-                    seed: seed.wrapping_add(u64::from(repetition)),
+                    seed: seeds.of(repetition),
                     procfs,
                     mmtests: mmtests.clone().map(|dir| MmtestsRun { dir, first }),
                     trace: views.trace.clone(),
                     pictures: views.maps && repetition == 0,
-                    ..self.plan(i, seed)
+                    ..plan.clone()
                 }]);
             }
         }
         if let (Some(pace), Some(machine)) = (&self.experiment.pace, &self.pace_machine) {
-            for i in 0..self.experiment.variant.len() {
-                plans.extend(sweep::plans(&self.plan(i, seed), &self.experiment.workload, pace, machine));
+            for plan in &each {
+                plans.extend(sweep::plans(plan, &self.experiment.workload, pace, machine));
             }
         }
-        plans
+        Ok(plans)
     }
 }

@@ -17,7 +17,7 @@ use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
 use crate::sweep;
 use kontig_live::Roots;
-use kontig_results::{ExperimentResult, PacePoint, RunResult};
+use kontig_results::{ExperimentResult, PacePoint, RunResult, Seeds};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -42,10 +42,11 @@ pub struct Job {
     pub plan: RunPlan,
     /// Progress, and the request to stop.
     pub control: RunControl,
-    experiment: usize,
+    pub(crate) experiment: usize,
     /// The number of its family: jobs measured from one preparation.
-    family: usize,
-    bytes: u64,
+    pub(crate) family: usize,
+    /// The host memory it may need.
+    pub(crate) bytes: u64,
 }
 
 /// Experiments that run together.
@@ -64,13 +65,14 @@ impl Session {
     ///
     /// # Errors
     /// If a sysctl is wrong, or a run needs more memory than the host has.
-    pub fn new(resolved: Vec<Resolved>, seed: u64, views: &Views) -> Result<Session, LabError> {
+    pub fn new(resolved: Vec<Resolved>, seeds: impl Into<Seeds>, views: &Views) -> Result<Session, LabError> {
+        let seeds = seeds.into();
         let stop = Arc::new(AtomicBool::new(false));
         let mut jobs: Vec<Job> = Vec::new();
         let mut by_seed: BTreeMap<(u64, u32), Vec<usize>> = BTreeMap::new();
         let Available { bytes: available, limit } = Available::read(&Roots::default());
         for (experiment, r) in resolved.iter().enumerate() {
-            for alike in r.plans(seed, views) {
+            for alike in r.plans(&seeds, views)? {
                 let first = jobs.len();
                 for plan in alike {
                     let wrong = |e: String| AskedWrongly::Contradictory { path: plan.machine.name.clone(), reason: e };
@@ -200,7 +202,7 @@ impl Session {
         threads: usize,
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
-        let gate = Gate::new(MEMORY_FOR_RUNS.min(Available::read(&Roots::default()).bytes));
+        let gate = Gate::new(memory_for_runs());
         let sharing = self.sharing();
         // Largest first, so that small ones fill the gaps.
         let mut families = self.families();
@@ -291,7 +293,7 @@ impl Session {
             let subject = Subject {
                 id,
                 case: &r.case,
-                machine: &r.machine.name,
+                machine: &r.machine_names(),
                 variants: variant,
                 target: r.target.as_ref(),
                 caveats: caveat,
@@ -305,6 +307,11 @@ impl Session {
         }
         outcomes
     }
+}
+
+/// Host memory that runs share.
+pub(crate) fn memory_for_runs() -> u64 {
+    MEMORY_FOR_RUNS.min(Available::read(&Roots::default()).bytes)
 }
 
 /// Whether two plans, each with its experiment's number, have the same result. Plans of experiments

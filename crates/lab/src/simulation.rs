@@ -154,8 +154,8 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
     let variant = |name: String, sysctls: BTreeMap<String, toml::Value>| Variant {
         name,
         profile: simulation.profile.clone(),
-        switches: Vec::new(),
         sysctls,
+        ..Variant::default()
     };
     let with = |setting: &Setting| {
         let value = toml::Value::String(setting.value.clone());

@@ -16,13 +16,13 @@ use crate::plan::{RunPlan, key};
 use crate::resolved::Resolved;
 use crate::session::Outcome;
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, RunResult};
+use kontig_results::{ExperimentResult, RunResult, Seeds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// The schema that `result.json` names.
-pub const RESULT_SCHEMA: &str = "kontig.result/5";
+pub const RESULT_SCHEMA: &str = "kontig.result/6";
 
 /// The contents of `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -31,7 +31,7 @@ pub struct StoredResult {
     pub schema: String,
     /// The version that wrote it.
     pub version: String,
-    pub seed: u64,
+    pub seed: Seeds,
     /// The experiments, every input in full.
     pub inputs: Vec<Resolved>,
     /// SHA-256 of the inputs of each experiment or case, as JSON.
@@ -74,14 +74,15 @@ const REQUEST: &str = "request.json";
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 struct Request {
     version: String,
-    seed: u64,
+    seed: Seeds,
     /// SHA-256 of the inputs of each experiment or case.
     input_sha256: BTreeMap<String, String>,
 }
 
 impl Request {
-    fn of(seed: u64, inputs: &[Resolved]) -> Result<Request, LabError> {
-        Ok(Request { version: env!("CARGO_PKG_VERSION").into(), seed, input_sha256: input_sha256(inputs)? })
+    fn of(seed: &Seeds, inputs: &[Resolved]) -> Result<Request, LabError> {
+        let (version, seed) = (env!("CARGO_PKG_VERSION").into(), seed.clone());
+        Ok(Request { version, seed, input_sha256: input_sha256(inputs)? })
     }
 }
 
@@ -102,7 +103,7 @@ impl Store {
     ///
     /// # Errors
     /// If it holds a result or a part of one, or cannot be created or written to.
-    pub fn create(dir: &Path, seed: u64, inputs: &[Resolved]) -> Result<Store, LabError> {
+    pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, LabError> {
         let taken = |there: &str| {
             let reason = format!(
                 "{} holds {there} of an earlier result, which is never overwritten: continue it with --resume, give \
@@ -132,7 +133,7 @@ impl Store {
     ///
     /// # Errors
     /// If it belongs to another request, or as [`Store::create`].
-    pub fn resume(dir: &Path, seed: u64, inputs: &[Resolved]) -> Result<Store, LabError> {
+    pub fn resume(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, LabError> {
         let path = dir.join(REQUEST);
         let shown = path.display().to_string();
         let text = match std::fs::read_to_string(&path) {
@@ -157,7 +158,8 @@ impl Store {
             return other(format!("kontig {}", there.version));
         }
         if there.seed != now.seed {
-            return other(format!("seed {}", there.seed));
+            let count = if let Seeds::These(seeds) = &there.seed { seeds.len() as u32 } else { 1 };
+            return other(there.seed.said(count));
         }
         let differs = |key: &&String| there.input_sha256.get(*key) != now.input_sha256.get(*key);
         if let Some(key) = there.input_sha256.keys().chain(now.input_sha256.keys()).find(differs) {
@@ -326,7 +328,7 @@ impl StoredResult {
     /// # Errors
     /// If a part has no JSON form.
     pub fn new(
-        seed: u64,
+        seed: &Seeds,
         inputs: &[Resolved],
         outcomes: &[Outcome],
         runs: BTreeMap<String, RunFile>,
@@ -334,7 +336,7 @@ impl StoredResult {
         Ok(StoredResult {
             schema: RESULT_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            seed,
+            seed: seed.clone(),
             inputs: inputs.to_vec(),
             input_sha256: input_sha256(inputs)?,
             experiments: outcomes.iter().map(|o| o.result.clone()).collect(),
@@ -412,7 +414,7 @@ impl StoredResult {
     pub fn stored_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, StoredRun)>, LabError> {
         let mut found = Vec::new();
         for input in &self.inputs {
-            for (plan, identity) in input.identified(self.seed, &self.version)? {
+            for (plan, identity) in input.identified(&self.seed, &self.version)? {
                 let name = run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition);
                 if let Some(file) = self.runs.get(&name) {
                     found.push((plan, identity, StoredRun { dir: directory(path).into(), name, file: file.clone() }));
@@ -467,13 +469,13 @@ mod tests {
     #[test]
     fn a_directory_is_one_sessions_and_is_left_as_it_was_if_nothing_was_kept() {
         let dir = std::env::temp_dir().join(format!("kontig-store-{}", std::process::id()));
-        let first = Store::create(&dir, 1, &[]).expect("nobody has it");
-        let second = Store::create(&dir, 1, &[]).err().expect("taken").to_string();
+        let first = Store::create(&dir, &Seeds::From(1), &[]).expect("nobody has it");
+        let second = Store::create(&dir, &Seeds::From(1), &[]).err().expect("taken").to_string();
         assert!(second.contains("which is never overwritten"), "{second}");
         drop(first);
         assert!(!dir.exists(), "it was made for the session");
         std::fs::create_dir(&dir).expect("made");
-        drop(Store::create(&dir, 1, &[]).expect("free again"));
+        drop(Store::create(&dir, &Seeds::From(1), &[]).expect("free again"));
         std::fs::remove_dir(&dir).expect("it was there before, and is empty");
     }
 

@@ -59,7 +59,8 @@ mod tests {
         let (mut e, _) = catalog::experiment("hugepage-latency").expect("it is built in");
         change(&mut e);
         let resolved = Resolved::new(e, None).expect("it fits");
-        resolved.plans(1, &Views::default()).iter().map(Vec::len).collect()
+        let plans = resolved.plans(&1.into(), &Views::default()).expect("it can be planned");
+        plans.iter().map(Vec::len).collect()
     }
 
     #[test]

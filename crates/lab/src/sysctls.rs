@@ -181,12 +181,11 @@ fn listed(names: &[String], and: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn variant(profile: &str, switches: &[&str]) -> (Variant, Profile) {
         let switches: Vec<String> = switches.iter().map(|s| (*s).into()).collect();
         let p = profiles::with_switches(profile, &switches).unwrap();
-        (Variant { name: "v".into(), profile: profile.into(), switches, sysctls: BTreeMap::new() }, p)
+        (Variant { name: "v".into(), profile: profile.into(), switches, ..Variant::default() }, p)
     }
 
     /// The names of the profiles in `[from, to)`; without `to`, to the newest.

@@ -1,60 +1,61 @@
-//! Changed experiments: one under another machine, profile, switches or settings than published.
+//! Changed experiments: one under other machines, profiles, switches, settings or parameters of its
+//! workload than published.
 //!
 //! Settings of the experiment that do not fit the new kernel are left out with a note; those that
-//! the user asked for are refused. Variants are then named after their profile, switches and the
-//! settings that differ from boot's. Variants that have become equal run once. Of the workload, a
-//! driver's `give_up_after` and the fragmenter's holes can be changed.
+//! the user asked for are refused. Variants are then named after their profile, switches, the
+//! settings that differ from boot's, and what else has several values. Variants that have become
+//! equal run once.
 
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
 use crate::page::PageText;
-use crate::profiles;
+use crate::plan::room;
 use crate::sysctls;
+use crate::{catalog, parameters, profiles};
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
-use kontig_workload::Workload;
-use kontig_workload::fragmenter::Holes;
+use kontig_workload::{Room, Workload, shown};
 
 /// The changes to an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// A machine by name or file.
-    pub machine: Option<String>,
+    /// Machines by name or file: every variant runs on each.
+    pub machines: Vec<String>,
     /// Kernel generations by name or file: every variant runs on each.
     pub profiles: Vec<String>,
     /// Names of patches on top.
     pub switches: Vec<String>,
     /// Sysctls with their values: every variant runs with each.
     pub settings: Vec<(String, Vec<String>)>,
-    /// Failures in a row after which a driver gives up.
-    pub give_up_after: Option<u32>,
-    /// The pages of a section that the fragmenter frees.
-    pub holes: Option<Holes>,
+    /// Parameters of the workload with their values: every variant runs with each.
+    pub parameters: Vec<(String, Vec<String>)>,
     /// The file of a snapshot that the machine starts from, in place of the fragmenter.
     pub snapshot: Option<String>,
 }
 
-impl Changes {
-    /// Changes of the workload, a line each; the variants' names do not show them.
-    pub fn of_the_workload(&self) -> Vec<String> {
-        let holes = self.holes.map(|holes| format!("memory is fragmented with holes = \"{}\"", holes.name()));
-        let tries = self.give_up_after.map(|n| format!("the driver gives up after {n} failures in a row"));
-        holes.into_iter().chain(tries).collect()
-    }
+/// An experiment with changes.
+pub struct WhatIf {
+    pub experiment: Experiment,
+    /// Remarks on changes that were left out or have no effect.
+    pub notes: Vec<String>,
+    /// Changes of the workload, a line each, that the variants' names do not show.
+    pub of_the_workload: Vec<String>,
 }
 
-/// The changed experiment, and notes about it.
+/// The changed experiment.
 ///
 /// # Errors
 /// If a change does not exist, does not fit, or is requested twice.
-pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<String>), LabError> {
+pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError> {
     let settings = settings(&changes.settings)?;
     let mut notes = Vec::new();
-    if let Some(machine) = &changes.machine {
-        e.machine.clone_from(machine);
-        e.case.iter_mut().for_each(|case| case.machine = None);
+    if let Some(file) = &changes.snapshot {
+        e.workload.begin_with_snapshot(file);
+        e.case.iter_mut().filter_map(|case| case.workload.as_mut()).for_each(|w| w.begin_with_snapshot(file));
     }
+    let asked = parameters_of(&e, changes)?;
+    on_machines(&mut e, &changes.machines)?;
     e.variant = on_profiles(&e.variant, changes, &mut notes)?;
     for (sysctl, values) in &settings {
         e.variant = with_setting(&e.variant, sysctl, values, &mut notes)?;
@@ -62,18 +63,14 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
             case.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
         }
     }
+    let of_the_workload = set_parameters(&mut e, &asked)?;
     let kernel_changed = !changes.profiles.is_empty() || !changes.switches.is_empty() || !settings.is_empty();
-    if kernel_changed {
+    if kernel_changed || e.variant.iter().any(|v| v.machine.is_some() || !v.with.is_empty()) {
         let swept: Vec<&Sysctl> =
             settings.iter().filter(|(_, values)| values.len() > 1).map(|(sysctl, _)| *sysctl).collect();
-        rename_and_drop_same(&mut e, &swept, &mut notes)?;
+        rename_and_drop_same(&mut e, &swept, &asked, &mut notes)?;
     }
-    let workload_changed = change_workload(&mut e, changes)?;
-    if let Some(file) = &changes.snapshot {
-        e.workload.begin_with_snapshot(file);
-        e.case.iter_mut().filter_map(|case| case.workload.as_mut()).for_each(|w| w.begin_with_snapshot(file));
-    }
-    if workload_changed || kernel_changed || changes.machine.is_some() || changes.snapshot.is_some() {
+    if kernel_changed || !asked.is_empty() || !changes.machines.is_empty() || changes.snapshot.is_some() {
         // A changed experiment is no longer the published one.
         let targets = e.case.iter_mut().filter_map(|case| case.target.take()).count();
         let than = if e.target.take().is_some() || targets > 0 { "published" } else { "its own" };
@@ -87,7 +84,122 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<(Experiment, Vec<
     // A sweep adds many runs on a machine of its own: it belongs to the published table only.
     e.pace = None;
     e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
-    Ok((e, notes))
+    Ok(WhatIf { experiment: e, notes, of_the_workload })
+}
+
+/// Puts the experiment on these machines: on one, or every variant on each of several.
+fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), LabError> {
+    let Some(first) = machines.first() else { return Ok(()) };
+    if let Some((_, twice)) = machines.iter().enumerate().find(|(i, name)| machines[..*i].contains(name)) {
+        return Err(AskedWrongly::Value(format!("machine {twice} is named twice")).into());
+    }
+    e.machine.clone_from(first);
+    e.case.iter_mut().for_each(|case| case.machine = None);
+    if machines.len() > 1 {
+        let on = |name: &String| {
+            let on = |v: &Variant| Variant { machine: Some(name.clone()), ..v.clone() };
+            e.variant.iter().map(on).collect::<Vec<_>>()
+        };
+        e.variant = machines.iter().flat_map(on).collect();
+    }
+    Ok(())
+}
+
+/// A parameter of the workload, as it was asked for.
+struct Parameter {
+    /// The user's name for it.
+    name: String,
+    /// The whole name, by which a variant has it.
+    path: String,
+    /// In the order asked for; several make a variant each.
+    values: Vec<toml::Value>,
+    room: Option<Room>,
+}
+
+/// The workloads that an experiment's cases run, or its own.
+fn workloads(e: &mut Experiment) -> Vec<&mut Workload> {
+    let has_own = e.case.is_empty() || e.case.iter().any(|case| case.workload.is_none());
+    let own = has_own.then_some(&mut e.workload);
+    own.into_iter().chain(e.case.iter_mut().filter_map(|case| case.workload.as_mut())).collect()
+}
+
+/// Something wrong with a parameter asked for.
+fn of_with(name: &str, reason: &str) -> LabError {
+    AskedWrongly::Value(format!("--with {name}: {reason}")).into()
+}
+
+/// The parameters asked for. Each has one name here, and each of its values appears once.
+fn parameters_of(e: &Experiment, changes: &Changes) -> Result<Vec<Parameter>, LabError> {
+    // A snapshot's machine is as large as its host.
+    let machine = changes.machines.first().unwrap_or(&e.machine);
+    let room = match (&changes.snapshot, changes.parameters.is_empty()) {
+        (None, false) => Some(room(&catalog::machine(machine)?.0)),
+        _ => None,
+    };
+    let mut e = e.clone();
+    let mut asked: Vec<Parameter> = Vec::new();
+    for (name, values) in &changes.parameters {
+        let mut of = workloads(&mut e).into_iter().map(|w| parameters::path(w, name).map(|path| (path, &*w)));
+        let mut found = of.next().unwrap_or_else(|| Err("there is no workload".into()));
+        // Of several cases' workloads, one may have it.
+        if let Some(other) = of.find(Result::is_ok).filter(|_| found.is_err()) {
+            found = other;
+        }
+        let wrong = |reason: String| of_with(name, &reason);
+        let (path, workload) = found.map_err(wrong)?;
+        if asked.iter().any(|other| other.path == path) {
+            return Err(wrong(format!("{path} is set twice")));
+        }
+        let values = values.iter().map(|text| parameters::read(workload, name, text, room.as_ref()));
+        let values: Vec<toml::Value> = values.collect::<Result<_, _>>().map_err(wrong)?;
+        if let Some((_, twice)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+            return Err(wrong(format!("the value {} is given twice", shown(twice))));
+        }
+        asked.push(Parameter { name: name.clone(), path, values, room: room.clone() });
+    }
+    Ok(asked)
+}
+
+/// Sets the parameters that have one value in every workload that has them, with a line each that
+/// says so. Of those with several values every variant has each.
+fn set_parameters(e: &mut Experiment, asked: &[Parameter]) -> Result<Vec<String>, LabError> {
+    let wrong = |refused: parameters::Refused| of_with(&refused.name, &refused.reason);
+    let room = asked.first().and_then(|parameter| parameter.room.as_ref());
+    let mut said = Vec::new();
+    for workload in workloads(e) {
+        let own: Vec<&Parameter> = asked.iter().filter(|of| parameters::path(workload, &of.name).is_ok()).collect();
+        for Parameter { name, path, values, .. } in own.iter().filter(|of| of.values.len() == 1) {
+            let before = parameters::text(workload, name);
+            said.push(format!("{path} = {}; the workload's own is {before}", shown(&values[0])));
+        }
+        // Those with several values have the first of them, which every variant replaces.
+        let values: Vec<(&str, &toml::Value)> = own.iter().map(|of| (of.name.as_str(), &of.values[0])).collect();
+        *workload = parameters::set(workload, &values, room).map_err(wrong)?;
+    }
+    said.dedup();
+    for of in asked.iter().filter(|of| of.values.len() > 1) {
+        let each = |v: &Variant| {
+            let with = |value: &toml::Value| {
+                let mut v = v.clone();
+                v.with.insert(of.path.clone(), value.clone());
+                v
+            };
+            of.values.iter().map(with).collect::<Vec<_>>()
+        };
+        e.variant = e.variant.iter().flat_map(each).collect();
+    }
+    let variants = e.variant.clone();
+    for workload in workloads(e) {
+        for v in variants.iter().filter(|v| !v.with.is_empty()) {
+            let values: Vec<(&str, &toml::Value)> = v.with.iter().map(|(path, value)| (path.as_str(), value)).collect();
+            let as_asked = |refused: parameters::Refused| {
+                let asked = asked.iter().find(|of| of.path == refused.name).map(|of| of.name.clone());
+                wrong(parameters::Refused { name: asked.unwrap_or(refused.name), ..refused })
+            };
+            parameters::set(workload, &values, room).map_err(as_asked)?;
+        }
+    }
+    Ok(said)
 }
 
 /// The variants on each requested profile, or on their own, with the requested switches.
@@ -166,25 +278,6 @@ fn drop_same_cases(e: &mut Experiment, notes: &mut Vec<String>) {
     e.case = kept;
 }
 
-/// Changes the workload. Returns whether anything changed.
-fn change_workload(e: &mut Experiment, changes: &Changes) -> Result<bool, LabError> {
-    let id = e.id.clone();
-    let lacks = |option: &str, what: &str| AskedWrongly::Value(format!("{option}: '{id}' {what}"));
-    let mut workloads: Vec<&mut Workload> =
-        std::iter::once(&mut e.workload).chain(e.case.iter_mut().filter_map(|case| case.workload.as_mut())).collect();
-    // Change all of them, not only the first that can be changed.
-    let mut any = |change: &dyn Fn(&mut Workload) -> bool| {
-        workloads.iter_mut().filter_map(|w| change(w).then_some(())).count() > 0
-    };
-    if changes.give_up_after.is_some_and(|n| !any(&|w| w.set_give_up_after(n))) {
-        return Err(lacks("--give-up-after", "has no driver that allocates huge pages until it gives up").into());
-    }
-    if changes.holes.is_some_and(|holes| !any(&|w| w.set_holes(holes))) {
-        return Err(lacks("--holes", "has no process that fragments memory").into());
-    }
-    Ok(changes.give_up_after.is_some() || changes.holes.is_some())
-}
-
 fn note(notes: &mut Vec<String>, text: String) {
     if !notes.contains(&text) {
         notes.push(text);
@@ -241,11 +334,16 @@ fn is_default(sysctl: &Sysctl, value: &str) -> bool {
 }
 
 /// Names the variants after their contents. Of equal ones, keeps the first.
-fn rename_and_drop_same(e: &mut Experiment, swept: &[&Sysctl], notes: &mut Vec<String>) -> Result<(), LabError> {
+fn rename_and_drop_same(
+    e: &mut Experiment,
+    swept: &[&Sysctl],
+    asked: &[Parameter],
+    notes: &mut Vec<String>,
+) -> Result<(), LabError> {
     let mut kept: Vec<(Variant, String)> = Vec::new();
     for v in std::mem::take(&mut e.variant) {
-        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?, swept)?;
-        match kept.iter().find(|(k, _)| k.name == name && k.profile == v.profile) {
+        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?, swept, asked)?;
+        match kept.iter().find(|(k, _)| k.name == name && (&k.profile, &k.machine) == (&v.profile, &v.machine)) {
             Some((_, first)) => {
                 note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
             }
@@ -256,9 +354,9 @@ fn rename_and_drop_same(e: &mut Experiment, swept: &[&Sysctl], notes: &mut Vec<S
     Ok(())
 }
 
-/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`. A
-/// setting with several values shows each, the default too.
-fn described(v: &Variant, p: &Profile, swept: &[&Sysctl]) -> Result<String, LabError> {
+/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`,
+/// `6.1+size=2GiB on box-2g`. A setting with several values shows each, the default too.
+fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -> Result<String, LabError> {
     let mut name = p.name.clone();
     for s in &v.switches {
         name += &format!("+{s}");
@@ -269,6 +367,14 @@ fn described(v: &Variant, p: &Profile, swept: &[&Sysctl]) -> Result<String, LabE
             let short = sysctl.short_name();
             name += &format!("+{}={value}", short.strip_prefix("compaction_").unwrap_or(short));
         }
+    }
+    // Parameters of the experiment's own variants have their whole names.
+    for (path, value) in &v.with {
+        let as_asked = asked.iter().find(|parameter| parameter.path == *path).map(|parameter| &parameter.name);
+        name += &format!("+{}={}", as_asked.unwrap_or(path), shown(value).replace(' ', ""));
+    }
+    if let Some(machine) = &v.machine {
+        name += &format!(" on {}", catalog::machine(machine)?.0.name);
     }
     Ok(name)
 }
@@ -287,8 +393,8 @@ mod tests {
             settings: settings.iter().map(|(n, v)| ((*n).into(), v.split(',').map(String::from).collect())).collect(),
             ..Changes::default()
         };
-        let (e, notes) = what_if(e, &changes).unwrap_or_else(|e| panic!("{e}"));
-        (e.variant.into_iter().map(|v| v.name).collect(), notes)
+        let found = what_if(e, &changes).unwrap_or_else(|e| panic!("{e}"));
+        (found.experiment.variant.into_iter().map(|v| v.name).collect(), found.notes)
     }
 
     #[test]
@@ -341,7 +447,7 @@ mod tests {
                 settings: settings.iter().map(|(n, v)| ((*n).into(), vec![(*v).into()])).collect(),
                 ..Changes::default()
             };
-            what_if(catalog::experiment("compact-32g").unwrap().0, &changes).unwrap_err().to_string()
+            what_if(catalog::experiment("compact-32g").unwrap().0, &changes).err().expect("refused").to_string()
         };
         assert!(refused("6.1", &["proactive-compaction"], &[]).contains("does not fit profile '6.1'"));
         assert!(refused("6.1", &[], &[("defrag_mode", "1")]).contains("--profile 6.15-posted, 6.15, "));
@@ -349,7 +455,80 @@ mod tests {
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
         let settings = vec![("vm.swappiness".into(), vec!["1".into(), "1".into()])];
         let twice = what_if(catalog::experiment("stutter").unwrap().0, &Changes { settings, ..Changes::default() });
-        assert_eq!(twice.unwrap_err().to_string(), "vm.swappiness is given the value 1 twice");
+        assert_eq!(twice.err().expect("refused").to_string(), "vm.swappiness is given the value 1 twice");
+    }
+
+    fn with(id: &str, parameters: &[(&str, &[&str])], machines: &[&str]) -> Result<WhatIf, String> {
+        let owned = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+        let changes = Changes {
+            machines: owned(machines),
+            parameters: parameters.iter().map(|(name, values)| ((*name).into(), owned(values))).collect(),
+            ..Changes::default()
+        };
+        what_if(catalog::to_run(id).unwrap().0, &changes).map_err(|e| e.to_string())
+    }
+
+    fn names(found: &WhatIf) -> Vec<&str> {
+        found.experiment.variant.iter().map(|v| v.name.as_str()).collect()
+    }
+
+    #[test]
+    fn one_value_of_a_parameter_changes_the_workload_and_several_make_variants() {
+        let one = with("heap", &[("size", &["2GiB"])], &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(names(&one), ["6.1"]);
+        assert_eq!(one.of_the_workload, ["measure.size = 2GiB; the workload's own is 1 GiB"]);
+        let several = with("heap", &[("size", &["1GiB", "2 GiB"]), ("holes", &["last", "random"])], &[]);
+        let several = several.unwrap_or_else(|e| panic!("{e}"));
+        let expected = [
+            "6.1+size=1GiB+holes=last",
+            "6.1+size=1GiB+holes=random",
+            "6.1+size=2GiB+holes=last",
+            "6.1+size=2GiB+holes=random",
+        ];
+        assert_eq!(names(&several).len(), 4);
+        assert!(names(&several).iter().all(|name| {
+            let mut parts: Vec<&str> = name.split('+').collect();
+            parts.sort_unstable();
+            expected.iter().any(|of| {
+                let mut of: Vec<&str> = of.split('+').collect();
+                of.sort_unstable();
+                of == parts
+            })
+        }));
+        let resolved = Resolved::all(&several.experiment, None).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(resolved[0].variants().len(), 4);
+        assert!(several.of_the_workload.is_empty());
+    }
+
+    #[test]
+    fn parameters_that_depend_on_each_other_are_asked_for_together() {
+        let both = [("eden", &["600MiB"][..]), ("java.size", &["2GiB", "3GiB"])];
+        let both = with("java", &both, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(names(&both), ["6.1+java.size=2GiB", "6.1+java.size=3GiB"]);
+    }
+
+    #[test]
+    fn a_parameter_that_there_is_not_or_a_value_that_it_does_not_take_is_refused() {
+        let said = |name: &str, values: &[&str]| with("heap", &[(name, values)], &[]).err().expect("refused");
+        assert!(said("sise", &["1"]).starts_with("--with sise: unknown parameter 'sise': did you mean 'size'?"));
+        let far = said("size", &["1GiB", "1TiB"]);
+        assert!(far.starts_with("--with size: ") && far.contains("; it takes 2 MiB to 31.5 GiB"), "{far}");
+        assert_eq!(said("size", &["1GiB", "1GiB"]), "--with size: the value 1GiB is given twice");
+        let twice = with("heap", &[("size", &["1GiB"]), ("measure.size", &["2GiB"])], &[]).err().expect("refused");
+        assert_eq!(twice, "--with measure.size: measure.size is set twice");
+    }
+
+    #[test]
+    fn several_machines_make_variants_that_bear_their_names() {
+        let two = with("hugealloc", &[], &["tiny-64m", "box-2g"]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(names(&two), ["6.1 on tiny-64m", "6.1 on box-2g"]);
+        let resolved = Resolved::all(&two.experiment, None).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(resolved[0].machine_names(), "tiny-64m and box-2g");
+        let plans = resolved[0].plans(&1.into(), &crate::plan::Views::default()).unwrap_or_else(|e| panic!("{e}"));
+        let machines: Vec<&str> = plans.iter().map(|plan| plan[0].machine.name.as_str()).collect();
+        assert_eq!(machines, ["tiny-64m", "box-2g"]);
+        let twice = with("hugealloc", &[], &["box-2g", "box-2g"]).err().expect("refused");
+        assert_eq!(twice, "machine box-2g is named twice");
     }
 
     #[test]
@@ -358,7 +537,7 @@ mod tests {
         let own = e.variant[0].sysctls.remove("vm.compaction_proactiveness").unwrap();
         e.variant[0].sysctls.insert("compaction_proactiveness".into(), own);
         let settings = vec![("vm.compaction_proactiveness".into(), vec!["60".into()])];
-        let (e, _) = what_if(e, &Changes { settings, ..Changes::default() }).unwrap();
+        let e = what_if(e, &Changes { settings, ..Changes::default() }).unwrap_or_else(|e| panic!("{e}")).experiment;
         assert_eq!(e.variant[0].sysctl_texts(), [("vm.compaction_proactiveness".into(), "60".into())]);
         assert_eq!(e.variant[0].name, "5.6+proactive-compaction+proactiveness=60");
     }
@@ -368,7 +547,7 @@ mod tests {
         for e in crate::catalog::experiments().expect("they can be read") {
             let id = e.id.clone();
             let changes = Changes { profiles: vec!["6.1".into()], ..Changes::default() };
-            let (e, _) = what_if(e, &changes).unwrap_or_else(|e| panic!("{id}: {e}"));
+            let e = what_if(e, &changes).unwrap_or_else(|e| panic!("{id}: {e}")).experiment;
             Resolved::all(&e, None).unwrap_or_else(|e| panic!("{id}: {e}"));
         }
     }
@@ -376,8 +555,8 @@ mod tests {
     #[test]
     fn another_machine_alone_leaves_the_published_names_but_not_the_published_figures() {
         let e = catalog::experiment("hugepage-latency").unwrap().0;
-        let changes = Changes { machine: Some("tiny-64m".into()), ..Changes::default() };
-        let (changed, notes) = what_if(e.clone(), &changes).unwrap();
+        let changes = Changes { machines: vec!["tiny-64m".into()], ..Changes::default() };
+        let WhatIf { experiment: changed, notes, .. } = what_if(e.clone(), &changes).unwrap_or_else(|e| panic!("{e}"));
         let names = |e: &Experiment| e.variant.iter().map(|v| v.name.clone()).collect::<Vec<_>>();
         assert_eq!((names(&changed), notes.len()), (names(&e), 0));
         assert_eq!((changed.machine.as_str(), changed.target), ("tiny-64m", None));

@@ -49,9 +49,9 @@ pub(crate) fn is_built_in(text: &str) -> bool {
     FILES.iter().any(|(_, built_in)| *built_in == text)
 }
 
-/// Whether a name is meant as a path.
+/// Whether a name is meant as a path, or as standard input.
 pub fn is_path(name: &str) -> bool {
-    name.ends_with(".toml") || name.contains('/')
+    name == "-" || name.ends_with(".toml") || name.contains('/')
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use kontig_mm::rules::rule::{Kind, Mechanism, Rule};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::OnceLock;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -38,7 +39,7 @@ impl Source {
     fn read(path: &str) -> Result<Source, ProfileError> {
         let text = read_text(path)?;
         let built_in = is_built_in(&text);
-        Ok(Source { path: path.into(), text, built_in })
+        Ok(Source { path: said(path).into(), text, built_in })
     }
 
     fn wrong(&self, at: usize, reason: impl Into<String>) -> ProfileError {
@@ -51,23 +52,45 @@ impl Source {
 /// hold millions of recorded allocations.
 pub const MOST_BYTES: u64 = 64 << 20;
 
+/// The name of standard input where a file can be named.
+pub const STANDARD_INPUT: &str = "-";
+
+/// The name of such a file in messages.
+pub fn said(path: &str) -> &str {
+    if path == STANDARD_INPUT { "standard input" } else { path }
+}
+
 /// The text of a user's file, if it is UTF-8 and no longer than such files are.
 ///
 /// # Errors
 /// If it cannot be read, is longer than 64 MiB, or is not UTF-8 in some line.
 pub fn read_text(path: &str) -> Result<String, ProfileError> {
-    let unreadable = |reason| ProfileError::Unreadable { path: path.into(), reason };
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-    read.map_err(|e| unreadable(e.to_string()))?;
+    let unreadable = |reason| ProfileError::Unreadable { path: said(path).into(), reason };
+    let bytes = match path {
+        STANDARD_INPUT => standard_input(),
+        path => File::open(path).map_err(|e| e.to_string()).and_then(bytes_of),
+    };
+    let bytes = bytes.map_err(unreadable)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(unreadable(format!("it is longer than {} MiB, as no such file is", MOST_BYTES >> 20)));
     }
     String::from_utf8(bytes).map_err(|e| {
         let before = &e.as_bytes()[..e.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        ProfileError::Malformed { path: path.into(), line, reason: "this is no text (UTF-8)".into() }
+        ProfileError::Malformed { path: said(path).into(), line, reason: "this is no text (UTF-8)".into() }
     })
+}
+
+fn bytes_of(file: impl Read) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    Ok(bytes)
+}
+
+/// It can be read once, and a name may be looked up several times.
+fn standard_input() -> Result<Vec<u8>, String> {
+    static READ: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    READ.get_or_init(|| bytes_of(std::io::stdin().lock())).clone()
 }
 
 /// Reads a profile from a user's file.

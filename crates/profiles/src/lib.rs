@@ -17,7 +17,7 @@ mod switch;
 pub use builtin::{is_path, names, text};
 pub use catalog::{all, find, linux, of_kernel, open};
 pub use error::ProfileError;
-pub use file::{MOST_BYTES, check, read, read_text};
+pub use file::{MOST_BYTES, STANDARD_INPUT, check, read, read_text, said};
 pub use history::History;
 pub use kernel::{is_of_kernel, is_run_with_lru_gen, lru_gen_not_modelled, lru_gen_of_distributions};
 pub use nearest::nearest;

@@ -2,9 +2,8 @@
 
 use kontig_lab::catalog;
 use kontig_lab::cell::Cell;
-use kontig_lab::experiment::Experiment;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::what_if::{Changes, what_if};
+use kontig_lab::what_if::{Changes, WhatIf, what_if};
 use kontig_lab::{AskedWrongly, LabError, sysctls};
 use serde::Deserialize;
 
@@ -32,26 +31,17 @@ impl Space {
         if let Some((name, _)) = self.set.iter().find(|(_, values)| values.is_empty()) {
             return empty(name);
         }
-        let own = vec![None];
-        let machines =
-            if self.machine.is_empty() { own } else { self.machine.iter().cloned().map(Some).collect::<Vec<_>>() };
-        let (mut cells, mut notes) = (Vec::new(), Vec::new());
-        for machine in machines {
-            let (experiment, source, own) = catalog::to_run(&self.workload)?;
-            let changes = Changes {
-                machine,
-                profiles: self.profile.clone(),
-                switches: self.switch.clone(),
-                settings: self.set.clone(),
-                ..Changes::default()
-            };
-            let (mut experiment, said): (Experiment, _) = what_if(experiment, &changes)?;
-            let said = said.into_iter().chain(sysctls::set_own(&mut experiment.variant, &own)?);
-            notes.extend(said.filter(|note| !notes.contains(note)).collect::<Vec<_>>());
-            for resolved in Resolved::all(&experiment, Some(&source))? {
-                cells.extend(Cell::all(&resolved, &self.seed));
-            }
-        }
-        Ok((cells, notes))
+        let (experiment, source, own) = catalog::to_run(&self.workload)?;
+        let changes = Changes {
+            machines: self.machine.clone(),
+            profiles: self.profile.clone(),
+            switches: self.switch.clone(),
+            settings: self.set.clone(),
+            ..Changes::default()
+        };
+        let WhatIf { mut experiment, mut notes, .. } = what_if(experiment, &changes)?;
+        notes.extend(sysctls::set_own(&mut experiment.variant, &own)?);
+        let all = Resolved::all(&experiment, Some(&source))?;
+        Ok((all.iter().flat_map(|resolved| Cell::all(resolved, &self.seed)).collect(), notes))
     }
 }

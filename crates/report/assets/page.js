@@ -6,7 +6,7 @@ for (const section of document.querySelectorAll("section[data-experiment]")) {
   const experiment = data?.experiments[Number(section.dataset.experiment)];
   if (!experiment) continue;
   const part = name => section.querySelector(`.part.${name}`);
-  showSweep(part("sweep"), experiment);
+  showSweeps(part("sweep"), experiment);
   showCurves(part("curves"), experiment);
   showPace(part("pace"), experiment);
   const markMoments = showSeries(part("series"), experiment);

@@ -122,27 +122,27 @@ function paceSpec(variant, pauses, percentiles, y) {
   };
 }
 
-/** A swept sysctl: its value across, a figure up, a chart a figure. */
-function showSweep(host, experiment) {
-  const { sysctl, values, figures } = experiment.sweep || { figures: [] };
-  if (!figures.length) return;
-  const seeds = figures.some(f => f.seeds.some(s => s.length));
-  partHead(host, sysctl, "Across: the value it was set to. Up: the figure, from nothing."
-    + (seeds ? " The line joins the figures of the table; each dot is a seed." : ""));
-  host.append(el("div", { className: "grid" }, ...figures.map(figure => {
-    const card = el("div", { className: "card" }, el("h4", { textContent: `${figure.name}, ${figure.unit}` }));
-    chart(card, sweepSpec(figure, sysctl, values));
-    return card;
-  })));
+/** What was swept: its value across, a figure up, a chart a figure. */
+function showSweeps(host, experiment) {
+  for (const sweep of experiment.sweeps.filter(s => s.figures.length)) {
+    const seeds = sweep.figures.some(f => f.seeds.some(s => s.length));
+    partHead(host, sweep.title, "Across: the value it was set to. Up: the figure, from nothing."
+      + (seeds ? " The line joins the figures of the table; each dot is a seed." : ""));
+    host.append(el("div", { className: "grid" }, ...sweep.figures.map(figure => {
+      const card = el("div", { className: "card" }, el("h4", { textContent: `${figure.name}, ${figure.unit}` }));
+      chart(card, sweepSpec(figure, sweep));
+      return card;
+    })));
+  }
 }
 
-function sweepSpec(figure, sysctl, values) {
+function sweepSpec(figure, { setting, unit, values }) {
   const order = values.map((_, i) => i).sort((a, b) => values[a] - values[b]);
   const low = Math.min(...values), high = Math.max(...values), margin = (high - low) * 0.03;
   const top = Math.max(...figure.merged.filter(v => v !== null), ...figure.seeds.flat()) * 1.05 || 1;
   return {
     height: 200,
-    describe: `${figure.name} against ${sysctl}`,
+    describe: `${figure.name} against ${setting}`,
     x: { low: low - margin, high: high + margin, ticks: () => order.map(i => values[i]), label: plainNumber },
     y: { low: 0, high: top, ticks: count => linearTicks(0, top, count), label: axisNumber },
     lines: [{ colour: "var(--v0)", dots: true, points: order.filter(i => figure.merged[i] !== null).map(i => [values[i], figure.merged[i]]) }],
@@ -150,7 +150,7 @@ function sweepSpec(figure, sysctl, values) {
     reading(x) {
       const near = order.reduce((a, b) => Math.abs(values[b] - x) < Math.abs(values[a] - x) ? b : a);
       const value = figure.merged[near];
-      return value === null ? null : { head: `${sysctl} = ${plainNumber(values[near])}`, rows: [["var(--v0)", "", withUnit(value, figure.unit)]] };
+      return value === null ? null : { head: `${setting} = ${withUnit(values[near], unit)}`, rows: [["var(--v0)", "", withUnit(value, figure.unit)]] };
     },
   };
 }

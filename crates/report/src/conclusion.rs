@@ -48,9 +48,13 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     }
     let rows = that_matter(e);
     let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
-    match &e.swept {
-        Some(swept) => lines.extend(sweep::lines(e, swept)),
-        None => lines.extend((1..variants).flat_map(|variant| of_variant(e, &rows, variant, called))),
+    let in_a_sweep = |variant: &usize| e.sweeps.iter().any(|sweep| sweep.variants[1..].contains(variant));
+    for variant in 0..variants {
+        if variant > 0 && !in_a_sweep(&variant) {
+            lines.extend(of_variant(e, &rows, variant, called));
+        }
+        let begins = e.sweeps.iter().filter(|sweep| sweep.variants.first() == Some(&variant));
+        lines.extend(begins.flat_map(|sweep| sweep::lines(e, sweep)));
     }
     if is_unsure(e) {
         let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
@@ -70,8 +74,33 @@ fn unequal_work(e: &ExperimentResult, called: Called) -> Option<String> {
         [] => format!("{} ran to the end", called.variant(e, i)),
         some => format!("{} {}", called.variant(e, i), plain(&some.join(", "))),
     };
-    let each: Vec<String> = e.endings.iter().enumerate().map(of).collect();
+    let each: Vec<String> = match e.endings.len() > FEW {
+        true => by_rule(e, called),
+        false => e.endings.iter().enumerate().map(of).collect(),
+    };
     Some(format!("counts are of unequal work: {}", each.join("; ")))
+}
+
+/// The rules that ended variants, each with its variants. How far each came, the remarks say.
+fn by_rule(e: &ExperimentResult, called: Called) -> Vec<String> {
+    let mut rules: Vec<(String, Vec<usize>)> = Vec::new();
+    for (i, endings) in e.endings.iter().enumerate() {
+        let rule = |ending: &String| ending.split_once(", with ").map_or(&**ending, |(rule, _)| rule).to_owned();
+        let all: Vec<String> = endings.iter().map(rule).collect();
+        let all = if all.is_empty() { "ran to the end".to_owned() } else { plain(&all.join(", ")) };
+        match rules.iter_mut().find(|(rule, _)| *rule == all) {
+            Some((_, variants)) => variants.push(i),
+            None => rules.push((all, vec![i])),
+        }
+    }
+    let of = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
+        n if n == e.endings.len() => format!("every variant {rule}, each at another point"),
+        _ => {
+            let names: Vec<String> = variants.iter().map(|i| called.variant(e, *i)).collect();
+            format!("{} {rule}", names.join(", "))
+        }
+    };
+    rules.iter().map(of).collect()
 }
 
 /// The rows of one variant, by what they show.
@@ -181,8 +210,8 @@ fn in_words(change: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_rows::{once, result, row};
-    use kontig_results::{Better, MEASURE, NOTHING_IS_RANDOM, Pairs, TOTAL};
+    use crate::test_rows::{once, result, row, sweep};
+    use kontig_results::{Better, MEASURE, NOTHING_IS_RANDOM, Pairs, Sweep, TOTAL};
 
     fn with_seeds(mut row: Row, of: u32, lower: u32, higher: u32, overlap: bool) -> Row {
         row.pairs = vec![None, Some(Pairs { of, lower, higher, overlap })];
@@ -280,6 +309,20 @@ mod tests {
     }
 
     #[test]
+    fn many_variants_that_ended_early_are_named_by_the_rule_that_ended_them() {
+        let row = row("written", Better::Lower, &[10.0, 0.0, 5.0, 5.0]);
+        let mut e = result(&["a", "b", "c", "d"], vec![row]);
+        let ended = |share: u32| vec![format!("ended at the first failed allocation, with {share} % of it taken")];
+        e.endings = vec![ended(1), ended(2), ended(3), ended(4)];
+        let all =
+            "counts are of unequal work: every variant ended at the first failed allocation, each at another point";
+        assert_eq!(lines(&e)[0], all);
+        e.endings[1].clear();
+        let some = "counts are of unequal work: A, C, D ended at the first failed allocation; B ran to the end";
+        assert_eq!(lines(&e)[0], some);
+    }
+
+    #[test]
     fn the_time_of_the_work_counts_and_not_that_of_preparing_it() {
         let of = |phase: &str, values: &[f64]| Row { phase: phase.into(), ..row("elapsed", Better::Lower, values) };
         let e = result(&["base", "new"], vec![of(MEASURE, &[2.0, 0.5]), of(TOTAL, &[32.0, 30.5])]);
@@ -330,6 +373,25 @@ mod tests {
                 "B (b) against A: worse: p99 ×2.40 (10 → 24 us)",
                 "C (c) against A: better: p99 −50 % (10 → 5 us)",
                 "D (d) against A: no difference shown: 1 figure within a tenth",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_of_a_further_sweep_is_held_against_the_baseline() {
+        let values = [10.0, 10.0, 10.0, 20.0, 20.0, 20.0];
+        let mut e = result(&["a0", "a1", "a2", "b0", "b1", "b2"], vec![row("p99", Better::Lower, &values)]);
+        let first = Sweep { of: "a".into(), ..sweep("x", &[0.0, 1.0, 2.0]) };
+        let second = Sweep { of: "b".into(), variants: vec![3, 4, 5], ..first.clone() };
+        e.sweeps = vec![first, Sweep { pairs: vec![vec![None; 3]], ..second }];
+        assert_eq!(
+            lines(&e),
+            [
+                "a: x from 0 to 2, 3 values, each against 0:",
+                "  no difference shown in any figure",
+                "D (b0) against A: worse: p99 +100 % (10 → 20 us)",
+                "b: x from 0 to 2, 3 values, each against 0:",
+                "  no difference shown in any figure",
             ]
         );
     }

@@ -53,7 +53,7 @@ struct Experiment<'a> {
     variants: Vec<&'a str>,
     curves: Vec<Curves<'a>>,
     pace: Pace<'a>,
-    sweep: Option<SweptFigures<'a>>,
+    sweeps: Vec<SweptFigures<'a>>,
     series: Vec<Lines<'a>>,
     /// Phases of the first repetition, by variant.
     phases: Vec<Vec<Span<'a>>>,
@@ -91,10 +91,13 @@ struct PaceLines<'a> {
     lines: Vec<Vec<(usize, f64)>>,
 }
 
-/// The figures that matter against the value of the swept sysctl.
+/// The figures that matter against the value of what was swept.
 #[derive(Serialize)]
 struct SweptFigures<'a> {
-    sysctl: &'a str,
+    /// The setting that was swept, and of which variants.
+    title: String,
+    setting: &'a str,
+    unit: &'a str,
     /// The value of each variant.
     values: &'a [f64],
     figures: Vec<SweptFigure<'a>>,
@@ -183,7 +186,7 @@ fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
     Experiment {
         curves: curves(e, &variants),
         pace: pace_sweep(e),
-        sweep: swept_figures(e, &variants),
+        sweeps: e.result.sweeps.iter().map(|sweep| swept_figures(e, sweep, &variants)).collect(),
         series: series(&variants),
         phases: variants.iter().map(|(_, runs)| runs.first().map_or(vec![], |run| spans(&run.phases))).collect(),
         maps: variants.iter().map(|(_, runs)| map(runs)).collect(),
@@ -240,9 +243,9 @@ fn pace_sweep<'a>(e: &'a PageExperiment<'a>) -> Pace<'a> {
 
 fn swept_figures<'a>(
     e: &'a PageExperiment<'a>,
+    sweep: &'a kontig_results::Sweep,
     variants: &[(&'a str, Vec<&'a RunResult>)],
-) -> Option<SweptFigures<'a>> {
-    let swept = e.result.swept.as_ref()?;
+) -> SweptFigures<'a> {
     let of_seed = |row: &Row, run: &RunResult| match &row.merge {
         Merge::Percentile { of, p } => run.histograms.iter().find(|h| h.is(of, &row.phase))?.percentile(*p),
         _ => run.figure(&row.name, &row.phase),
@@ -255,13 +258,16 @@ fn swept_figures<'a>(
         SweptFigure {
             name: shown::name(row),
             unit: &row.unit,
-            merged: (0..swept.values.len()).map(|i| verdict::measured(row, i).map(|m| m.value)).collect(),
-            seeds: variants.iter().map(seeds).collect(),
+            merged: sweep.variants.iter().map(|&i| verdict::measured(row, i).map(|m| m.value)).collect(),
+            seeds: sweep.variants.iter().filter_map(|&i| variants.get(i)).map(seeds).collect(),
         }
     };
     let moves = |figure: &SweptFigure<'_>| figure.merged.iter().any(|value| *value != figure.merged[0]);
     let figures = shown::that_matter(e.result).into_iter().map(figure).filter(moves).collect();
-    Some(SweptFigures { sysctl: &swept.sysctl, values: &swept.values, figures })
+    let unit = if sweep.unit.is_empty() { String::new() } else { format!(", {}", sweep.unit) };
+    let of = if sweep.of.is_empty() { String::new() } else { format!("{}: ", sweep.of) };
+    let title = format!("{of}{}{unit}", sweep.setting);
+    SweptFigures { title, setting: &sweep.setting, unit: &sweep.unit, values: &sweep.values, figures }
 }
 
 fn series<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Lines<'a>> {

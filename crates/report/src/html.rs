@@ -13,6 +13,7 @@ pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
 use crate::number;
 use crate::standing::{self, Count, Layout};
+use crate::take_away;
 use crate::verdict::{self, Standing};
 use kontig_results::{ExperimentResult, Row};
 use std::fmt::Write;
@@ -140,6 +141,7 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         pills(out, e.result);
     }
     conclusion(out, e.result);
+    figures(out, e.result);
     part(out, "sweep");
     if !e.result.rows.is_empty() {
         let layout = Layout::of(e.result);
@@ -174,6 +176,20 @@ fn conclusion(out: &mut String, e: &ExperimentResult) {
         let _ = write!(out, "<p{class}>{}</p>", escape(line.trim_start()));
     }
     out.push_str("</div>");
+}
+
+/// A link to all figures as a file, which the page itself holds.
+fn figures(out: &mut String, e: &ExperimentResult) {
+    let file = take_away::file(e);
+    if file.rows > 0 {
+        let (name, rows) = (escape(&file.name), kontig_text::grouped(file.rows));
+        let _ = write!(
+            out,
+            "<p class=\"take-away\"><a download=\"{name}\" href=\"{}\">Figures as CSV</a> <small>{rows} rows, one for \
+             each figure and variant</small></p>",
+            file.address
+        );
+    }
 }
 
 fn pills(out: &mut String, e: &ExperimentResult) {

@@ -23,6 +23,7 @@ pub mod statistics;
 pub mod svg;
 mod sweep;
 pub mod table;
+mod take_away;
 mod terminal;
 #[cfg(test)]
 mod test_rows;

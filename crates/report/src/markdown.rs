@@ -197,7 +197,7 @@ mod tests {
             target: String::new(),
             repetitions: 1,
             rounds: 3,
-            swept: None,
+            sweeps: vec![],
             variants: ["a", "b", "c", "d"].map(String::from).to_vec(),
             rows: vec![row("total", vec![measured(1.0, 1.0, 1.0); 4]), row(MEASURE, of_measure)],
             ageing: Vec::new(),

@@ -252,7 +252,7 @@ mod tests {
             target: "t".into(),
             repetitions: 1,
             rounds: 1,
-            swept: None,
+            sweeps: vec![],
             variants: vec!["a".into(), "b".into()],
             score: Score::of(&rows, &[]),
             rows,

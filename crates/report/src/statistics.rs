@@ -108,7 +108,7 @@ mod tests {
             target: String::new(),
             repetitions: 3,
             rounds: 1,
-            swept: None,
+            sweeps: vec![],
             variants: vec!["a".into(), "b".into()],
             rows: vec![row],
             ageing: vec![],

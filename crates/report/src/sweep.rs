@@ -1,4 +1,4 @@
-//! The conclusion of a sweep: for each figure that matters, the value of the swept sysctl at which
+//! The conclusion of a sweep: for each figure that matters, the value of what was swept at which
 //! it is best, and at which others it is nearly as good; where no value improves it, that at which
 //! it is worst.
 
@@ -7,19 +7,39 @@ use crate::shown::{Shown, is_nothing, name, next_to_nothing, shown, that_matter,
 use crate::terminal::plain;
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{Better, ExperimentResult, Row, Swept};
+use kontig_results::{Better, ExperimentResult, Row, Sweep};
 
-/// Figures with a line of their own.
-const NAMED: usize = 6;
+/// Figures with a line of their own, of a single sweep and of each of several.
+const NAMED: usize = 4;
+const NAMED_OF_EACH: usize = 3;
 
-/// A figure that some value of the sysctl changes.
+/// A figure that some value changes.
 struct Finding {
     text: String,
     /// The natural logarithm of the largest change from the baseline.
     distance: f64,
 }
 
-pub(crate) fn lines(e: &ExperimentResult, swept: &Swept) -> Vec<String> {
+/// The variants of a sweep as a table of their own, the first as its baseline.
+fn table(e: &ExperimentResult, sweep: &Sweep) -> ExperimentResult {
+    let row = |(i, row): (usize, &Row)| {
+        let own = || sweep.variants.iter().map(|v| row.pairs.get(*v).copied().flatten()).collect();
+        Row {
+            measured: sweep.variants.iter().map(|v| row.measured.get(*v).copied().flatten()).collect(),
+            pairs: sweep.pairs.get(i).cloned().unwrap_or_else(own),
+            ..row.clone()
+        }
+    };
+    ExperimentResult {
+        variants: sweep.variants.iter().filter_map(|v| e.variants.get(*v).cloned()).collect(),
+        rows: e.rows.iter().enumerate().map(row).collect(),
+        ..e.clone()
+    }
+}
+
+pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
+    let e = &table(of_all, swept);
+    let named = if of_all.sweeps.len() > 1 { NAMED_OF_EACH } else { NAMED };
     let mut findings = Vec::new();
     let mut still = Vec::new();
     for row in that_matter(e) {
@@ -35,31 +55,36 @@ pub(crate) fn lines(e: &ExperimentResult, swept: &Swept) -> Vec<String> {
     // The sort is stable: what moves as far stays in the table's order.
     findings.sort_by(|a, b| b.distance.total_cmp(&a.distance));
     let (least, most) = (least(&swept.values), most(&swept.values));
+    let of = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
+    let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
     let mut lines = vec![format!(
-        "{} from {} to {}, {} values, each against {}:",
-        plain(&swept.sysctl),
+        "{of}{} from {} to {}{unit}, {} values, each against {}:",
+        plain(&swept.setting),
         number::exact(least),
         number::exact(most),
         swept.values.len(),
         number::exact(swept.values[0])
     )];
-    lines.extend(findings.iter().take(NAMED).map(|finding| format!("  {}", finding.text)));
-    let left = findings.len().saturating_sub(NAMED);
-    if left > 0 {
-        lines.push(format!("  and {left} more"));
-    }
+    lines.extend(findings.iter().take(named).map(|finding| format!("  {}", finding.text)));
+    let left = findings.len().saturating_sub(named);
+    let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
     if findings.is_empty() {
         lines.push("  no difference shown in any figure".into());
+    } else if left > 0 {
+        // With as many lines as there may be, the others are counted.
+        let and =
+            if still.is_empty() { String::new() } else { format!("; no difference shown: {}", count(still.len())) };
+        lines.push(format!("  and {left} more{and}"));
     } else if !still.is_empty() {
-        let more = if still.len() > NAMED { format!(", {} more", still.len() - NAMED) } else { String::new() };
-        still.truncate(NAMED);
+        let more = if still.len() > named { format!(", {} more", still.len() - named) } else { String::new() };
+        still.truncate(named);
         lines.push(format!("  no difference shown: {}{more}", still.join(", ")));
     }
     lines
 }
 
-/// `None` if no value of the sysctl shows a difference.
-fn finding(e: &ExperimentResult, swept: &Swept, row: &Row) -> Option<Finding> {
+/// `None` if no value shows a difference.
+fn finding(e: &ExperimentResult, swept: &Sweep, row: &Row) -> Option<Finding> {
     let variants = || (1..e.variants.len()).filter(|&i| !next_to_nothing(e, row, i));
     let better: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Better)).collect();
     let worse: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Worse)).collect();
@@ -141,16 +166,39 @@ fn most(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_rows::{result, row};
+    use crate::test_rows::{result, row, sweep};
+    use kontig_results::Pairs;
 
-    fn sweep(rows: Vec<Row>) -> ExperimentResult {
-        let swept = Swept { sysctl: "vm.x".into(), values: vec![0.0, 20.0, 60.0, 100.0] };
-        ExperimentResult { swept: Some(swept), ..result(&["x=0", "x=20", "x=60", "x=100"], rows) }
+    fn swept(rows: Vec<Row>) -> ExperimentResult {
+        let sweeps = vec![sweep("vm.x", &[0.0, 20.0, 60.0, 100.0])];
+        ExperimentResult { sweeps, ..result(&["x=0", "x=20", "x=60", "x=100"], rows) }
     }
 
     fn said(rows: Vec<Row>) -> Vec<String> {
-        let e = sweep(rows);
-        lines(&e, e.swept.as_ref().expect("a sweep"))
+        let e = swept(rows);
+        lines(&e, &e.sweeps[0])
+    }
+
+    #[test]
+    fn each_of_several_sweeps_is_held_against_its_own_first() {
+        let mut e = result(
+            &["a+x=0", "a+x=1", "a+x=2", "b+x=0", "b+x=1", "b+x=2"],
+            vec![row("p99", Better::Lower, &[10.0, 10.0, 10.0, 100.0, 10.0, 100.0])],
+        );
+        let first = Sweep { of: "a".into(), ..sweep("x", &[0.0, 1.0, 2.0]) };
+        let chance = Some(Pairs { of: 5, lower: 3, higher: 2, overlap: true });
+        let second = Sweep {
+            of: "b".into(),
+            unit: "ms".into(),
+            variants: vec![3, 4, 5],
+            pairs: vec![vec![None, Some(Pairs { of: 5, lower: 5, higher: 0, overlap: false }), chance]],
+            ..sweep("x", &[0.0, 1.0, 2.0])
+        };
+        e.sweeps = vec![first, second];
+        let of = |i: usize| lines(&e, &e.sweeps[i]);
+        assert_eq!(of(0), ["a: x from 0 to 2, 3 values, each against 0:", "  no difference shown in any figure"]);
+        let best = "  p99: best at 1 (100 → 10 us, ×0.10)";
+        assert_eq!(of(1), ["b: x from 0 to 2 ms, 3 values, each against 0:", best]);
     }
 
     #[test]
@@ -189,15 +237,17 @@ mod tests {
 
     #[test]
     fn with_few_seeds_a_value_only_seems_best() {
-        let mut few = sweep(vec![row("p99", Better::Lower, &[5.0, 1.0, 5.0, 5.0])]);
+        let mut few = swept(vec![row("p99", Better::Lower, &[5.0, 1.0, 5.0, 5.0])]);
         few.repetitions = 1;
-        assert_eq!(lines(&few, few.swept.as_ref().expect("a sweep"))[1], "  p99: seems best at 20 (5 → 1 us, ×0.20)");
+        assert_eq!(lines(&few, &few.sweeps[0])[1], "  p99: seems best at 20 (5 → 1 us, ×0.20)");
     }
 
     #[test]
-    fn at_most_six_figures_have_a_line() {
+    fn at_most_four_figures_have_a_line_and_the_others_are_counted() {
         let rows = (1..=8).map(|i| row(&format!("f{i}"), Better::Lower, &[10.0, 8.0 / f64::from(i), 10.0, 10.0]));
+        let rows = rows.chain([row("p50", Better::Lower, &[5.0, 5.0, 5.0, 5.1])]);
         let said = said(rows.collect());
-        assert_eq!((said.len(), said[1].starts_with("  f8: "), said[7].as_str()), (8, true, "  and 2 more"));
+        let last = "  and 4 more; no difference shown: 1 figure";
+        assert_eq!((said.len(), said[1].starts_with("  f8: "), said[5].as_str()), (6, true, last));
     }
 }

@@ -1,6 +1,6 @@
 //! Rows and tables for the tests of conclusions.
 
-use kontig_results::{Better, ExperimentResult, MEASURE, Measured, Merge, Row, Score};
+use kontig_results::{Better, ExperimentResult, MEASURE, Measured, Merge, Row, Score, Sweep};
 
 /// A figure of one seed.
 pub(crate) fn once(value: f64) -> Measured {
@@ -26,6 +26,18 @@ pub(crate) fn row(name: &str, better: Better, values: &[f64]) -> Row {
     }
 }
 
+/// A sweep over the first variants of a table.
+pub(crate) fn sweep(setting: &str, values: &[f64]) -> Sweep {
+    Sweep {
+        of: String::new(),
+        setting: setting.into(),
+        unit: String::new(),
+        variants: (0..values.len()).collect(),
+        values: values.to_vec(),
+        pairs: vec![],
+    }
+}
+
 /// A table of five seeds.
 pub(crate) fn result(variants: &[&str], rows: Vec<Row>) -> ExperimentResult {
     ExperimentResult {
@@ -35,7 +47,7 @@ pub(crate) fn result(variants: &[&str], rows: Vec<Row>) -> ExperimentResult {
         target: String::new(),
         repetitions: 5,
         rounds: 1,
-        swept: None,
+        sweeps: vec![],
         variants: variants.iter().map(|v| (*v).into()).collect(),
         rows,
         ageing: vec![],

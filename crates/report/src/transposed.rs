@@ -5,7 +5,7 @@ use crate::standing;
 use crate::terminal::{arranged, empty, fits, letter, none, plain};
 use crate::verdict::measured;
 use comfy_table::{Attribute, Cell, CellAlignment};
-use kontig_results::{ExperimentResult, Row};
+use kontig_results::{ExperimentResult, Row, Sweep};
 
 /// The widest line of a column's head, unless a single word is longer.
 const HEAD: usize = 12;
@@ -26,14 +26,12 @@ pub(crate) fn render(e: &ExperimentResult, rows: &[&Row], width: usize, colour: 
 
 fn table(e: &ExperimentResult, rows: &[&Row], colour: bool) -> String {
     let mut table = empty(true, colour);
-    let swept = e.swept.as_ref().map(|swept| swept.sysctl.rsplit('.').next().unwrap_or(&swept.sysctl));
-    let mut head = vec![swept.map_or_else(String::new, |name| narrow(&plain(&name.replace('_', " "))))];
+    let mut head = vec![narrow(&plain(&swept(e)))];
     head.extend(rows.iter().map(|row| narrow(&format!("{}, {}", plain(&standing::name(row)), plain(&row.unit)))));
     table.set_header(head.into_iter().map(|text| Cell::new(text).add_attribute(Attribute::Bold)));
     for variant in 0..e.variants.len() {
-        let value = e.swept.as_ref().and_then(|swept| swept.values.get(variant));
-        let name = match value {
-            Some(value) => format!("{} {}", letter(variant), number::exact(*value)),
+        let name = match value(e, variant) {
+            Some(value) => format!("{} {}", letter(variant), number::exact(value)),
             None => letter(variant),
         };
         let figure = |row: &&Row| measured(row, variant).map_or_else(none, standing::figure);
@@ -47,6 +45,23 @@ fn table(e: &ExperimentResult, rows: &[&Row], colour: bool) -> String {
     arranged(table, None)
 }
 
+/// The setting that every sweep varies, as a column's head; empty if that is not one.
+fn swept(e: &ExperimentResult) -> String {
+    match e.sweeps.split_first() {
+        Some((first, rest)) if rest.iter().all(|sweep| sweep.setting == first.setting) => {
+            let name = first.setting.rsplit('.').next().unwrap_or_default().replace('_', " ");
+            if first.unit.is_empty() { name } else { format!("{name}, {}", first.unit) }
+        }
+        _ => String::new(),
+    }
+}
+
+/// The value of a variant that is part of a sweep.
+fn value(e: &ExperimentResult, variant: usize) -> Option<f64> {
+    let of = |sweep: &Sweep| sweep.values.get(sweep.variants.iter().position(|of| *of == variant)?).copied();
+    e.sweeps.iter().find_map(of)
+}
+
 /// Text with a break wherever a line would be wider than [`HEAD`].
 fn narrow(text: &str) -> String {
     kontig_text::wrap("", text, 0, HEAD).trim_end().to_owned()
@@ -55,21 +70,22 @@ fn narrow(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_rows::sweep;
     use crate::test_rows::{result, row};
-    use kontig_results::{Better, Swept};
+    use kontig_results::Better;
 
     #[test]
     fn a_line_a_variant_in_tables_that_fit() {
         let rows: Vec<Row> =
             ["page faults in all", "p99", "p95"].map(|name| row(name, Better::Lower, &[1.0, 2.0, 3.0, 4000.0])).into();
-        let swept = Swept { sysctl: "vm.some_name".into(), values: vec![0.0, 10.0, 20.0, 100.0] };
-        let e = ExperimentResult { swept: Some(swept), ..result(&["a", "b", "c", "d"], rows.clone()) };
+        let sweeps = vec![sweep("vm.some_name", &[0.0, 10.0, 20.0, 100.0])];
+        let e = ExperimentResult { sweeps, ..result(&["a", "b", "c", "d"], rows.clone()) };
         let text = render(&e, &rows.iter().collect::<Vec<_>>(), 36, false);
         assert!(text.lines().all(|line| line.chars().count() <= 36), "{text}");
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let lines: Vec<Vec<String>> = text.lines().filter(|line| line.contains("D 100")).map(words).collect();
         assert_eq!(lines, [vec!["D", "100", "4,000", "4,000"], vec!["D", "100", "4,000"]]);
-        let e = ExperimentResult { swept: None, ..e };
+        let e = ExperimentResult { sweeps: vec![], ..e };
         assert!(render(&e, &[&rows[1]], 36, false).lines().any(|line| words(line) == ["D", "4,000"]));
     }
 }

@@ -16,6 +16,7 @@ pub mod pace;
 pub mod row;
 pub mod run;
 pub mod score;
+pub mod seeds;
 pub mod series;
 pub mod statistics;
 pub mod table;
@@ -33,9 +34,10 @@ pub use pace::PacePoint;
 pub use row::{Measured, Pairs, Row};
 pub use run::{Phase, Round, RunResult, TaskTime};
 pub use score::{Apart, Counts, FalseAlarms, Score, Tally};
+pub use seeds::Seeds;
 pub use series::Series;
 pub use statistics::Statistics;
 pub use table::{
     Answer, COMPARE_SCHEMA, Comparison, ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark, Reproduction,
-    Swept,
+    Sweep,
 };

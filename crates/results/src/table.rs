@@ -3,20 +3,21 @@
 //! [`Reproduction`] is the JSON of `kontig reproduce --json`.
 
 use crate::ageing::Ageing;
-use crate::row::Row;
+use crate::row::{Pairs, Row};
 use crate::score::Score;
+use crate::seeds::Seeds;
 use serde::{Deserialize, Serialize};
 
 /// The schema that [`Reproduction`] names.
-pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/4";
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/5";
 
 /// The answer of `kontig reproduce`: every experiment with its rows and score.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Reproduction {
     /// Always [`REPRODUCE_SCHEMA`] when written.
     pub schema: String,
-    /// The seed of the first repetition; each further one adds 1.
-    pub seed: u64,
+    /// The seed of the first repetition, where each further one adds 1; or each repetition's.
+    pub seed: Seeds,
     /// Wall-clock time of the whole command.
     pub wall_s: f64,
     /// The largest resident memory of the process.
@@ -26,7 +27,7 @@ pub struct Reproduction {
 }
 
 /// The schema that [`Comparison`] names.
-pub const COMPARE_SCHEMA: &str = "kontig.compare/1";
+pub const COMPARE_SCHEMA: &str = "kontig.compare/2";
 
 /// The answer of `kontig compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -63,9 +64,10 @@ pub struct ExperimentResult {
     pub rounds: u32,
     /// The columns of every row, baseline first.
     pub variants: Vec<String>,
-    /// The sysctl that was swept, if three variants or more differ in it alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub swept: Option<Swept>,
+    /// Variants that differ in one number alone, three or more; several such series if the variants
+    /// are of several kernels or machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweeps: Vec<Sweep>,
     pub rows: Vec<Row>,
     /// Figures round by round, if a series was published.
     pub ageing: Vec<Ageing>,
@@ -80,12 +82,24 @@ pub struct ExperimentResult {
     pub endings: Vec<Vec<String>>,
 }
 
-/// The only sysctl in which the variants differ.
+/// Variants that differ in one number alone.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-pub struct Swept {
-    pub sysctl: String,
-    /// Its value in each variant.
+pub struct Sweep {
+    /// The kernel and machine that these variants share and those of other sweeps do not; empty of
+    /// a single sweep.
+    pub of: String,
+    /// A sysctl, or a parameter of the workload.
+    pub setting: String,
+    /// The unit of its values; empty if they have none.
+    pub unit: String,
+    /// The columns; the others are held against the first.
+    pub variants: Vec<usize>,
+    /// The value of each.
     pub values: Vec<f64>,
+    /// For each row, each of them against the first seed by seed; empty if the first is the table's
+    /// baseline, as then the rows have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<Vec<Option<Pairs>>>,
 }
 
 /// The remark on runs that no seed changes.

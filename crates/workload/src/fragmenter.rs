@@ -23,17 +23,6 @@ pub enum Holes {
     Spread,
 }
 
-impl Holes {
-    /// Every pattern with its name.
-    pub const NAMED: [(&str, Holes); 4] =
-        [("first", Holes::First), ("last", Holes::Last), ("random", Holes::Random), ("spread", Holes::Spread)];
-
-    /// The name that files use.
-    pub fn name(self) -> &'static str {
-        Holes::NAMED.into_iter().find(|(_, h)| *h == self).map_or("", |(name, _)| name)
-    }
-}
-
 /// A process fills memory and unmaps part of every 2 MiB section.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]

@@ -73,7 +73,7 @@ impl Benchmark for HugeAlloc {
             n => format!("{n} failed allocations in a row"),
         };
         let remedy = "latencies are of successful allocations; to go on until N failures come in a row: \
-                      give_up_after = N in the workload, or --give-up-after N with 'kontig run'"
+                      give_up_after = N in the workload, or --with give_up_after=N"
             .into();
         let goal = "the memory free at the start".into();
         let ended = drivers.iter().all(|driver| driver.has_given_up());

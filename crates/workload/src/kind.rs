@@ -3,6 +3,7 @@
 use crate::found::{FoundProc, FoundState};
 use crate::occupancy::Occupancy;
 use crate::scenario::Task;
+use crate::shape::{Key, keys};
 use serde::{Deserialize, Serialize};
 
 macro_rules! kinds {
@@ -27,6 +28,17 @@ macro_rules! kinds {
                 match self.clone() {
                     Kind::Nothing {} | Kind::Snapshot(_) | Kind::Proc(_) | Kind::Occupancy(_) => None,
                     $(Kind::$kind(benchmark) => Some(Task::new(benchmark)),)*
+                }
+            }
+
+            /// The keys that a file can give it, beside its kind.
+            pub(crate) fn keys(&self) -> Vec<Key> {
+                match self {
+                    // A snapshot is a file, which `--snapshot` names.
+                    Kind::Nothing {} | Kind::Snapshot(_) => Vec::new(),
+                    Kind::Proc(_) => keys::<FoundProc>(),
+                    Kind::Occupancy(_) => keys::<Occupancy>(),
+                    $(Kind::$kind(_) => keys::<crate::$file::$benchmark>(),)*
                 }
             }
         }

@@ -33,8 +33,10 @@
 //! What has a short form is written in it.
 
 mod beginning;
+mod parameters;
 
-use crate::fragmenter::Holes;
+pub use parameters::{Parameter, bytes, shown, unit};
+
 use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
 use crate::room::Room;
@@ -367,32 +369,26 @@ impl Workload {
         Wrong::at(&[key, rest.last().copied().unwrap_or_default()], wrong.reason)
     }
 
-    /// Sets something of every task that has it; false if none does.
-    fn set<T: Clone>(&mut self, value: T, of: impl Fn(&mut Kind) -> Option<&mut T>) -> bool {
-        let mut any = false;
-        for place in self.phases.iter_mut().flat_map(|phase| &mut phase.task).filter_map(|task| of(&mut task.run)) {
-            *place = value.clone();
-            any = true;
-        }
-        any
-    }
-
-    /// Sets the failures in a row after which a driver of huge pages gives up; false if nothing
-    /// here is one.
-    pub fn set_give_up_after(&mut self, failures: u32) -> bool {
-        self.set(failures, |kind| kind.hugealloc().map(|driver| &mut driver.give_up_after))
-    }
-
-    /// Sets the pause after each allocation of a driver of huge pages, µs; false if nothing here is
-    /// one.
-    pub fn set_pause_us(&mut self, pause_us: f64) -> bool {
-        self.set(pause_us, |kind| kind.hugealloc().map(|driver| &mut driver.pause_us))
+    /// Sets the pause after each allocation of every driver of huge pages, µs.
+    pub fn set_pause_us(&mut self, pause_us: f64) {
+        let tasks = self.phases.iter_mut().flat_map(|phase| &mut phase.task);
+        tasks.filter_map(|task| task.run.hugealloc()).for_each(|driver| driver.pause_us = pause_us);
     }
 
     /// The phases before the first that is measured.
     fn preparation(&self) -> &[PhaseEntry] {
         let first = self.phases.iter().position(|phase| phase.measured);
         &self.phases[..first.unwrap_or(self.phases.len())]
+    }
+
+    /// Whether it differs from another in parameters alone.
+    pub fn is_like(&self, other: &Workload) -> bool {
+        let kinds = |workload: &Workload| {
+            let kind = |task: &TaskEntry| std::mem::discriminant(&task.run);
+            let phase = |phase: &PhaseEntry| (phase.name.clone(), phase.task.iter().map(kind).collect::<Vec<_>>());
+            workload.phases.iter().map(phase).collect::<Vec<_>>()
+        };
+        kinds(self) == kinds(other)
     }
 
     /// Whether it does the same as another until something is measured.
@@ -408,20 +404,11 @@ impl Workload {
         let mut drivers = tasks.map(|task| matches!(task.run, Kind::Hugealloc(_)));
         more.is_none() && drivers.next() == Some(true) && drivers.next().is_none()
     }
-
-    /// Sets which pages of a section the fragmenter frees; false if nothing here is one.
-    pub fn set_holes(&mut self, holes: Holes) -> bool {
-        self.set(holes, |kind| match kind {
-            Kind::Fragment(fragment) => Some(&mut fragment.holes),
-            _ => None,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fragmenter::Fragment;
     use kontig_program::Placement;
 
     const SHORT: &str =
@@ -480,19 +467,10 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_of_holes_is_named_as_files_name_it() {
-        for (name, holes) in Holes::NAMED {
-            let workload = of(&SHORT.replace("last", name));
-            let fragment = Kind::Fragment(Fragment { holes, freed_per_section: 384, leave: None });
-            assert_eq!(workload.phases[0].only(), Some(&fragment));
-        }
-    }
-
-    #[test]
-    fn changes_reach_every_task_of_the_kind_and_say_if_there_is_none() {
-        let mut workload = of(SHORT);
-        assert!(workload.set_holes(Holes::Spread) && !workload.set_give_up_after(3) && !workload.set_pause_us(1.0));
-        assert_eq!(workload, of(&SHORT.replace("last", "spread")));
+    fn a_pause_reaches_every_driver() {
+        let mut workload = of(&SHORT.replace("'compact'", "'hugealloc', gfp = 'GFP_KERNEL'"));
+        workload.set_pause_us(1.0);
+        assert_eq!(workload, of(&SHORT.replace("'compact'", "'hugealloc', gfp = 'GFP_KERNEL', pause_us = 1.0")));
     }
 
     #[test]

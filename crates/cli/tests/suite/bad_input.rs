@@ -144,12 +144,23 @@ fn an_assignment_needs_a_name_and_a_value() {
 }
 
 #[test]
-fn an_option_of_a_workload_that_lacks_it_is_refused() {
+fn parameters_that_a_workload_lacks_or_values_that_they_do_not_take_are_refused() {
     let d = tmp();
-    let says = ["--give-up-after", "'watch'"];
-    refused(d.path(), &tiny(&["--give-up-after", "3"]), ASKED_WRONGLY, &says);
-    let args = ["run", "watch-unmovable", "--machine", "tiny-64m", "--holes", "first"];
-    refused(d.path(), &args, ASKED_WRONGLY, &["--holes", "'watch-unmovable'"]);
+    let said = |with: &str, says: &[&str]| refused(d.path(), &tiny(&["--with", with]), ASKED_WRONGLY, says);
+    said("jobs", &["--with jobs: write it as KEY=VALUE"]);
+    said("give_up_after=3", &["--with give_up_after: unknown parameter 'give_up_after'; the workload has "]);
+    said("sceonds=3", &["unknown parameter 'sceonds': did you mean 'seconds'?"]);
+    said(
+        "measure.seconds=0",
+        &["--with measure.seconds: seconds = 0: nothing is seen", "; it takes more than 0, up to 1,000,000,000"],
+    );
+    said("measure.seconds=many", &["'many' is not a number; it takes more than 0"]);
+    said("holes=first,round", &["'round' is not a value of it; it takes first, last, random, spread"]);
+    said("holes=first,first", &["--with holes: the value first is given twice"]);
+    said("holes=first,prepare.holes=last", &["prepare.holes is set twice"]);
+    let args = ["run", "kbuild+hugealloc", "--with", "size=1GiB"];
+    let says = ["several parameters are called 'size': choose unpack.size, measure.tar.size or measure.hugealloc.size"];
+    refused(d.path(), &args, ASKED_WRONGLY, &says);
     refused(d.path(), &tiny(&["--repetitions", "10001"]), ASKED_WRONGLY, &["repetitions = 10001", "10000"]);
 }
 
@@ -184,8 +195,8 @@ fn arguments_that_the_parser_refuses_have_the_same_exit_code() {
         vec!["run", "watch", "--jobs", "0"],
         vec!["run", "watch", "--seed", "-1"],
         vec!["run", "watch", "--repetitions", "0"],
-        vec!["run", "hugealloc", "--give-up-after", "0"],
-        vec!["run", "hugealloc", "--holes", "round"],
+        vec!["run", "watch", "--seed", "1,1"],
+        vec!["run", "watch", "--seed", "5..1"],
         vec!["run", "watch", "--no-such-thing"],
         vec!["completions", "no-such-shell"],
     ] {
@@ -677,14 +688,14 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/5"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/6"),
         (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
-        (r#"{"schema": "kontig.result/5"}"#, "damaged, or written by another build of kontig: missing field"),
+        (r#"{"schema": "kontig.result/6"}"#, "damaged, or written by another build of kontig: missing field"),
         (
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
         ),
-        (r#"{"schema": "kontig.reproduce/4"}"#, "holds tables and no runs"),
+        (r#"{"schema": "kontig.reproduce/5"}"#, "holds tables and no runs"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

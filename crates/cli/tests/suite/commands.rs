@@ -267,7 +267,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/4"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/5"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];
@@ -424,15 +424,18 @@ fn a_run_that_gave_up_says_when_and_can_be_told_to_go_on() {
     let run = |more: &[&str]| {
         // Without proactive compaction a pause helps nobody, and the first failure comes early.
         let set = ["--set", "vm.compaction_proactiveness=0", "--profile", "7.2", "--machine", "tiny-64m"];
-        let doc = json(d.path(), &[&["run", "hugealloc", "--json", "--holes", "first"], &set[..], more].concat());
+        let doc = json(d.path(), &[&["run", "hugealloc", "--json", "--with", "holes=first"], &set[..], more].concat());
         let e = doc["experiments"][0].clone();
         let failed = e["rows"].as_array().unwrap().iter().find(|r| r["name"] == "failed allocations").unwrap();
         (e["remarks"].to_string(), failed["measured"][0]["value"].as_f64().unwrap())
     };
     let (said, failures) = run(&[]);
-    assert!(said.contains("ended at the first failed allocation, with ") && said.contains("--give-up-after"), "{said}");
+    assert!(
+        said.contains("ended at the first failed allocation, with ") && said.contains("--with give_up_after=N"),
+        "{said}"
+    );
     assert_eq!(failures, 1.0);
-    let (said, failures) = run(&["--give-up-after", "30"]);
+    let (said, failures) = run(&["--with", "give_up_after=30"]);
     assert!(said.contains("ended at 30 failed allocations in a row, with "), "{said}");
     assert!(failures >= 30.0);
 }
@@ -449,9 +452,10 @@ fn the_seed_of_a_workload_known_by_name_makes_a_difference_and_repetitions_have_
         .collect();
     assert_eq!(runs.iter().map(|r| r["seed"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     assert_ne!(runs[0]["map"], runs[1]["map"], "other holes");
-    let text = done(d.path(), &["run", "hugealloc", "--machine", "tiny-64m", "--holes", "first", "--repetitions", "2"]);
+    let text =
+        done(d.path(), &["run", "hugealloc", "--machine", "tiny-64m", "--with", "holes=first", "--repetitions", "2"]);
     assert!(text.contains("the seed has no effect"), "{text}");
-    assert!(text.contains("memory is fragmented with holes = \"first\""), "{text}");
+    assert!(text.contains("prepare.holes = first; the workload's own is random"), "{text}");
     assert!(text.contains("\nseed 1; "), "a copy of a run is no evidence: {text}");
 }
 

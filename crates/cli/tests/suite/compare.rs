@@ -21,7 +21,7 @@ fn results_of_two_kernels_are_one_table_paired_by_seed() {
     stored(dir, "before", &["--profile", "5.9", "--repetitions", "3"]);
     stored(dir, "after", &["--profile", "5.10", "--repetitions", "2", "--seed", "2"]);
     let doc = compared(dir, &["before", "after"]);
-    assert_eq!(doc["schema"], "kontig.compare/1");
+    assert_eq!(doc["schema"], "kontig.compare/2");
     let e = &doc["experiments"][0];
     assert_eq!((&e["id"], &e["machine"]), (&"watch".into(), &"tiny-64m".into()));
     assert_eq!(e["variants"], serde_json::json!(["5.9", "5.10"]));
@@ -59,10 +59,11 @@ fn values_in_several_results_are_one_sweep() {
     stored(dir, "low", &["--profile", "5.9", "--set", &set("0,20")]);
     stored(dir, "high", &["--profile", "5.9", "--set", &set("80..100:20")]);
     let e = &compared(dir, &["low", "high"])["experiments"][0];
-    assert_eq!(
-        e["swept"],
-        serde_json::json!({ "sysctl": "vm.compaction_proactiveness", "values": [0.0, 20.0, 80.0, 100.0] })
-    );
+    let sweep = serde_json::json!({
+        "of": "", "setting": "vm.compaction_proactiveness", "unit": "", "variants": [0, 1, 2, 3],
+        "values": [0.0, 20.0, 80.0, 100.0],
+    });
+    assert_eq!(e["sweeps"], serde_json::json!([sweep]));
     let first = e["conclusion"][0].as_str().expect("a sentence");
     assert_eq!(first, "vm.compaction_proactiveness from 0 to 100, 4 values, each against 0:");
     kontig(dir, &["compare", "low", "high", "--html", "page.html"]).assert().success();

@@ -109,7 +109,7 @@ fn a_bad_snapshot_is_refused_in_one_line() {
     refused(&["other.snap"], "choose a profile with --profile");
     with("\"name\":\"Normal\"", "\"name\":\"HighMem\"");
     refused(&["other.snap"], "HighMem");
-    refused(&["host.snap", "--holes", "last"], "--holes");
+    refused(&["host.snap", "--with", "holes=last"], "unknown parameter 'holes'");
     fs::write(tree.path().join("other.snap"), &snapshot[..snapshot.len() / 2]).unwrap();
     refused(&["other.snap"], "other.snap:");
 }

@@ -1,5 +1,6 @@
 //! The integration tests of `cli`, in one program: linking is what takes long.
 
+mod asking;
 mod bad_input;
 mod commands;
 mod common;

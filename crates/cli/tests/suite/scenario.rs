@@ -16,7 +16,6 @@ use kontig_workload::fragmenter::{Fragment, Holes};
 use kontig_workload::heap::Heap;
 use kontig_workload::latencies::Latencies;
 use kontig_workload::{Benchmark, Measured, Phase, Scenario, Start, Task};
-use std::collections::BTreeMap;
 
 /// A driver that allocates blocks of eight pages in pairs and frees one of each: not a kind of
 /// workload in Kontig.
@@ -102,12 +101,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         experiment: "pairs".into(),
         case: String::new(),
         rounds: 1,
-        variant: Variant {
-            name: profile.into(),
-            profile: profile.into(),
-            switches: Vec::new(),
-            sysctls: BTreeMap::new(),
-        },
+        variant: Variant { name: profile.into(), profile: profile.into(), ..Variant::default() },
         profile: profiles::named(profile).unwrap(),
         machine: catalog::machine(&d.path().join(machine(d.path(), MACHINE)).display().to_string()).unwrap().0,
         begins_as: None,

@@ -17,7 +17,7 @@ pub struct Source {
 impl Source {
     pub(crate) fn read(path: &str, form: Form) -> Result<Source, LabError> {
         let text = kontig_profiles::read_text(path)?;
-        Ok(Source { path: path.into(), text, form, built_in: false })
+        Ok(Source { path: kontig_profiles::said(path).into(), text, form, built_in: false })
     }
 
     /// The built-in file of this name.

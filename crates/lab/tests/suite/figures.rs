@@ -69,7 +69,7 @@ fn about<'a>(variants: &'a [Variant], target: Option<&'a Target>) -> Subject<'a>
 }
 
 fn variant(name: &str) -> Variant {
-    Variant { name: name.into(), profile: "6.1".into(), switches: Vec::new(), sysctls: BTreeMap::new() }
+    Variant { name: name.into(), profile: "6.1".into(), ..Variant::default() }
 }
 
 fn row<'a>(e: &'a ExperimentResult, name: &str, phase: &str) -> &'a Row {

@@ -326,7 +326,7 @@ proptest! {
     fn a_forged_result(d in damages()) {
         let inputs = serde_json::to_string_pretty(&[small_resolved()]).unwrap();
         let Ok(inputs) = serde_json::from_slice::<Vec<Resolved>>(&damaged(&inputs, &d)) else { return Ok(()) };
-        let Some(forged) = one_line(StoredResult::new(1, &inputs, &[], BTreeMap::new()))? else { return Ok(()) };
+        let Some(forged) = one_line(StoredResult::new(&1.into(), &inputs, &[], BTreeMap::new()))? else { return Ok(()) };
         let path = file("forged.json", &serde_json::to_vec(&forged).unwrap());
         if let Some(stored) = one_line(StoredResult::read(&path))? {
             plan(stored.inputs)?;
@@ -361,7 +361,7 @@ fn small_resolved() -> Resolved {
 
 fn result_text() -> String {
     let runs = BTreeMap::from([("runs/x".into(), RunFile { bytes: 1, sha256: "0".into() })]);
-    let stored = StoredResult::new(7, &[small_resolved()], &[], runs);
+    let stored = StoredResult::new(&7.into(), &[small_resolved()], &[], runs);
     serde_json::to_string_pretty(&stored.unwrap()).unwrap()
 }
 

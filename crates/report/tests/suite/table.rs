@@ -120,7 +120,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
     ────────────────────────────────────────────────────────────────────────────────────────────────────────────
     A: ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken
     B: nothing was obtained: no hugepage alloc latency
-    to go on after a failure, until N come in a row: --give-up-after N
+    to go on after a failure, until N come in a row: --with give_up_after=N
     ");
 }
 

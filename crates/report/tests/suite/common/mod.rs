@@ -83,7 +83,7 @@ pub fn table() -> ExperimentResult {
         target: "experiments/targets/hugepage-latency.toml".into(),
         repetitions: 1,
         rounds: 1,
-        swept: None,
+        sweeps: vec![],
         variants: VARIANTS.map(String::from).to_vec(),
         score: Score::of(&rows, &[]),
         rows,
@@ -129,7 +129,7 @@ pub fn repeated() -> ExperimentResult {
         target: String::new(),
         repetitions: 5,
         rounds: 1,
-        swept: None,
+        sweeps: vec![],
         variants: vec!["20".into(), "100".into()],
         rows,
         ageing: vec![],
@@ -139,7 +139,7 @@ pub fn repeated() -> ExperimentResult {
         remarks: vec![
             remark(Some(0), "ended at the first failed allocation, with 60.5 to 61.0 % of the free memory taken"),
             remark(Some(1), "nothing was obtained: no hugepage alloc latency"),
-            remark(None, "to go on after a failure, until N come in a row: --give-up-after N"),
+            remark(None, "to go on after a failure, until N come in a row: --with give_up_after=N"),
         ],
     }
 }
@@ -350,7 +350,7 @@ pub fn ageing() -> ExperimentResult {
     ExperimentResult {
         case: "box-2g".into(),
         rounds: 6,
-        swept: None,
+        sweeps: vec![],
         variants: vec!["vanilla".into(), "async".into(), "async, wmarks".into()],
         score: Score::of(&rows, &[]),
         rows,

@@ -1,0 +1,209 @@
+//! `kontig show`: the file of what has a name, what is in it, or a stored result.
+
+use crate::profile::{ProfileCommand, ShowArgs as OfProfile, profile};
+use crate::wrap::{width, wrap};
+use clap::Args;
+use kontig_lab::experiment::Experiment;
+use kontig_lab::plan::room;
+use kontig_lab::store::StoredResult;
+use kontig_lab::{AskedWrongly, LabError, catalog};
+use kontig_report::table::Figures;
+use kontig_sim::MachineFile;
+use kontig_text::{grouped, size};
+use kontig_workload::{Parameter, Workload};
+use std::io::IsTerminal;
+use std::path::Path;
+
+pub const HELP: &str = "Examples:\n  \
+    kontig show heap > mine.toml                      the file, to copy and change\n  \
+    kontig show workload heap                         its parameters, for --with\n  \
+    kontig show machine box-2g\n  \
+    kontig show results/x                             the tables of a stored result, the answer first\n  \
+    kontig show --target thpscale                     the published figures of an experiment\n\n\
+    A kind before the name is workload, machine, experiment or profile; then a file can be named, too.";
+
+/// Options of `kontig show`.
+#[derive(Args)]
+pub struct ShowArgs {
+    /// A name in 'kontig list', or the directory of a result; after its kind, its contents are
+    /// listed instead of its file
+    #[arg(value_name = "[KIND] NAME|RESULT", required = true, num_args = 1..=2)]
+    what: Vec<String>,
+    /// Print the published figures that the experiment of this name is compared with
+    #[arg(long)]
+    target: bool,
+    /// Print every figure of a result, and not only those that the conclusion is about
+    #[arg(long, conflicts_with = "target")]
+    all_figures: bool,
+}
+
+/// The kinds that a name can follow.
+pub const KINDS: [&str; 4] = ["workload", "machine", "experiment", "profile"];
+
+pub fn show(a: &ShowArgs) -> Result<(), LabError> {
+    match a.what.as_slice() {
+        [name] if a.target => crate::print(&catalog::target_text(name)?),
+        [name] if KINDS.contains(&name.as_str()) => {
+            Err(AskedWrongly::Value(format!("kontig show {name}: name the {name}; 'kontig list' shows all")).into())
+        }
+        [name] => match catalog::text(name) {
+            Err(_) if Path::new(name).exists() => result(Path::new(name), a.all_figures),
+            text => crate::print(&text?),
+        },
+        [kind, name] => match kind.as_str() {
+            "workload" => workload(name),
+            "machine" => machine(name),
+            "experiment" => experiment(name),
+            "profile" => profile(&ProfileCommand::Show(OfProfile::brief(name))),
+            _ => {
+                let reason =
+                    format!("kontig show: unknown kind '{kind}': it is workload, machine, experiment or profile");
+                Err(AskedWrongly::Value(reason).into())
+            }
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The tables of a result, as when it was made.
+fn result(dir: &Path, all_figures: bool) -> Result<(), LabError> {
+    let stored = StoredResult::read(dir)?;
+    let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
+    let figures = if all_figures { Figures::All } else { Figures::Matter };
+    let table = |result| kontig_report::table::render(result, figures, width, terminal) + "\n";
+    let tables: String = stored.experiments.iter().map(table).collect();
+    let most = stored.experiments.iter().map(|result| result.repetitions).max().unwrap_or(1);
+    crate::print(&format!("{tables}{}; written by kontig {}\n", stored.seed.said(most), stored.version))
+}
+
+fn workload(name: &str) -> Result<(), LabError> {
+    let (file, id, _) = catalog::workload(name)?;
+    let machine = catalog::machine(&file.machine)?.0;
+    let mut text = paragraph(&format!("{id}: {}, on {}.", file.summary, machine.name));
+    let sysctls: Vec<String> = file.sysctls.iter().map(|(name, value)| format!("{name}={}", bare(value))).collect();
+    if !sysctls.is_empty() {
+        text += &paragraph(&format!("It sets {}; --set changes that.", sysctls.join(", ")));
+    }
+    text += "\n";
+    text += &parameters(&file.workload, &machine);
+    crate::print(&(text + &example(&id, &file.workload)))
+}
+
+fn bare(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn paragraph(text: &str) -> String {
+    wrap("", text, 0, width())
+}
+
+/// A line for each parameter: its name, value now, unit, and what it takes on this machine.
+fn parameters(workload: &Workload, machine: &MachineFile) -> String {
+    let all = workload.parameters();
+    let room = room(machine);
+    let mut lines = vec![["parameter", "now", "unit", "takes"].map(String::from)];
+    for alike in alike(&all) {
+        let first = alike[0];
+        // There can be many steps, and nobody reads the range of each.
+        let takes = if first.is_of_a_step() { None } else { workload.takes(&alike, Some(&room)) };
+        let of = if alike.len() > 1 { format!(" (of {})", alike.len()) } else { String::new() };
+        lines.push([first.path(), first.text() + &of, first.unit().into(), takes.unwrap_or_default()]);
+    }
+    let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let [names, values, units] = [0, 1, 2].map(widest);
+    let line = |[name, now, unit, takes]: &[String; 4]| {
+        format!("{name:names$}  {now:values$}  {unit:units$}  {takes}").trim_end().to_owned() + "\n"
+    };
+    lines.iter().map(line).collect()
+}
+
+/// Parameters of tasks alike that have the same value.
+fn alike(all: &[Parameter]) -> Vec<Vec<&Parameter>> {
+    let mut groups: Vec<Vec<&Parameter>> = Vec::new();
+    for parameter in all {
+        let same =
+            |group: &&mut Vec<&Parameter>| group[0].path() == parameter.path() && group[0].value == parameter.value;
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(parameter),
+            None => groups.push(vec![parameter]),
+        }
+    }
+    groups
+}
+
+/// How to set one of the parameters.
+fn example(id: &str, workload: &Workload) -> String {
+    let all = workload.parameters();
+    let own = all.iter().rfind(|parameter| parameter.value.is_some() && !parameter.is_of_a_step());
+    let Some(own) = own else { return String::new() };
+    let set = format!("{}={}", own.path(), own.text().replace(' ', ""));
+    let none = if all.iter().any(|parameter| parameter.value.is_none()) { " A dash is a value left out." } else { "" };
+    let text = format!(
+        "'kontig run {id} --with {set}' sets one; its last part is enough where no other parameter has it. What a \
+         parameter takes is what this machine has room for while all others are as they are.{none}"
+    );
+    format!("\n{}", paragraph(&text))
+}
+
+fn machine(name: &str) -> Result<(), LabError> {
+    let machine = catalog::machine(name)?.0;
+    let mut text = paragraph(&format!("{}: {}.", machine.name, machine.summary));
+    let nodes = machine.node_pages();
+    let pages = |pages: u64| size(pages * 4096);
+    let mut line = |what: &str, is: String| text += &wrap(&format!("{what:8}"), &is, 8, width());
+    let each: Vec<String> = nodes.iter().map(|of| pages(*of)).collect();
+    line(
+        "memory",
+        match each.as_slice() {
+            [one] => one.clone(),
+            several => format!("{} on {} nodes: {}", pages(nodes.iter().sum()), several.len(), several.join(", ")),
+        },
+    );
+    let threads = machine.threads_per_core;
+    line(
+        "CPUs",
+        match threads {
+            1 => machine.cpus.to_string(),
+            threads => format!("{}, {threads} threads a core", machine.cpus),
+        },
+    );
+    for (disk, files) in machine.disk.iter().zip(machine.file_pages()) {
+        line("disk", format!("{}, {} for files", disk.name, pages(u64::from(files))));
+    }
+    if machine.swap_pages() > 0 {
+        line("swap", pages(machine.swap_pages()));
+    }
+    let here = machine.host_bytes().map_err(AskedWrongly::Value)?;
+    line("here", format!("a run takes up to {} of this host's memory", size(here)));
+    text += &format!("\n{}", paragraph(&machine.notes));
+    crate::print(&text)
+}
+
+fn experiment(name: &str) -> Result<(), LabError> {
+    let (e, _) = catalog::experiment(name)?;
+    let mut text = paragraph(&format!("{}: {}.", e.id, e.summary));
+    let mut line = |what: &str, is: String| text += &wrap(&format!("{what:10}"), &is, 10, width());
+    let names: Vec<&str> = e.variant.iter().map(|v| v.name.as_str()).collect();
+    line("variants", names.join(", "));
+    let cases: Vec<String> = e.case.iter().map(|case| format!("{} on {}", case.name, machine_of(&e, case))).collect();
+    match cases.as_slice() {
+        [] => line("machine", e.machine.clone()),
+        cases => line("cases", cases.join(", ")),
+    }
+    if e.rounds > 1 {
+        line("rounds", grouped(e.rounds));
+    }
+    line("seeds", grouped(e.repetitions));
+    if let Some(target) = &e.target {
+        line("published", format!("'kontig show --target {target}' prints the figures"));
+    }
+    text += "\n";
+    text += &paragraph(&e.assumptions);
+    text += "\n";
+    text += &parameters(&e.workload, &catalog::machine(&e.machine)?.0);
+    crate::print(&(text + &example(&e.id, &e.workload)))
+}
+
+fn machine_of<'a>(e: &'a Experiment, case: &'a kontig_lab::experiment::Case) -> &'a str {
+    case.machine.as_deref().unwrap_or(&e.machine)
+}

@@ -1,0 +1,255 @@
+//! The time and memory that a session is expected to take, from the measured cost of runs.
+//!
+//! `costs.toml` has the CPU time of a run of every workload, and the time of a short loop on the
+//! same host; this host's time for that loop says how fast it is. A run on another machine costs
+//! as much more as that has more memory, as far as the workload uses all of it. Of a workload that
+//! is in no file of Kontig's nothing is known. `cargo run --release -p kontig-lab --example costs`
+//! writes the file.
+
+use crate::catalog;
+use crate::error::{AskedWrongly, LabError};
+use crate::plan::key;
+use crate::session::{Job, Session, memory_for_runs};
+use kontig_sim::MachineFile;
+use kontig_workload::Workload;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// The time and memory of the runs that are left, together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// Until the last has ended; none if that is not known of one of them.
+    pub seconds: Option<f64>,
+    /// Whether every run has the parameters of its workload's file: others can take longer.
+    pub as_published: bool,
+    /// Runs side by side.
+    pub at_once: usize,
+    /// Whether memory for more of them is lacking.
+    pub short_of_memory: bool,
+    /// Host memory that runs side by side may need, bytes.
+    pub bytes: u64,
+}
+
+/// The contents of `costs.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Costs {
+    /// The time of [`a_loop`] on that host, s.
+    loop_s: f64,
+    /// By workload, or by experiment or case with a workload of its own.
+    run: BTreeMap<String, Cost>,
+}
+
+/// The CPU time of a run.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cost {
+    /// However large the machine is, s.
+    seconds: f64,
+    /// For each GiB that it has, s.
+    #[serde(default)]
+    seconds_a_gib: f64,
+}
+
+fn costs() -> Result<Costs, toml::de::Error> {
+    toml::from_str(include_str!("../costs.toml"))
+}
+
+/// A workload with what it costs.
+struct Known {
+    /// The workload or experiment.
+    id: String,
+    workload: Workload,
+    rounds: u32,
+    cost: Cost,
+}
+
+/// The workloads of which a cost was measured.
+struct Book {
+    loop_s: f64,
+    known: Vec<Known>,
+}
+
+/// The CPU time of a run on the host where costs were measured.
+struct Found {
+    seconds: f64,
+    /// Whether it was measured with these parameters.
+    same: bool,
+}
+
+impl Book {
+    fn read() -> Result<Book, LabError> {
+        let costs = costs().map_err(|e| AskedWrongly::Value(format!("costs.toml: {}", e.message())))?;
+        let mut known = Vec::new();
+        for (name, file) in catalog::workloads()? {
+            known.extend(costs.run.get(name).map(|cost| Known {
+                id: name.into(),
+                workload: file.workload,
+                rounds: 1,
+                cost: *cost,
+            }));
+        }
+        for e in catalog::experiments()? {
+            let of = |name: &str, workload: &Workload| {
+                Some(Known {
+                    id: e.id.clone(),
+                    workload: workload.clone(),
+                    rounds: e.rounds,
+                    cost: *costs.run.get(name)?,
+                })
+            };
+            known.extend(of(&e.id, &e.workload));
+            let cases = e.case.iter().filter_map(|case| Some((key(&e.id, &case.name), case.workload.as_ref()?)));
+            known.extend(cases.filter_map(|(name, workload)| of(&name, workload)));
+        }
+        Ok(Book { loop_s: costs.loop_s, known })
+    }
+
+    /// The cost of a workload, or of this experiment's own with other parameters.
+    fn find(&self, id: &str, workload: &Workload, machine: &MachineFile, rounds: u32) -> Option<Found> {
+        let same = self.known.iter().find(|known| known.workload == *workload);
+        let found =
+            same.or_else(|| self.known.iter().find(|known| known.id == id && known.workload.is_like(workload)))?;
+        let gib = machine.node_pages().iter().sum::<u64>() as f64 / f64::from(1 << 18);
+        let Cost { seconds, seconds_a_gib } = found.cost;
+        let seconds = (seconds + seconds_a_gib * gib) * f64::from(rounds) / f64::from(found.rounds);
+        Some(Found { seconds, same: same.is_some() })
+    }
+}
+
+/// The time of a loop that waits for memory as a run does, in seconds: the best of five, each too
+/// short to be interrupted often.
+pub fn a_loop() -> f64 {
+    const WORDS: usize = 2 << 20;
+    let mut table = vec![1_u64; WORDS];
+    let mut turn = || {
+        let begin = Instant::now();
+        let mut at = 1_usize;
+        for _ in 0..20_000 {
+            table[at] = table[at].wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at as u64);
+            at = (table[at] >> 20) as usize % WORDS;
+        }
+        black_box(at);
+        begin.elapsed().as_secs_f64()
+    };
+    (0..5).map(|_| turn()).fold(f64::INFINITY, f64::min)
+}
+
+impl Expected {
+    /// Of the runs of a session that are left, on up to `threads` CPUs.
+    pub fn of(session: &Session, threads: usize) -> Expected {
+        // Runs that share a result run once.
+        let mut begun = BTreeSet::new();
+        let is_left = |job: &&Job| job.control.permille.load(Ordering::Relaxed) < 1000;
+        let mut is_first = |job: &&Job| begun.insert(Arc::as_ptr(&job.control.permille));
+        let left: Vec<&Job> = session.jobs().iter().filter(is_left).filter(|job| is_first(job)).collect();
+        let (at_once, bytes) = side_by_side(bytes_of(&left), threads, memory_for_runs());
+        let (cpu_s, as_published) = cpu_time(session, &left);
+        Expected {
+            seconds: cpu_s.map(|all| all / at_once.max(1) as f64),
+            as_published,
+            at_once,
+            short_of_memory: at_once < threads.min(left.len()),
+            bytes,
+        }
+    }
+}
+
+/// The memory of each run. A machine that is prepared for several runs is copied for each.
+fn bytes_of(left: &[&Job]) -> Vec<u64> {
+    let mut of_family: BTreeMap<usize, u64> = BTreeMap::new();
+    left.iter().for_each(|job| *of_family.entry(job.family).or_default() += 1);
+    left.iter().map(|job| job.bytes * of_family[&job.family].min(2)).collect()
+}
+
+/// How many of the largest runs go side by side, and the memory they need.
+fn side_by_side(mut bytes: Vec<u64>, threads: usize, room: u64) -> (usize, u64) {
+    bytes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+    let (mut n, mut sum) = (0, 0);
+    for bytes in bytes.into_iter().take(threads) {
+        // One that needs more than there is for all runs goes alone.
+        if n > 0 && sum + bytes > room {
+            break;
+        }
+        (n, sum) = (n + 1, sum + bytes);
+    }
+    (n, sum)
+}
+
+/// The CPU time of all runs on this host, if it is known of each, and whether each has the
+/// parameters of its file.
+fn cpu_time(session: &Session, left: &[&Job]) -> (Option<f64>, bool) {
+    let Ok(book) = Book::read() else { return (None, true) };
+    let of = |job: &&Job| {
+        let r = &session.resolved()[job.experiment];
+        let workload = r.experiment.workload_of(&job.plan.variant).ok()?;
+        book.find(&job.plan.experiment, &workload, &job.plan.machine, job.plan.rounds)
+    };
+    // A preparation that runs share costs more than what each measures on its copy.
+    let mut families = BTreeSet::new();
+    let prepared = left.iter().filter(|job| families.insert(job.family));
+    let Some(found) = prepared.map(of).collect::<Option<Vec<Found>>>() else { return (None, true) };
+    let there = found.iter().map(|found| found.seconds).sum::<f64>();
+    // The loop is worth its time where runs take longer.
+    let here = if there < 2.0 { there } else { there * a_loop() / book.loop_s };
+    (Some(here), found.iter().all(|found| found.same))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Views;
+    use crate::resolved::Resolved;
+    use crate::what_if::{Changes, what_if};
+
+    fn expected(id: &str, changes: &Changes, repetitions: u32) -> Expected {
+        let mut e = what_if(catalog::to_run(id).unwrap().0, changes).unwrap_or_else(|e| panic!("{e}")).experiment;
+        e.repetitions = repetitions;
+        let resolved = Resolved::all(&e, None).unwrap_or_else(|e| panic!("{e}"));
+        let session = Session::new(resolved, 1, &Views::default()).unwrap_or_else(|e| panic!("{e}"));
+        Expected::of(&session, 2)
+    }
+
+    #[test]
+    fn the_time_of_every_workload_and_experiment_is_known() {
+        let costs = costs().expect("it can be read");
+        let names = catalog::workloads().unwrap().into_iter().map(|(name, _)| name.to_owned());
+        let all: Vec<String> = names.chain(catalog::experiments().unwrap().into_iter().map(|e| e.id)).collect();
+        let is_there = |name: &String| name.split('/').next().is_some_and(|id| all.iter().any(|known| known == id));
+        assert!(costs.run.keys().all(is_there), "{:?}", costs.run.keys());
+        let book = Book::read().unwrap_or_else(|e| panic!("{e}"));
+        for id in all {
+            let e = catalog::to_run(&id).unwrap().0;
+            for case in Resolved::all(&e, None).unwrap() {
+                let workload = case.experiment.workload;
+                let known = book.known.iter().any(|known| known.workload == workload);
+                assert!(known, "{id}: costs.toml has no such workload");
+            }
+        }
+    }
+
+    #[test]
+    fn more_seeds_larger_machines_and_more_variants_take_longer() {
+        let none = Changes::default();
+        let on = |machine: &str| Changes { machines: vec![machine.into()], ..Changes::default() };
+        let seconds = |changes: &Changes, seeds| expected("watch", changes, seeds).seconds.expect("it is known");
+        let (small, large) = (seconds(&on("tiny-64m"), 1), seconds(&on("xeon-4g"), 1));
+        assert!(small < large && small < seconds(&on("tiny-64m"), 3), "{small} {large}");
+        let two = Changes { parameters: vec![("size".into(), vec!["1GiB".into(), "2GiB".into()])], ..none.clone() };
+        let of_two = expected("heap", &two, 1);
+        assert!(!of_two.as_published && expected("heap", &none, 1).as_published);
+        assert_eq!((of_two.at_once, expected("heap", &none, 1).at_once), (2, 1));
+    }
+
+    #[test]
+    fn runs_go_side_by_side_as_memory_allows_and_one_always_does() {
+        assert_eq!(side_by_side(vec![1, 3, 2], 2, 8), (2, 5));
+        assert_eq!(side_by_side(vec![1, 3, 2], 3, 5), (2, 5));
+        assert_eq!(side_by_side(vec![9, 1], 2, 5), (1, 9));
+        assert_eq!(side_by_side(vec![], 2, 5), (0, 0));
+    }
+}
