@@ -5,8 +5,7 @@
 pub const LIMITS: [&str; 10] = [
     "**Times are sums of costs** from the literature, from one host, or fitted to unpatched kernels' columns.",
     "**Some published rows are missed.** Each table names them, with the cause as far as a trial showed one.",
-    "**No address translation.** A program runs no faster on huge pages here: only what it costs to get them \
-     is simulated.",
+    "**Address translation** takes time in workloads of the kind `accesses` alone.",
     "**One kind of reclaim:** active and inactive lists, not the multi-generational LRU that current \
      distributions enable.",
     "**Not modelled:** control groups (`check` and `prepare` count their limits), CMA, hotplug, zswap, \

@@ -91,7 +91,9 @@ fn every_part_has_its_data() {
 fn the_page_and_the_readme_show_the_one_list_of_limits() {
     let page = html(&common::table(), &common::small(), "");
     let (_, limits) = page.split_once("<h2>Limits</h2>").expect("a heading");
-    assert!(limits.contains("<li><b>No address translation.</b> A program runs no faster on huge pages"));
+    assert!(
+        limits.contains("<li><b>Address translation</b> takes time in workloads of the kind <code>accesses</code>")
+    );
     assert!(limits.contains("A machine without a <code>[[disk]]</code>"), "{limits:.200}");
     let readme = include_str!("../../../../README.md");
     let (_, section) = readme.split_once("\n## Limits\n").expect("a heading");
