@@ -309,8 +309,8 @@ impl Session {
     }
 }
 
-/// Host memory that runs share.
-pub(crate) fn memory_for_runs() -> u64 {
+/// Host memory that runs share, bytes: what is available, within control groups, of 8 GiB.
+pub fn memory_for_runs() -> u64 {
     MEMORY_FOR_RUNS.min(Available::read(&Roots::default()).bytes)
 }
 

@@ -3,7 +3,8 @@
 use crate::hits::Class;
 use kontig_program::Hot;
 
-/// Bins of a skewed distribution. Twice as many change a time by less than 0.1 %.
+/// Bins of a skewed distribution: four times as many change the share that an LRU holds by less
+/// than a thousandth.
 const BINS: i32 = 60;
 
 /// This many pages, all accessed alike.
@@ -13,8 +14,12 @@ pub(crate) fn uniform(pages: f64) -> Vec<Class> {
 
 /// This many pages, hottest first, the n-th accessed as often as n to the power of -theta says.
 pub(crate) fn zipf(pages: f64, theta: f64) -> Vec<Class> {
+    in_bins(pages, theta, BINS)
+}
+
+fn in_bins(pages: f64, theta: f64, bins: i32) -> Vec<Class> {
     let most = pages + 1.0;
-    let bound = |i: i32| if i == BINS { most } else { libm::pow(most, f64::from(i) / f64::from(BINS)) };
+    let bound = |i: i32| if i == bins { most } else { libm::pow(most, f64::from(i) / f64::from(bins)) };
     let of = |from: f64, to: f64| {
         let power = 1.0 - theta;
         if power.abs() < 1e-9 { libm::log(to / from) } else { (libm::pow(to, power) - libm::pow(from, power)) / power }
@@ -24,7 +29,7 @@ pub(crate) fn zipf(pages: f64, theta: f64) -> Vec<Class> {
         let (from, to) = (bound(i), bound(i + 1));
         Class { items: to - from, rate: of(from, to) / all / (to - from) }
     };
-    (0..BINS).map(bin).collect()
+    (0..bins).map(bin).collect()
 }
 
 /// Things that hold `per` of these pages each, such as huge pages, or cache lines of a page table.
@@ -59,6 +64,7 @@ pub(crate) fn scaled(classes: &[Class], share: f64) -> impl Iterator<Item = Clas
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hits::{characteristic_time, hit};
 
     fn all(classes: &[Class]) -> (f64, f64) {
         let items = classes.iter().map(|class| class.items).sum();
@@ -84,6 +90,19 @@ mod tests {
                 let huge = shared(&pages, 512.0, hot, |rate| rate);
                 assert!(is_near(all(&huge), 1e6 / 512.0), "{hot:?}");
             }
+        }
+    }
+
+    #[test]
+    fn sixty_bins_are_enough() {
+        for (theta, room) in [(0.6, 3072.0), (0.99, 72.0), (0.99, 3072.0), (1.2, 100_000.0)] {
+            let held = |bins| {
+                let all = in_bins(1e6, theta, bins);
+                let time = characteristic_time(all.iter().copied(), room);
+                all.iter().map(|class| class.items * class.rate * hit(class.rate, time)).sum::<f64>()
+            };
+            let (few, many) = (held(BINS), held(4 * BINS));
+            assert!((few - many).abs() < 1e-3, "theta {theta}, room for {room}: {few} and {many}");
         }
     }
 

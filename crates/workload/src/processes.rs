@@ -76,6 +76,10 @@ impl Benchmark for Processes {
     fn is_random(&self) -> bool {
         self.does.is_random()
     }
+
+    fn needs_translation(&self) -> bool {
+        self.does.needs_translation()
+    }
 }
 
 /// The process that starts the others.
@@ -151,6 +155,16 @@ mod tests {
 
     const fn ended(process: Process, killed: bool) -> Value {
         Value::Ended { process, killed, failed: killed }
+    }
+
+    #[test]
+    fn processes_need_to_know_of_translation_what_their_steps_start_needs() {
+        let run = |kind: &str| {
+            let steps = format!("steps = [{{ do = 'start', run = {{ {kind} }} }}]");
+            of(&format!("processes = 1\nat_once = 1\n[does]\n{steps}")).needs_translation()
+        };
+        assert!(run("kind = 'accesses', size = '1 MiB', pattern = 'chase', accesses = 1"));
+        assert!(!run("kind = 'compact'"));
     }
 
     #[test]

@@ -356,6 +356,10 @@ impl Benchmark for Steps {
     fn is_random(&self) -> bool {
         self.steps.iter().any(|step| step.random || step.started().is_some_and(|started| started.is_random()))
     }
+
+    fn needs_translation(&self) -> bool {
+        self.steps.iter().filter_map(Step::started).any(|started| started.needs_translation())
+    }
 }
 
 impl Steps {

@@ -72,13 +72,6 @@ fn intel<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
     Some([at(1)?, at(2)?])
 }
 
-/// Bytes of memory that programs can have without swapping.
-pub(super) fn available() -> Result<usize, String> {
-    let text = fs::read_to_string("/proc/meminfo").map_err(|e| format!("/proc/meminfo: {e}"))?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok());
-    kib.map(|kib: usize| kib << 10).ok_or_else(|| "/proc/meminfo has no MemAvailable".into())
-}
-
 /// The release of the running kernel.
 pub(super) fn kernel() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

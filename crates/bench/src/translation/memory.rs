@@ -1,5 +1,7 @@
 //! Memory on pages of one size.
 
+use kontig_procfs::Smaps;
+use kontig_procfs::smaps::Mapping;
 use memmap2::{Advice, MmapMut};
 use std::fs;
 use std::time::Instant;
@@ -81,10 +83,12 @@ impl Memory {
 
 /// Bytes of this process on huge pages, if the kernel says so.
 fn anon_huge_pages() -> Option<usize> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"))?;
-    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib << 10)
+    Some(rolled_up("/proc/self/smaps_rollup")?.kb("AnonHugePages")? as usize * 1024)
+}
+
+/// The mappings of a process added up, if it is there and the kernel has the file.
+pub(super) fn rolled_up(path: &str) -> Option<Mapping> {
+    Smaps::parse(path, &fs::read_to_string(path).ok()?).ok()?.mappings.pop()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@
 //! is not.
 
 use super::measured::{Loop, Measured, Point};
+use super::memory::rolled_up;
 use kontig_program::Pattern;
 use kontig_translation::{Mapped, Processor, Tlb};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -232,16 +232,10 @@ fn peak(command: &mut Command) -> Result<(u64, u64), String> {
         if ended.is_some() {
             return if most.0 > 0 { Ok(most) } else { Err("the compiler was too fast to be looked at".into()) };
         }
-        let mut text = String::new();
-        let path = format!("/proc/{}/smaps_rollup", child.id());
         // The process may have ended since.
-        if fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text)).is_ok() {
-            let kib = |name: &str| -> Option<u64> {
-                let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-                line.split_whitespace().next()?.parse().ok()
-            };
-            let now = (kib("Rss:").unwrap_or(0) << 10, kib("AnonHugePages:").unwrap_or(0) << 10);
-            most = most.max(now);
+        if let Some(all) = rolled_up(&format!("/proc/{}/smaps_rollup", child.id())) {
+            let bytes = |name: &str| all.kb(name).unwrap_or(0) << 10;
+            most = most.max((bytes("Rss"), bytes("AnonHugePages")));
         }
         sleep(Duration::from_millis(50));
     }

@@ -11,6 +11,7 @@ use kontig_bench::translation::measured::{FirstTouch, Loop, Measured, Point};
 use kontig_bench::translation::programs::{self, Held};
 use kontig_lab::catalog;
 use kontig_lab::files::{check_distinct, check_writable, write_file};
+use kontig_lab::session::memory_for_runs;
 use kontig_lab::{Failed, LabError};
 use kontig_sim::MachineFile;
 use kontig_text::{parse_size, size};
@@ -62,7 +63,8 @@ pub fn translation(args: &TranslationArgs) -> Result<(), LabError> {
     );
     bar.enable_steady_tick(Duration::from_millis(100));
     let told = |what: &str| bar.set_message(what.to_string());
-    let measured = measure(told).map_err(|reason| Failed::Run { run: "bench translation".into(), reason })?;
+    let measured =
+        measure(memory_for_runs(), told).map_err(|reason| Failed::Run { run: "bench translation".into(), reason })?;
     let held = if args.programs { programs::hold(&measured, told) } else { Vec::new() };
     bar.finish_and_clear();
     if let Some((out, base)) = base {
@@ -360,27 +362,12 @@ fn document(m: &Measured, held: &[Tried]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_translation::{Independent, Tlb};
+    use kontig_translation::Independent;
 
     fn measured() -> Measured {
-        let processor = Processor {
-            processor: "EPYC".into(),
-            source: "a test".into(),
-            backing: Backing::Small,
-            tlb1: Tlb { entries: 72, huge: None },
-            tlb2: Tlb { entries: 3072, huge: None },
-            l2: "1 MiB".into(),
-            l3: "4 MiB".into(),
-            work_ns: 2.5,
-            tlb2_ns: 1.9,
-            walk_ns: 9.6,
-            l2_ns: 3.9,
-            l3_ns: 51.0,
-            memory_ns: 159.0,
-            sequential_ns: 2.4,
-            independent: vec![Independent { size: "2 GiB".into(), small_ns: 17.5, huge_ns: 17.1 }],
-            error_percent: 8.0,
-        };
+        let zen4 = catalog::machine("zen4-guest-16g").expect("built in").0.translation.expect("measured");
+        let independent = vec![Independent { size: "2 GiB".into(), small_ns: 17.5, huge_ns: 17.1 }];
+        let processor = Processor { independent, ..zen4 };
         let at = |mib: usize, ns| Point { of: Loop::Chase, bytes: mib << 20, ns };
         Measured {
             processor,

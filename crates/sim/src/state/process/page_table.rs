@@ -343,19 +343,24 @@ impl PageTables {
 
     /// Number of entries with frames among these of one table.
     pub(crate) fn frames_among(&self, page: u32, pages: u32) -> u32 {
+        if self.is_empty(page) {
+            return 0;
+        }
         let elsewhere = |word: usize| self.marks.get(word).map_or(0, |marks| marks[Mark::Elsewhere as usize]);
-        let table = &self.tables[Self::at(page).0];
-        let full = |word: usize| match &table.form {
-            Form::Full(number) => {
+        words(page, pages).map(|(word, bits)| (self.present(word) & bits & !elsewhere(word)).count_ones()).sum()
+    }
+
+    /// The entries that are not empty, of the 32 of a word.
+    #[inline(always)]
+    fn present(&self, word: usize) -> u32 {
+        match &self.tables[word / WORDS] {
+            Table { mapped: TABLE_PAGES, .. } => !0,
+            Table { form: Form::Full(number), .. } => {
                 let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
                 entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
             }
             _ => self.mapped[word],
-        };
-        if table.mapped == 0 {
-            return 0;
         }
-        words(page, pages).map(|(word, bits)| (full(word) & bits & !elsewhere(word)).count_ones()).sum()
     }
 
     /// The entries marked as elsewhere.
@@ -481,14 +486,7 @@ impl PageTables {
     pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
         let mut count = 0;
         for (word, bits) in words(page, most) {
-            let there = match &self.tables[word / WORDS] {
-                Table { mapped: TABLE_PAGES, .. } => !0,
-                Table { form: Form::Full(number), .. } => {
-                    let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
-                    entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
-                }
-                _ => self.mapped[word],
-            };
+            let there = self.present(word);
             let (first, wanted) = (bits.trailing_zeros(), bits.count_ones());
             let marks = self.marks.get_mut(word);
             let faults = marks.as_ref().map_or(0, |marks| {
