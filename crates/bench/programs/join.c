@@ -42,14 +42,20 @@ int main(int argc, char **argv)
 		state = state * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
 		keys[row] = 1 + (state >> 33) % rows;
 	}
-	uint64_t begin = thread_ns();
-	for (uint64_t row = 0; row < rows * passes; row++) {
-		uint64_t key = keys[row & (rows - 1)], slot = hash(key, bits);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	for (int pass = 0; pass < passes; pass++) {
+		uint64_t begin = thread_ns();
 
-		while (table[slot].key != key)
-			slot = (slot + 1) & (slots - 1);
-		found += table[slot].value;
+		for (uint64_t row = 0; row < rows; row++) {
+			uint64_t key = keys[row], slot = hash(key, bits);
+
+			while (table[slot].key != key)
+				slot = (slot + 1) & (slots - 1);
+			found += table[slot].value;
+		}
+		printf("round_ns %llu %llu\n", (unsigned long long)(thread_ns() - begin), (unsigned long long)found);
 	}
-	printf("steady_ns %llu %llu\n", (unsigned long long)(thread_ns() - begin), (unsigned long long)found);
 	return 0;
 }

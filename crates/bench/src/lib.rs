@@ -31,6 +31,7 @@ mod switches;
 pub mod table;
 pub mod translation;
 pub mod turns;
+mod usage;
 
 pub use options::Options;
 pub use subject::{Contender, Kontig, Subject};

@@ -1,7 +1,7 @@
 //! Whether the machine was quiet: CPU time that others used while a benchmark ran.
 
+use crate::usage::own_and_children_s;
 use std::fs;
-use std::mem::MaybeUninit;
 
 /// Others that use less of a CPU than this do not matter.
 const QUIET: f64 = 0.05;
@@ -45,7 +45,7 @@ fn times() -> Option<Times> {
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
     let busy = busy(&fs::read_to_string("/proc/stat").ok()?)? as f64 / ticks;
     let now = fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()?;
-    Some(Times { busy, own: own(libc::RUSAGE_SELF)? + own(libc::RUSAGE_CHILDREN)?, now })
+    Some(Times { busy, own: own_and_children_s()?, now })
 }
 
 /// Ticks of all CPUs but idle and waiting ones. Guests' time is part of the user's.
@@ -59,26 +59,6 @@ fn busy(stat: &str) -> Option<u64> {
         }
     }
     Some(sum)
-}
-
-fn own(who: libc::c_int) -> Option<f64> {
-    let usage = usage(who)?;
-    Some(seconds(usage.ru_utime) + seconds(usage.ru_stime))
-}
-
-/// Seconds that the children this process has waited for spent in their own code.
-pub(crate) fn children_user_s() -> Option<f64> {
-    usage(libc::RUSAGE_CHILDREN).map(|usage| seconds(usage.ru_utime))
-}
-
-fn usage(who: libc::c_int) -> Option<libc::rusage> {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the call fills the structure where it returns 0.
-    unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
-}
-
-fn seconds(time: libc::timeval) -> f64 {
-    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }
 
 #[cfg(test)]

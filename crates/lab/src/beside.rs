@@ -106,7 +106,7 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     machines.dedup();
     let differences: Vec<Difference> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
     let mut notes: Vec<String> = differences.iter().map(|difference| difference.text.clone()).collect();
-    for of in parts.iter().flat_map(|part| part.input.notes.iter().cloned().chain(part.input.not_recorded())) {
+    for of in parts.iter().flat_map(|part| part.input.notes.iter().cloned().chain(part.input.rests_on())) {
         if !notes.contains(&of) {
             notes.push(of);
         }

@@ -264,8 +264,25 @@ impl Resolved {
         Ok(self)
     }
 
+    /// Lines on the parts of this experiment that rest on a model which was held against less than
+    /// the rest.
+    pub(crate) fn rests_on(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.not_recorded().into_iter().collect();
+        for variant in &self.experiment.variant {
+            let of = self.experiment.workload_of(variant).is_ok_and(|of| of.scenario().needs_translation());
+            let machine = self.machine_of(variant);
+            if let Some(translation) = machine.translation.as_ref().filter(|_| of) {
+                let line = format!("{}: {}", machine.name, translation.said());
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        lines
+    }
+
     /// The kernels of this experiment that nothing but a description stands for, a line.
-    pub(crate) fn not_recorded(&self) -> Option<String> {
+    fn not_recorded(&self) -> Option<String> {
         let not_recorded = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| !p.recorded);
         let name = |(profile, variant): (&Profile, &Variant)| match variant.switches.as_slice() {
             [] => profile.name.clone(),

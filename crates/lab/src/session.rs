@@ -288,7 +288,7 @@ impl Session {
             let variants = r.variants();
             let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
             let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
-            let notes: Vec<String> = r.notes.iter().cloned().chain(r.not_recorded()).collect();
+            let notes: Vec<String> = r.notes.iter().cloned().chain(r.rests_on()).collect();
             let elsewhere = Elsewhere::of(&r.experiment);
             let subject = Subject {
                 id,

@@ -10,10 +10,12 @@ pub enum Value {
     /// A block, or `None` if the allocation failed.
     Block(Option<Frame>),
     Pages(u64),
-    /// The pages that a region lay on at the end of its accesses: small ones, and huge ones.
+    /// The pages that a region lay on at the end of its accesses, small ones and huge ones, and the
+    /// CPU time of the accesses.
     Mapped {
         small: u64,
         huge: u64,
+        ns: u64,
     },
     /// A file that was opened.
     File(OpenFile),

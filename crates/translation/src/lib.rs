@@ -3,7 +3,7 @@
 //! The TLB holds a limited number of translations. An access to a page that it does not hold walks
 //! the page table, which takes as long as reading the table's entries from the caches or from
 //! memory. Huge pages make one translation of 512, and spare the table's last level. So the model
-//! asks three things of an access: does the TLB hold its page ([`hits`]), where are the entries
+//! asks three things of an access: does the TLB hold its page (`lru`), where are the entries
 //! that a walk reads, and how long do such reads take on this processor ([`Processor`]).
 //!
 //! [`Mapped`] says on which pages the memory lies, a [`Pattern`](kontig_program::Pattern) where the
@@ -13,8 +13,8 @@
 //! knows nothing of instructions, of prefetching across pages, or of entries that a core joins.
 
 mod access;
-mod bins;
-pub mod hits;
+mod lru;
+mod popularity;
 mod processor;
 
 pub use access::Mapped;

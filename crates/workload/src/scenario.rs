@@ -295,6 +295,11 @@ pub fn is_called(task: &str, name: &str) -> bool {
 }
 
 impl Scenario {
+    /// Whether any of its tasks accesses memory at the price of address translation.
+    pub fn needs_translation(&self) -> bool {
+        self.phases.iter().flat_map(|phase| &phase.tasks).any(|task| task.benchmark.needs_translation())
+    }
+
     /// Whether it can be run, on a machine that is large enough.
     ///
     /// # Errors

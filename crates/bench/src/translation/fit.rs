@@ -12,17 +12,33 @@ const BEGIN: [f64; 4] = [4.0 * 1024.0 * 1024.0, 40.0, 120.0, 10.0];
 const RANGES: [(f64, f64); 4] = [(131_072.0, 1_073_741_824.0), (0.1, 1e4), (0.1, 1e4), (0.1, 1e4)];
 const STEPS: usize = 2000;
 
-/// The processor with the constants that fit best, on the backing that fits best.
+/// Small pages to a group of frames, where these are not shown.
+const PER_GROUP: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
+
+/// The processor with the constants that fit best, on the backing that fits best; and the points,
+/// with pages that lie as fits best where frames were not seen.
 ///
 /// # Errors
 /// If the search fails.
-pub(super) fn fit(unfitted: &Processor, backings: &[Backing], points: &[Point]) -> Result<Processor, String> {
-    let fitted = backings.iter().map(|backing| {
-        let problem = Problem { unfitted: Processor { backing: *backing, ..unfitted.clone() }, points };
-        problem.solve().map_err(|e| format!("the constants cannot be fitted: {e}"))
-    });
-    let all = fitted.collect::<Result<Vec<_>, _>>()?;
-    all.into_iter().min_by(|a, b| a.error_percent.total_cmp(&b.error_percent)).ok_or_else(|| "no backing to fit".into())
+pub(super) fn fit(
+    unfitted: &Processor,
+    backings: &[Backing],
+    points: Vec<Point>,
+    frames_seen: bool,
+) -> Result<(Processor, Vec<Point>), String> {
+    let lying = |per_group| points.iter().map(|point| Point { per_group, ..*point }).collect::<Vec<_>>();
+    let all_points = if frames_seen { vec![points.clone()] } else { PER_GROUP.map(lying).into() };
+    let mut best: Option<(Processor, Vec<Point>)> = None;
+    for backing in backings {
+        for points in &all_points {
+            let problem = Problem { unfitted: Processor { backing: *backing, ..unfitted.clone() }, points };
+            let cpu = problem.solve().map_err(|e| format!("the constants cannot be fitted: {e}"))?;
+            if best.as_ref().is_none_or(|(best, _)| cpu.error_percent < best.error_percent) {
+                best = Some((cpu, points.clone()));
+            }
+        }
+    }
+    best.ok_or_else(|| "no backing to fit".into())
 }
 
 struct Problem<'a> {
@@ -92,14 +108,14 @@ pub(super) mod tests {
     #[test]
     fn a_processor_is_found_again_from_what_it_takes() {
         let cpu = zen4();
-        let at = |of, mib: usize| Point { of, bytes: mib << 20, ns: [0.0; 2] };
+        let at = |of, mib: usize| Point { of, bytes: mib << 20, ns: [0.0; 2], per_group: 2.0 };
         let sizes = [4, 16, 64, 256, 1024, 2048];
         let points = sizes.map(|mib| at(Loop::Chase, mib)).into_iter();
         let points = points.chain([16, 32, 64].map(|mib| at(Loop::LineAPage, mib)));
         let points: Vec<Point> = points.map(|point| Point { ns: point.modelled(&cpu), ..point }).collect();
         let of = zen4();
         let unfitted = Processor { l3: "32 MiB".into(), ..cpu };
-        let found = fit(&unfitted, &[Backing::Huge, Backing::Small], &points).expect("it can be fitted");
+        let (found, _) = fit(&unfitted, &[Backing::Huge, Backing::Small], points, true).expect("it can be fitted");
         assert_eq!(found.backing, Backing::Small);
         // Turns of a quiet host differ by 3 % and more: what explains the loops better is as good.
         assert!(found.error_percent < 2.0, "{}", found.error_percent);

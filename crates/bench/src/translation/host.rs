@@ -1,7 +1,8 @@
 //! The processor and the memory of this host, as they describe themselves.
 
 use kontig_translation::Tlb;
-use raw_cpuid::{CacheType, CpuId, CpuIdReader, DatType};
+use raw_cpuid::native_cpuid::cpuid_count;
+use raw_cpuid::{CacheType, CpuId, CpuIdReader, CpuIdResult, DatType};
 use std::fs;
 
 pub(super) struct Host {
@@ -22,7 +23,9 @@ impl Host {
         let cpu = CpuId::new();
         let name = cpu.get_processor_brand_string().map(|brand| brand.as_str().trim().to_string());
         let is_guest = cpu.get_feature_info().is_some_and(|features| features.has_hypervisor());
-        let [tlb1, tlb2] = tlbs(&cpu).ok_or("this processor does not say how large its TLB is")?;
+        let is_intel = cpu.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "GenuineIntel");
+        let older = || is_intel.then(|| of_descriptors(cpuid_count(2, 0)))?;
+        let [tlb1, tlb2] = tlbs(&cpu).or_else(older).ok_or("this processor does not say how large its TLB is")?;
         let caches = "this processor does not say how large its caches are";
         let (l2, l3) = (cache(&cpu, 2).ok_or(caches)?, cache(&cpu, 3).ok_or(caches)?);
         Ok(Host { name: name.unwrap_or_else(|| "an unnamed processor".into()), tlb1, tlb2, l2, l3, is_guest })
@@ -41,7 +44,7 @@ fn tlbs<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
     amd(cpu).or_else(|| intel(cpu))
 }
 
-/// Its own if a kind of page has entries of its own.
+/// A level with these numbers of entries for small pages and for huge ones.
 fn tlb(small: u32, huge: u32) -> Option<Tlb> {
     (small > 0).then_some(Tlb { entries: small, huge: (huge > 0 && huge != small).then_some(huge) })
 }
@@ -65,11 +68,27 @@ fn intel<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
             })
         };
         let entries = |of: &dyn Fn(&raw_cpuid::DatInfo) -> bool| {
-            all().filter(|entry| of(entry)).map(|entry| u32::from(entry.ways()) * entry.sets()).max().unwrap_or(0)
+            // A level can be several structures, each of other sizes of pages.
+            all().filter(|entry| of(entry)).map(|entry| u32::from(entry.ways()) * entry.sets()).sum()
         };
         tlb(entries(&|entry| entry.has_4k_entries()), entries(&|entry| entry.has_2mb_entries()))
     };
     Some([at(1)?, at(2)?])
+}
+
+/// Intel's processors before Ice Lake describe each TLB by a byte (Software Developer's Manual,
+/// CPUID leaf 2). raw-cpuid stops at the first byte it does not know, such as Skylake's second
+/// level.
+fn of_descriptors(leaf: CpuIdResult) -> Option<[Tlb; 2]> {
+    let words = [leaf.eax & !0xff, leaf.ebx, leaf.ecx, leaf.edx];
+    // The highest bit says that a register describes nothing.
+    let bytes: Vec<u8> = words.into_iter().filter(|word| word >> 31 == 0).flat_map(u32::to_le_bytes).collect();
+    let entries = |of: &[(u8, u32)]| of.iter().find(|(byte, _)| bytes.contains(byte)).map(|(_, entries)| *entries);
+    // For small pages of data, for huge ones, and the second level, which both share.
+    let small = entries(&[(0x03, 64), (0x64, 512), (0xa0, 32)])?;
+    let huge = entries(&[(0x05, 32), (0x5a, 32), (0x63, 32)]).unwrap_or(0);
+    let second = entries(&[(0xc3, 1536), (0xc1, 1024), (0xca, 512)])?;
+    Some([tlb(small, huge)?, tlb(second, second)?])
 }
 
 /// The release of the running kernel.
@@ -81,7 +100,6 @@ pub(super) fn kernel() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raw_cpuid::{CpuIdReaderNative, CpuIdResult};
 
     #[test]
     fn entries_that_all_pages_share_are_said_once() {
@@ -110,6 +128,14 @@ mod tests {
         let tlbs = tlbs(&CpuId::with_cpuid_reader(Zen4)).expect("it says so");
         assert_eq!(tlbs[0], Tlb { entries: 72, huge: None });
         assert_eq!(tlbs[1].entries, 3072);
-        let _ = CpuIdReaderNative;
+    }
+
+    #[test]
+    fn a_skylake_server_core_describes_its_tlbs_by_bytes() {
+        // Leaf 2 of a Xeon Gold 6252, which has no leaf 18h.
+        let leaf = CpuIdResult { eax: 0x7603_6301, ebx: 0x00f0_b5ff, ecx: 0, edx: 0x00c3_0000 };
+        let all = [Tlb { entries: 64, huge: Some(32) }, Tlb { entries: 1536, huge: None }];
+        assert_eq!(of_descriptors(leaf), Some(all));
+        assert_eq!(of_descriptors(CpuIdResult { edx: 0x80c3_0000, ..leaf }), None);
     }
 }

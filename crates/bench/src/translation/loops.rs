@@ -1,15 +1,16 @@
 //! The loops whose accesses are timed. All memory is zero, so that a value that was read can be
 //! added without an effect but the wait for it.
 
-use kontig_program::SplitMix64;
+use kontig_program::{Hot, SplitMix64};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 
 const LINE: usize = 64;
 const PAGE: usize = 4096;
-/// Accesses of a turn, and turns.
+/// Accesses of a turn.
 const ACCESSES: usize = 60_000;
-const TURNS: usize = 11;
+/// Turns of each loop on each kind of pages.
+pub const TURNS: usize = 11;
 
 /// CPU time of this thread: a host that takes the CPU away does not count.
 fn thread_ns() -> f64 {
@@ -80,6 +81,29 @@ pub(super) fn line_a_page_ns(memory: &[u8], random: &mut SplitMix64) -> f64 {
     })
 }
 
+/// The skew of skewed accesses.
+pub(super) const THETA: f64 = 0.99;
+
+/// Lines at random, the n-th hottest page as often as n to the power of -[`THETA`] says, each
+/// access waiting for the one before. Hot pages lie side by side, or scattered over the memory.
+pub(super) fn skewed_ns(memory: &[u8], random: &mut SplitMix64, hot: Hot) -> f64 {
+    let pages = memory.len() / PAGE;
+    let power = 1.0 - THETA;
+    let most = ((pages + 1) as f64).powf(power);
+    // Drawn beforehand: a logarithm takes as long as an access.
+    let mut drawn = || {
+        let share = random.next_u64() as f64 / u64::MAX as f64;
+        let rank = (1.0 + share * (most - 1.0)).powf(1.0 / power) as usize - 1;
+        let page = if hot == Hot::Scattered { rank.wrapping_mul(0x9e37_79b1) } else { rank };
+        (page & (pages - 1)) * PAGE + random.index(PAGE / LINE) * LINE
+    };
+    let drawn: Vec<usize> = (0..ACCESSES).map(|_| drawn()).collect();
+    let begin = thread_ns();
+    let end = drawn.iter().fold(0, |last, at| read(memory, at + last) as usize);
+    black_box(end);
+    (thread_ns() - begin) / ACCESSES as f64
+}
+
 /// Lines at random, none waiting for another.
 pub(super) fn independent_ns(memory: &[u8], random: &mut SplitMix64) -> f64 {
     let lines = memory.len() / LINE;
@@ -120,7 +144,8 @@ mod tests {
     fn every_loop_takes_time_and_stays_in_its_memory() {
         let memory = vec![0; 1 << 20];
         let mut random = SplitMix64::new(3);
-        for of in [chase_ns, line_a_page_ns, independent_ns, sequential_ns] {
+        let scattered = |memory: &[u8], random: &mut SplitMix64| skewed_ns(memory, random, Hot::Scattered);
+        for of in [chase_ns, line_a_page_ns, independent_ns, sequential_ns, scattered] {
             assert!(of(&memory, &mut random) > 0.0);
         }
         assert!(cycle_ns() > 0.0);

@@ -1,7 +1,7 @@
 //! Memory on pages of one size.
 
+use super::pages::per_group;
 use kontig_procfs::Smaps;
-use kontig_procfs::smaps::Mapping;
 use memmap2::{Advice, MmapMut};
 use std::fs;
 use std::time::Instant;
@@ -79,16 +79,19 @@ impl Memory {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.map[self.from..self.from + self.bytes]
     }
+
+    /// How the first of its small pages lie ([`per_group`]).
+    pub(super) fn per_group(&self, bytes: usize) -> Option<f64> {
+        let first = self.bytes().as_ptr() as u64 / 4096;
+        per_group("/proc/self/pagemap", first..first + (bytes / 4096) as u64)
+    }
 }
 
 /// Bytes of this process on huge pages, if the kernel says so.
 fn anon_huge_pages() -> Option<usize> {
-    Some(rolled_up("/proc/self/smaps_rollup")?.kb("AnonHugePages")? as usize * 1024)
-}
-
-/// The mappings of a process added up, if it is there and the kernel has the file.
-pub(super) fn rolled_up(path: &str) -> Option<Mapping> {
-    Smaps::parse(path, &fs::read_to_string(path).ok()?).ok()?.mappings.pop()
+    let path = "/proc/self/smaps_rollup";
+    let all = Smaps::parse(path, &fs::read_to_string(path).ok()?).ok()?.mappings.pop()?;
+    Some(all.kb("AnonHugePages")? as usize * 1024)
 }
 
 #[cfg(test)]

@@ -9,4 +9,5 @@ mod guest;
 mod preparation;
 mod reference;
 mod repeated;
+mod translation;
 mod workloads;

@@ -6,16 +6,16 @@
 
 /// Items that are used equally often.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
+pub(crate) struct Class {
     /// The number of items.
-    pub items: f64,
+    pub(crate) items: f64,
     /// How often each is used, in any unit of time that all classes share.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// How long a store with room for this many items holds one after its use; none if it has room for
 /// all.
-pub fn characteristic_time(classes: impl Iterator<Item = Class> + Clone, room: f64) -> Option<f64> {
+pub(crate) fn characteristic_time(classes: impl Iterator<Item = Class> + Clone, room: f64) -> Option<f64> {
     let used = classes.filter(|class| class.items > 0.0 && class.rate > 0.0);
     if used.clone().map(|class| class.items).sum::<f64>() <= room {
         return None;
@@ -40,7 +40,7 @@ pub fn characteristic_time(classes: impl Iterator<Item = Class> + Clone, room: f
 }
 
 /// The share of an item's uses that find it in a store of this characteristic time.
-pub fn hit(rate: f64, time: Option<f64>) -> f64 {
+pub(crate) fn hit(rate: f64, time: Option<f64>) -> f64 {
     time.map_or(1.0, |time| 1.0 - libm::exp(-rate * time))
 }
 

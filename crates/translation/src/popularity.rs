@@ -1,6 +1,6 @@
 //! Pages in classes that are accessed alike.
 
-use crate::hits::Class;
+use crate::lru::Class;
 use kontig_program::Hot;
 
 /// Bins of a skewed distribution: four times as many change the share that an LRU holds by less
@@ -32,9 +32,10 @@ fn in_bins(pages: f64, theta: f64, bins: i32) -> Vec<Class> {
     (0..bins).map(bin).collect()
 }
 
-/// Things that hold `per` of these pages each, such as huge pages, or cache lines of a page table.
-/// One that holds a page of rate `r` is used `of(r)` times for it.
-pub(crate) fn shared(pages: &[Class], per: f64, hot: Hot, of: impl Fn(f64) -> f64) -> Vec<Class> {
+/// These pages in groups of `per`, such as the small pages of a huge page, or those whose entries
+/// share a cache line of a page table.
+/// A group is used `of(r)` times for each of its pages of rate `r`.
+pub(crate) fn grouped(pages: &[Class], per: f64, hot: Hot, of: impl Fn(f64) -> f64) -> Vec<Class> {
     match hot {
         Hot::Together => pages.iter().map(|bin| Class { items: bin.items / per, rate: per * of(bin.rate) }).collect(),
         // The pages are dealt like cards, hottest first: each thing gets one of the hottest, and
@@ -64,7 +65,7 @@ pub(crate) fn scaled(classes: &[Class], share: f64) -> impl Iterator<Item = Clas
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hits::{characteristic_time, hit};
+    use crate::lru::{characteristic_time, hit};
 
     fn all(classes: &[Class]) -> (f64, f64) {
         let items = classes.iter().map(|class| class.items).sum();
@@ -87,7 +88,7 @@ mod tests {
     fn a_thing_that_holds_several_pages_is_used_for_all_of_them() {
         for hot in [Hot::Together, Hot::Scattered] {
             for pages in [uniform(1e6), zipf(1e6, 0.99)] {
-                let huge = shared(&pages, 512.0, hot, |rate| rate);
+                let huge = grouped(&pages, 512.0, hot, |rate| rate);
                 assert!(is_near(all(&huge), 1e6 / 512.0), "{hot:?}");
             }
         }
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn hot_pages_that_are_scattered_make_every_huge_page_warm() {
-        let hottest = |hot| shared(&zipf(1e6, 0.99), 512.0, hot, |rate| rate)[0].rate;
+        let hottest = |hot| grouped(&zipf(1e6, 0.99), 512.0, hot, |rate| rate)[0].rate;
         assert!(hottest(Hot::Together) > 20.0 * hottest(Hot::Scattered));
     }
 }

@@ -1,0 +1,57 @@
+//! The page for those who want to know how far to trust the model.
+
+use super::answer::{about, conclusions};
+use super::tables::{Tried, loops, missing, of_programs, skewed};
+use crate::wrap::wrap;
+use kontig_bench::quiet::not_quiet;
+use kontig_bench::translation::measured::{Measured, NEAR};
+use kontig_bench::translation::programs::held::{TURNS, Verdict};
+
+/// Columns of the page's source.
+const PAGE_WIDTH: usize = 120;
+
+pub(super) fn page(m: &Measured, held: &[Tried]) -> String {
+    let paragraph = |text: &str| wrap("", text, 0, PAGE_WIDTH) + "\n";
+    let item = |text: &str| wrap("- ", text, 2, PAGE_WIDTH);
+    let mut text = String::from("# What huge pages gain: the model beside a real host\n\n");
+    text += &paragraph(
+        "Made by `kontig bench translation --programs --markdown FILE`. The model's constants come from the loops of \
+         the first table. Of the programs it knows how often they access how much memory, on which pages that \
+         lies, and how long they take on small pages.",
+    );
+    let said = conclusions(m).into_iter().chain([about(m)]).chain(not_quiet(m.others));
+    text += &said.map(|said| paragraph(&said)).collect::<String>();
+    text += "## Loops\n\n";
+    let middle = m.middle_gain();
+    text += &paragraph(&format!(
+        "Times are ns an access. Independent accesses are measured, not modelled. To be told apart from no model at \
+         all: of the {} chases and skewed loops, a gain of 0 % for all would be near enough in {}, one of {middle:.0} \
+         %, the middle of them, in {}.",
+        m.chases().count() + m.skewed.len(),
+        m.that_hold_at(0.0),
+        m.that_hold_at(middle)
+    ));
+    text += &loops(m).markdown();
+    text += "\n## Skewed accesses\n\n";
+    text += &paragraph(
+        "By Zipf's law with theta = 0.99, each waiting for the one before; hot pages lie side by side or scattered. \
+         The constants are not fitted to these.",
+    );
+    text += &skewed(m).markdown();
+    if let Some(grid) = of_programs(held) {
+        let hold =
+            held.iter().filter(|(_, held)| held.as_ref().is_ok_and(|held| held.verdict() == Verdict::Holds)).count();
+        text += "\n## Programs\n\n";
+        text += &paragraph(&format!(
+            "{hold} of {} predictions hold: {NEAR}. Undecided is one whose runs differ by more than that. A gain is \
+             of the least time of {} runs on each kind of pages, by turns; its range is that of the pairs. Times are \
+             of the steady part alone, without the first touch: CPU time, of the compiler user time.",
+            held.len(),
+            TURNS
+        ));
+        text += &(grid.markdown() + "\n");
+        let known = held.iter().filter_map(|(name, held)| Some((name, held.as_ref().ok()?)));
+        text += &known.map(|(name, held)| item(&format!("{name}: {}.", held.known))).collect::<String>();
+    }
+    missing(held).fold(text, |text, line| text + &item(&line))
+}
