@@ -10,8 +10,10 @@ summary = "A heap of 8 MiB"
 assumptions = "None."
 machine = "zen4-guest-16g"
 
-[workload]
-measure = MEASURE
+[[workload.phase]]
+name = "measure"
+measured = true
+task = [{ run = MEASURE }]
 
 [[variant]]
 name = "v"
