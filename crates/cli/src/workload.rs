@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Examples, below the options.
 pub const HELP: &str = "Examples:\n  \
-    perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free -- sleep 10 && perf script > t.txt\n  \
+    perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free -- sleep 10\n  \
+    perf script -F comm,pid,tid,cpu,time,event,trace > t.txt\n  \
     kontig workload from-trace t.txt > mine.toml && kontig run mine.toml --profile 6.1,7.2\n  \
     kontig workload from-smaps --every 5 smaps.* > grows.toml\n\n\
     The workload goes to standard output, remarks on what is missing to standard error.";

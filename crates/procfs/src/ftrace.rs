@@ -2,8 +2,8 @@
 //!
 //! A line is `COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`. The flags may be missing,
 //! and a process number in parentheses may stand before the CPU (`record-tgid`). The text of `perf
-//! script` is read, too: there the line begins with `COMM PID`, and the event with its system,
-//! `kmem:`.
+//! script` is read, too: there the line begins with `COMM TID`, or with `COMM PID/TID` if these
+//! fields are asked for, and the event with its system, `kmem:`.
 
 use crate::error::BadText;
 
@@ -11,7 +11,10 @@ use crate::error::BadText;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceLine<'a> {
     pub comm: &'a str,
+    /// The number of the thread, which the kernel's lines call a process's.
     pub pid: u32,
+    /// The number of its process, where the line has it.
+    pub tgid: Option<u32>,
     /// Microseconds since the trace's clock began.
     pub at_us: u64,
     pub event: &'a str,
@@ -42,13 +45,18 @@ impl<'a> TraceLine<'a> {
             is_cpu.then_some((&line[..at], rest))
         });
         let (task, rest) = cpu?;
-        let task = task.trim().split(" (").next()?.trim_end();
-        let ftrace = task.rsplit_once('-').and_then(|(comm, pid)| Some((comm, pid.trim().parse().ok()?)));
+        let task = task.trim();
+        let (task, group) = task.split_once(" (").map_or((task, ""), |(task, group)| (task.trim_end(), group));
+        let group = group.trim_end_matches(')').trim().parse().ok();
+        let ftrace = task.rsplit_once('-').and_then(|(comm, pid)| Some((comm, pid.trim().parse().ok()?, group)));
         let perf = || {
-            let (comm, pid) = task.rsplit_once(' ')?;
-            Some((comm.trim_end(), pid.split('/').next()?.parse().ok()?))
+            let (comm, number) = task.rsplit_once(' ')?;
+            match number.split_once('/') {
+                Some((process, thread)) => Some((comm.trim_end(), thread.parse().ok()?, process.parse().ok())),
+                None => Some((comm.trim_end(), number.parse().ok()?, None)),
+            }
         };
-        let (comm, pid) = ftrace.or_else(perf)?;
+        let (comm, pid, tgid) = ftrace.or_else(perf)?;
         let (time, rest) = rest.split_once(": ")?;
         let (s, us) = time.split_whitespace().last()?.split_once('.')?;
         let (event, text) = rest.trim_start().split_once(':')?;
@@ -58,7 +66,7 @@ impl<'a> TraceLine<'a> {
             _ => (event, text),
         };
         let at_us = s.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(format!("{us:0<6.6}").parse().ok()?)?;
-        Some(TraceLine { comm, pid, at_us, event, text: text.trim_start() })
+        Some(TraceLine { comm, pid, tgid, at_us, event, text: text.trim_start() })
     }
 
     /// A field of the text, `NAME=VALUE`.
@@ -113,6 +121,8 @@ mod tests {
         let new = "    kworker/0:1 [x]-12      (     12) [000] d..1.     1.5: mm_compaction_end: zone_start=0x1000, \
                    mode=sync";
         assert_eq!((parsed(new).comm, parsed(new).pid, parsed(new).at_us), ("kworker/0:1 [x]", 12, 1_500_000));
+        assert_eq!((parsed(old).tgid, parsed(new).tgid), (None, Some(12)));
+        assert_eq!(parsed(&new.replace("(     12)", "(-------)")).tgid, None, "the kernel does not know it");
         assert_eq!((parsed(new).number("zone_start"), parsed(new).field("mode")), (Some(0x1000), Some("sync")));
         assert_eq!(parsed(new).field("zone"), None);
     }
@@ -124,7 +134,9 @@ mod tests {
         assert_eq!((comm, pid, at_us, event), ("kworker/0:1-eve", 4711, 1_234_567_890, "mm_page_free"));
         assert_eq!(parsed(line).number("pfn"), Some(18));
         let with_thread = "Web Content  4711/4712  [002]  1.5: kmem:mm_page_free: page=0xff pfn=0x12 order=3";
-        assert_eq!((parsed(with_thread).comm, parsed(with_thread).pid), ("Web Content", 4711));
+        let TraceLine { comm, pid, tgid, .. } = parsed(with_thread);
+        assert_eq!((comm, pid, tgid), ("Web Content", 4712, Some(4711)));
+        assert_eq!(parsed(line).tgid, None, "perf script prints the thread alone");
     }
 
     #[test]

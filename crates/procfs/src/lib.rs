@@ -56,7 +56,7 @@ pub use pagetypeinfo::PageTypeInfo;
 pub use pressure::Pressure;
 pub use process_status::ProcessStatus;
 pub use slabinfo::SlabInfo;
-pub use smaps::Smaps;
+pub use smaps::{Mapping, Smaps};
 pub use thp::Choice;
 pub use vmstat::VmStat;
 pub use zone_at::ZoneAt;

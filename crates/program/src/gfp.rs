@@ -1,7 +1,7 @@
 //! GFP flags: what a driver says of an allocation, under the kernel's names.
 //!
 //! A set of names and no more. Which zones, reserves and waits they stand for is the machine's
-//! affair.
+//! affair. Files, command lines and traces all name flags, and [`Gfp::read`] reads them all.
 
 use std::fmt;
 use std::ops::BitOr;
@@ -78,6 +78,41 @@ impl Gfp {
         (Gfp::ATOMIC, "GFP_ATOMIC"),
     ];
 
+    /// Further sets of the kernel, which are read and never printed: their flags are.
+    const MORE_SETS: &'static [(Gfp, &'static str)] = &[
+        (Gfp::KERNEL, "GFP_KERNEL_ACCOUNT"),
+        (Gfp::KERNEL.with(Gfp::HARDWALL), "GFP_USER"),
+        (Gfp::KERNEL.with(Gfp::HARDWALL).with(Gfp::HIGHMEM), "GFP_HIGHUSER"),
+        (Gfp::RECLAIM.with(Gfp::IO), "GFP_NOFS"),
+        (Gfp::RECLAIM, "GFP_NOIO"),
+        (Gfp::KSWAPD_RECLAIM, "GFP_NOWAIT"),
+        (Gfp::RECLAIM, "__GFP_RECLAIM"),
+        (Gfp::DMA, "GFP_DMA"),
+        (Gfp::DMA32, "GFP_DMA32"),
+    ];
+
+    /// Flags that decide nothing here: who pays for a page, who will write to it, how it is
+    /// checked.
+    const WITHOUT_EFFECT: [&'static str; 13] = [
+        "__GFP_ACCOUNT",
+        "__GFP_WRITE",
+        "__GFP_COLD",
+        "__GFP_NOTRACK",
+        "__GFP_NOLOCKDEP",
+        "__GFP_ZEROTAGS",
+        "__GFP_SKIP_ZERO",
+        "__GFP_SKIP_KASAN",
+        "__GFP_SKIP_KASAN_POISON",
+        "__GFP_SKIP_KASAN_UNPOISON",
+        "__GFP_NO_OBJ_EXT",
+        "__GFP_CMA",
+        "__GFP_OTHER_NODE",
+    ];
+
+    /// Flags that decide something in a kernel and nothing here: an allocation may fail that must
+    /// not, and does not take the reserves that it may.
+    const LACKING: [&'static str; 2] = ["__GFP_NOFAIL", "__GFP_MEMALLOC"];
+
     fn named() -> impl Iterator<Item = (Gfp, &'static str)> {
         Gfp::SETS.iter().chain(Gfp::FLAGS).copied()
     }
@@ -105,13 +140,35 @@ impl Gfp {
     }
 
     /// Reads kernel names joined by `|`, such as `GFP_KERNEL|__GFP_COMP`; `none` is the empty set.
-    pub fn parse(text: &str) -> Option<Gfp> {
-        let of = |word: &str| match word {
-            "none" => Some(Gfp::NONE),
-            _ => Gfp::named().find(|(_, name)| *name == word).map(|(gfp, _)| gfp),
-        };
-        text.split('|').map(str::trim).try_fold(Gfp::NONE, |all, word| Some(all | of(word)?))
+    /// What was not taken over is returned beside the set.
+    pub fn read(text: &str) -> (Gfp, Vec<NotTaken<'_>>) {
+        let (mut all, mut not_taken) = (Gfp::NONE, Vec::new());
+        for word in text.split('|').map(str::trim).filter(|word| *word != "none") {
+            match Gfp::named().chain(Gfp::MORE_SETS.iter().copied()).find(|(_, name)| *name == word) {
+                Some((gfp, _)) => all = all | gfp,
+                None if Gfp::WITHOUT_EFFECT.contains(&word) => not_taken.push(NotTaken::WithoutEffect(word)),
+                None if Gfp::LACKING.contains(&word) => not_taken.push(NotTaken::Lacking(word)),
+                None => not_taken.push(NotTaken::Unknown(word)),
+            }
+        }
+        (all, not_taken)
     }
+
+    /// Reads names as [`Gfp::read`] does; `None` if one is unknown, or its effect is lacking here.
+    pub fn parse(text: &str) -> Option<Gfp> {
+        let (gfp, not_taken) = Gfp::read(text);
+        not_taken.iter().all(|flag| matches!(flag, NotTaken::WithoutEffect(_))).then_some(gfp)
+    }
+}
+
+/// A flag that was read and is not in the set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotTaken<'a> {
+    /// It decides nothing here.
+    WithoutEffect(&'a str),
+    /// It decides something in a kernel that is lacking here.
+    Lacking(&'a str),
+    Unknown(&'a str),
 }
 
 impl BitOr for Gfp {
@@ -155,6 +212,27 @@ mod tests {
         }
         assert_eq!((Gfp::KERNEL | Gfp::COMP).to_string(), "GFP_KERNEL|__GFP_COMP");
         assert_eq!(Gfp::parse("GFP_NONSENSE"), None);
+    }
+
+    #[test]
+    fn a_workload_reads_the_kernels_sets_that_a_trace_prints() {
+        for (_, set) in Gfp::SETS.iter().chain(Gfp::MORE_SETS) {
+            let gfp = Gfp::parse(set).filter(|gfp| *gfp != Gfp::NONE);
+            assert_eq!(Gfp::parse(&format!("{set}|__GFP_ACCOUNT")), gfp, "{set}");
+            assert!(gfp.is_some(), "{set}");
+        }
+        assert_eq!(Gfp::parse("GFP_NOFS"), Some(Gfp::RECLAIM | Gfp::IO));
+    }
+
+    #[test]
+    fn a_flag_that_is_not_taken_over_has_its_reason() {
+        let (gfp, not_taken) = Gfp::read("GFP_KERNEL|__GFP_NOFAIL|0x8000000|__GFP_WRITE");
+        assert_eq!(gfp, Gfp::KERNEL);
+        assert_eq!(
+            not_taken,
+            [NotTaken::Lacking("__GFP_NOFAIL"), NotTaken::Unknown("0x8000000"), NotTaken::WithoutEffect("__GFP_WRITE")]
+        );
+        assert_eq!(Gfp::parse("GFP_KERNEL|__GFP_NOFAIL"), None);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub use access::{Hot, Pattern};
 pub use batch::Batch;
 pub use ending::Ending;
 pub use figure::{Better, Figure, MEASURE, Merge, Reading, TOTAL, Text};
-pub use gfp::Gfp;
+pub use gfp::{Gfp, NotTaken};
 pub use mempolicy::{MemPolicy, Nodes};
 pub use op::{FileName, Frame, HPAGE_PMD_NR, Op, OpenFile, Order, Process, Region, Thread};
 pub use outcome::{Outcome, Value};

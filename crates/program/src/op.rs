@@ -151,6 +151,10 @@ pub enum Op {
     Fill(Region),
     /// Read every page of the range once, in address order.
     Load(Region),
+    /// Use every page of the range, as the accesses of [`Op::Access`] do: pages that are missing
+    /// are faulted in as by [`Op::Touch`]; those that are there count as used and take no time,
+    /// since an access takes its own.
+    Use(Region),
     /// `mincore`: how many pages of the range are in memory; gives
     /// [`Value::Pages`](crate::Value::Pages).
     Mincore(Region),

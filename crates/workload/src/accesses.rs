@@ -1,8 +1,9 @@
 //! A heap that is filled and then used: accesses to it take the time that address translation takes
 //! on the pages it lies on. What huge pages cost stands beside what they gain.
 //!
-//! The accesses come in rounds. Before each, the program touches every page it uses, so that what
-//! was swapped out comes back and reclaim sees that it is in use.
+//! The accesses come in rounds. In each, the program uses all its pages first, so that what was
+//! swapped out comes back and reclaim sees that it is in use. Only what is missing takes time: what
+//! a use of a page takes that is there is the accesses' own.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::limits::within;
@@ -142,12 +143,12 @@ enum Stage {
 }
 
 impl Process {
-    /// Touches the pages in use of a range.
-    fn touch(&self, first: u32, pages: u32, todo: &mut Batch) {
+    /// Touches the pages in use of a range, or uses them again.
+    fn each(&self, op: fn(Region) -> Op, first: u32, pages: u32, todo: &mut Batch) {
         if self.what.one_in == 1 {
-            return todo.push(Op::Touch(Region { first, pages, ..self.region }));
+            return todo.push(op(Region { first, pages, ..self.region }));
         }
-        let page = |first| Op::Touch(Region { first, pages: 1, ..self.region });
+        let page = |first| op(Region { first, pages: 1, ..self.region });
         todo.extend((first..first + pages).filter(|page| page % self.what.one_in == 0).map(page));
     }
 
@@ -155,7 +156,7 @@ impl Process {
     fn access(&mut self, todo: &mut Batch) {
         let (all, round) = (self.what.accesses, self.rounds);
         let accesses = all * (round + 1) / ROUNDS - all * round / ROUNDS;
-        self.touch(0, self.pages, todo);
+        self.each(Op::Use, 0, self.pages, todo);
         let used = self.what.used(self.pages);
         todo.push(Op::Access { region: self.region, used, pattern: self.what.pattern, accesses });
         todo.push(Op::Compute((accesses as f64 * self.what.work_ns).round() as u64));
@@ -206,7 +207,7 @@ impl Program for Process {
                     return self.access(todo);
                 }
                 let pages = HPAGE_PMD_NR.min(self.pages - self.touched);
-                self.touch(self.touched, pages, todo);
+                self.each(Op::Touch, self.touched, pages, todo);
                 self.touched += pages;
             }
             Stage::Access => {
@@ -277,7 +278,8 @@ mod tests {
         let (ops, program) = lived(&what, |accesses| Value::Mapped { small: 512, huge: 1, ns: 7 * accesses });
         let touch = |first, pages| Op::Touch(Region { mapping: 3, first, pages });
         assert_eq!(ops[..2], [Op::Mmap { pages: 1024 }, Op::AdviseHuge(Region { mapping: 3, first: 0, pages: 1024 })]);
-        assert_eq!(ops[2..5], [touch(0, 512), touch(512, 512), touch(0, 1024)]);
+        let used = Op::Use(Region { mapping: 3, first: 0, pages: 1024 });
+        assert_eq!(ops[2..5], [touch(0, 512), touch(512, 512), used]);
         let made = |op: &Op| if let Op::Access { accesses, .. } = op { *accesses } else { 0 };
         assert_eq!(ops.iter().map(made).sum::<u64>(), 1001);
         let work = |op: &Op| if let Op::Compute(ns) = op { *ns } else { 0 };
@@ -291,8 +293,10 @@ mod tests {
     fn of_a_thin_heap_only_some_pages_are_used_and_huge_pages_hold_the_others_too() {
         let what = accesses("accesses = 64\none_in = 4");
         let (ops, program) = lived(&what, |accesses| Value::Mapped { small: 0, huge: 2, ns: accesses });
-        let touched = ops.iter().filter(|op| matches!(op, Op::Touch(region) if region.pages == 1)).count();
-        assert_eq!(touched, 256 * (1 + ROUNDS as usize));
+        let of = |op: fn(&Op) -> bool| ops.iter().filter(|of| op(of)).count();
+        let is_touch = |op: &Op| matches!(op, Op::Touch(region) if region.pages == 1);
+        let is_use = |op: &Op| matches!(op, Op::Use(region) if region.pages == 1);
+        assert_eq!((of(is_touch), of(is_use)), (256, 256 * ROUNDS as usize));
         assert!(ops.iter().any(|op| matches!(op, Op::Access { used: 256, accesses: 2, .. })));
         assert_eq!(figure(&what, &program, "in huge pages"), 100.0);
         assert_eq!(figure(&what, &program, "heap in memory"), 4.0);

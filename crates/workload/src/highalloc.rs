@@ -6,6 +6,9 @@
 //! of its configurations: an attempt every 125 ms (a huge page at 16 MB/s), for 95 % of memory; a
 //! pass gives up when a success took more than 600 s or a failure more than 1,200 s; 5 s between
 //! two passes.
+//!
+//! A pool of huge pages is reserved so, too, but no further than to the first that is not there
+//! (`set_max_huge_pages()` of `mm/hugetlb.c`, of kernels 3.13 to 6.18): `stop = "first-failure"`.
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
@@ -35,6 +38,27 @@ pub struct HighAlloc {
     /// Wait before the first pass, s.
     #[serde(default)]
     pub after_s: f64,
+    /// When a pass ends before its last attempt.
+    #[serde(default, skip_serializing_if = "Stop::is_default")]
+    pub stop: Stop,
+}
+
+/// The reason for which a pass ends early.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// When an attempt takes too long.
+    #[default]
+    TooSlow,
+    /// At the first failure, too.
+    FirstFailure,
+}
+
+impl Stop {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Stop::default()
+    }
 }
 
 const fn at_16_mb_s() -> f64 {
@@ -62,6 +86,7 @@ impl Benchmark for HighAlloc {
             attempts: self.attempts,
             every_ns: (self.every_ms * 1e6) as u64,
             passes: self.passes,
+            stop: self.stop,
             stage: Stage::Resting((self.after_s * 1e9) as u64),
             tried: 0,
             kept: Vec::new(),
@@ -79,9 +104,17 @@ impl Benchmark for HighAlloc {
             let share = obtained.map(|n| (100.0 * n / (f64::from(self.attempts) * copies.len() as f64)).floor());
             Figure::new(format!("success {}", pass + 1), "%").higher().read_or(share, "the pass was not ended")
         };
+        // With a pass that goes on after failures, how many came before the first says nothing.
+        let before_failure = |pass: usize| {
+            let obtained: Option<f64> = copies.iter().map(|copy| copy.obtained.get(pass).copied().map(f64::from)).sum();
+            let name = format!("before the first failure {}", pass + 1);
+            Figure::new(name, "huge pages").higher().read_or(obtained, "the pass was not ended")
+        };
+        let passes = 0..self.passes as usize;
+        let stopped = passes.clone().filter(|_| self.stop == Stop::FirstFailure).map(before_failure);
         let latencies = |of: fn(&HighAllocDriver) -> &Latencies| Latencies::of_all(copies.iter().map(|copy| of(copy)));
         Measured {
-            figures: (0..self.passes as usize).map(of_pass).collect(),
+            figures: passes.map(of_pass).chain(stopped).collect(),
             latencies: [latencies(|copy| &copy.succeeded), latencies(|copy| &copy.failed)]
                 .into_iter()
                 .flatten()
@@ -119,6 +152,7 @@ pub struct HighAllocDriver {
     attempts: u32,
     every_ns: u64,
     passes: u32,
+    stop: Stop,
     stage: Stage,
     /// Attempts of the pass.
     tried: u32,
@@ -140,7 +174,9 @@ impl HighAllocDriver {
         self.tried += 1;
         self.kept.extend(block);
         if block.is_some() { &mut self.succeeded } else { &mut self.failed }.record(ns);
-        self.tried == self.attempts || ns > LONGEST_NS[usize::from(block.is_none())]
+        let fails = block.is_none();
+        let stops = fails && self.stop == Stop::FirstFailure;
+        self.tried == self.attempts || stops || ns > LONGEST_NS[usize::from(fails)]
     }
 
     fn free(&mut self, todo: &mut Batch) {
@@ -195,7 +231,7 @@ mod tests {
 
     fn driver(attempts: u32, passes: u32) -> HighAlloc {
         let gfp = "GFP_HIGHUSER_MOVABLE|__GFP_NOWARN".into();
-        HighAlloc { gfp, attempts, every_ms: 125.0, passes, after_s: 2.0 }
+        HighAlloc { gfp, attempts, every_ms: 125.0, passes, after_s: 2.0, stop: Stop::TooSlow }
     }
 
     /// Its operations if every second attempt fails and each takes this long.
@@ -248,6 +284,17 @@ mod tests {
         assert_eq!(ops.iter().filter(|op| **op == Op::Sleep(REST_NS)).count(), 2);
         assert_eq!((program.obtained.as_slice(), program.kept.len()), ([1, 1, 1].as_slice(), 0));
         assert_eq!(program.progress(), 1.0);
+    }
+
+    #[test]
+    fn a_reservation_ends_at_the_first_huge_page_that_it_does_not_get() {
+        let benchmark = HighAlloc { stop: Stop::FirstFailure, ..driver(9, 2) };
+        let mut program = benchmark.program(&Start::default()).expect("it can be read");
+        let ops = run(&mut program, 1);
+        assert_eq!(ops.iter().filter(|op| matches!(op, Op::AllocPages { .. })).count(), 2 * 2);
+        let figures: Vec<_> = benchmark.measured(&[&program]).figures.iter().map(|read| read.value).collect();
+        assert_eq!(figures, [Some(11.0), Some(11.0), Some(1.0), Some(1.0)], "shares in %, then huge pages");
+        assert_eq!(driver(9, 2).measured(&[&program]).figures.len(), 2);
     }
 
     #[test]

@@ -59,9 +59,11 @@ pub struct LaidOut {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Do {
-    /// Read `file`: `size` of it, or all, in pieces of `piece`; at random places if `random`.
+    /// Read `file`: `size` of it, or all, in pieces of `piece`; at random places of all of it if
+    /// `random`.
     Read,
-    /// Write `size` to `file`, in pieces of `piece`; at random places if `random`.
+    /// Write `size` to `file`, in pieces of `piece`; at random places if `random`, of all of it if
+    /// it was laid out.
     Write,
     /// Truncate `to`, then copy `file` to it piece by piece.
     Copy,
@@ -174,8 +176,9 @@ impl Step {
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
             _ => 0,
         };
-        // Random reads of a file that was laid out draw from all of it, not from the first `size`.
-        let range = match laid.filter(|_| self.what != Do::Write) {
+        // Random places of a file that was laid out are drawn from all of it, not from the first
+        // `size`.
+        let range = match laid {
             Some(laid) => pages("size", &laid.size).map_err(&at)?.max(all),
             None => all,
         };
@@ -475,6 +478,26 @@ mod tests {
         assert_eq!(all(text)[1..9], [0, 0, 0, 0, 1, 1, 1, 1].map(write));
         let odd = steps(&text.replace("1024", "1000")).program(&Start::default()).err().expect("refused");
         assert!(odd.starts_with("steps = step 1: piece"), "{odd}");
+    }
+
+    #[test]
+    fn random_places_of_a_file_that_was_laid_out_are_drawn_from_all_of_it() {
+        for what in ["read", "write"] {
+            let text = format!(
+                "files = [{{ file = 1, size = '1 GiB' }}]
+                steps = [{{ do = '{what}', file = 1, size = '1 MiB', piece = '8 KiB', random = true }}]"
+            );
+            let first = |op: &Op| match op {
+                Op::Read { first, .. } | Op::Write { first, .. } => Some(*first),
+                _ => None,
+            };
+            let firsts: Vec<u32> = all(&text).iter().filter_map(first).collect();
+            assert_eq!(firsts.len(), 128);
+            let quarters = (0..4).map(|i| i * 65_536..(i + 1) * 65_536);
+            assert!(quarters.into_iter().all(|quarter| firsts.iter().any(|first| quarter.contains(first))), "{what}");
+        }
+        let new = "steps = [{ do = 'write', file = 2, size = '64 KiB', piece = '8 KiB', random = true }]";
+        assert!(all(new).iter().all(|op| !matches!(op, Op::Write { first: 16.., .. })), "a new one has its size");
     }
 
     #[test]

@@ -2,18 +2,21 @@
 //! recording.
 //!
 //! `kontig workload` writes such workloads from traces of `kmem:mm_page_alloc` and from copies of
-//! `/proc/PID/smaps`. A line is an allocation: microseconds since the start, its order, the place
-//! of its flags in the list, and the microseconds until it is freed, or `-`.
+//! `/proc/PID/smaps`; [`recording`] has their lines.
 //!
-//! What is movable is memory of the process: it is touched, and unmapped when it is freed. A huge
-//! page is asked for (`MADV_HUGEPAGE`); all else are single pages. Everything else is allocated as
-//! a driver does, and freed page by page. Allocations and frees of a process follow one another, so
-//! that one that waits delays the next: how far behind the recording it is, is measured.
+//! What is movable is memory of the process: it is touched, and unmapped when it is freed, in parts
+//! if it was. A huge page is asked for (`MADV_HUGEPAGE`), and `mincore` of its second page says
+//! whether it came; all else are single pages. Everything else is allocated as a driver does, and
+//! freed page by page. Allocations and frees of a process follow one another, so that one that
+//! waits delays the next: how far behind the recording it is, is measured.
+
+pub mod recording;
 
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::size::HPAGE_PMD_NR;
 use kontig_program::{Batch, Figure, Frame, Gfp, Op, Order, Outcome, Program, Region, Value};
+use recording::{Allocation, Recorded};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,49 +31,32 @@ pub struct Trace {
     pub process: Vec<Recorded>,
 }
 
-/// The allocations of a process.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct Recorded {
-    /// Its name and number in the recording.
-    pub name: String,
-    /// A line for each.
-    pub allocations: String,
-}
-
-/// The largest order that is replayed.
-const MOST_ORDER: u8 = 10;
 /// Operations handed over at a time.
 const AT_ONCE: usize = 32;
-
-/// An allocation of the recording.
-#[derive(Clone, Copy)]
-struct Allocation {
-    at_us: u64,
-    order: Order,
-    gfp: Gfp,
-    lives_us: Option<u64>,
-}
-
-impl Allocation {
-    fn pages(&self) -> u32 {
-        1 << self.order.get()
-    }
-
-    /// When it is freed. A process gives back what it has, so never as it takes it.
-    fn ends_us(&self) -> Option<u64> {
-        Some(self.at_us.saturating_add(self.lives_us?.max(1)))
-    }
-}
 
 /// Something that a process does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Act {
-    /// Take pages of one of its two mappings, the second of which is of huge pages.
-    Touch(usize, u32, u32),
+    /// Take pages of the first of its two mappings.
+    Touch(u32, u32),
+    TouchHuge(u32),
+    /// Give back pages of one of the two mappings, the second of which is of huge pages.
     Unmap(usize, u32, u32),
     Take(u32, Gfp, Order),
-    Give(u32, Order),
+    /// Give back pages of a block, counted from its first.
+    Give(u32, Order, u32, u32),
+}
+
+/// The use of an operation that was handed over.
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    Other,
+    /// The first touch of a huge page.
+    First,
+    /// The look whether it came.
+    Asks,
+    /// The last of an act.
+    Ends(Act),
 }
 
 impl Trace {
@@ -83,40 +69,12 @@ impl Trace {
         self.flags.iter().map(set).collect()
     }
 
-    fn allocations(&self, process: &Recorded) -> Result<Vec<Allocation>, String> {
-        let sets = self.sets()?;
-        let read = |line: &str| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let [at, order, flags, lives] = words.as_slice() else { return None };
-            let order: u8 = order.parse().ok().filter(|order| *order <= MOST_ORDER)?;
-            let lives_us = if *lives == "-" { None } else { Some(lives.parse().ok()?) };
-            let gfp = *sets.get(flags.parse::<usize>().ok()?)?;
-            Some(Allocation { at_us: at.parse().ok()?, order: Order::new(order), gfp, lives_us })
-        };
-        let line = |(i, line): (usize, &str)| {
-            read(line).ok_or_else(|| {
-                format!(
-                    "process = line {} of '{}': '{}' is not 'MICROSECONDS ORDER FLAGS LIFE', where flags are 0 to {} \
-                     and life is microseconds or -",
-                    i + 1,
-                    process.name,
-                    line.chars().take(60).collect::<String>(),
-                    sets.len().saturating_sub(1)
-                )
-            })
-        };
-        process.allocations.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(line).collect()
-    }
-
     /// The most pages in use at a time.
-    fn most_pages(&self) -> Result<u64, String> {
+    fn most_pages(&self) -> u64 {
         let mut changes = Vec::new();
-        for process in &self.process {
-            for allocation in self.allocations(process)? {
-                let pages = i64::from(allocation.pages());
-                changes.push((allocation.at_us, pages));
-                changes.extend(allocation.ends_us().map(|at| (at, -pages)));
-            }
+        for allocation in self.process.iter().flat_map(|process| process.allocations.iter()) {
+            changes.push((allocation.at_us, i64::from(allocation.pages())));
+            changes.extend(allocation.frees().map(|(at, _, pages)| (at, -i64::from(pages))));
         }
         changes.sort_unstable();
         let (mut now, mut most) = (0, 0);
@@ -124,7 +82,7 @@ impl Trace {
             now += pages;
             most = most.max(now);
         }
-        Ok(most as u64)
+        most as u64
     }
 }
 
@@ -134,13 +92,18 @@ impl Benchmark for Trace {
     fn program(&self, start: &Start) -> Result<Replayer, String> {
         let process = self.process.get(start.copy as usize);
         let process = process.ok_or_else(|| format!("process = {} of them: one for each copy", self.process.len()))?;
-        Ok(Replayer::new(&self.allocations(process)?))
+        let sets = self.sets()?;
+        if let Some(wrong) = process.allocations.iter().find(|allocation| allocation.flags >= sets.len()) {
+            return Err(format!("process = '{wrong}' of '{}': flags has {} sets, from 0", process.name, sets.len()));
+        }
+        Ok(Replayer::new(&process.allocations, &sets))
     }
 
     fn measured(&self, copies: &[&Replayer]) -> Measured {
         let sum = |of: fn(&Replayer) -> u64| copies.iter().map(|copy| of(copy)).sum::<u64>() as f64;
         let figures = vec![
             Figure::new("allocations replayed", "allocations").read(sum(|copy| copy.replayed)),
+            Figure::new("huge pages that came as small ones", "allocations").lower().read(sum(|copy| copy.came_small)),
             Figure::new("allocations that failed", "allocations").lower().read(sum(|copy| copy.failed)),
         ];
         let of = |of: fn(&Replayer) -> &Latencies| Latencies::of_all(copies.iter().map(|copy| of(copy)));
@@ -153,7 +116,7 @@ impl Benchmark for Trace {
         if processes != copies {
             return Err(format!("process = {processes} of them, in {copies} copies: copies = {processes}"));
         }
-        match self.most_pages()? {
+        match self.most_pages() {
             most if most <= pages => Ok(()),
             most => {
                 let [most, has] = [most, pages].map(|pages| pages / 256);
@@ -202,47 +165,68 @@ pub struct Replayer {
     /// The pages that it uses of its two mappings.
     pages: [u32; 2],
     regions: [Option<Region>; 2],
-    /// Acts whose operation was handed over last, in order; none for an operation of another use.
-    handed_over: Vec<Option<Act>>,
+    /// The uses of the operations handed over last, in order.
+    handed_over: Vec<Use>,
     began_ns: u64,
-    blocks: BTreeMap<u32, Frame>,
+    blocks: BTreeMap<u32, Block>,
+    /// How long the first touch of the last huge page took, ns, and whether it came.
+    huge: (u64, bool),
     replayed: u64,
+    came_small: u64,
     failed: u64,
     touches: Latencies,
     kernel: Latencies,
     behind: Latencies,
 }
 
+/// A block of the kernel's.
+#[derive(Clone, Copy)]
+struct Block {
+    first: Frame,
+    /// The pages that are not given back.
+    left: u32,
+    is_split: bool,
+}
+
+/// A change of a process's memory: when, whether it takes, the allocation, its first page and how
+/// many.
+type Change = (u64, bool, usize, u32, u32);
+
 impl Replayer {
-    fn new(allocations: &[Allocation]) -> Replayer {
+    fn new(allocations: &[Allocation], sets: &[Gfp]) -> Replayer {
         // A free comes before an allocation of the same microsecond.
-        let mut order: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * allocations.len());
+        let mut changes: Vec<Change> = Vec::with_capacity(2 * allocations.len());
         for (i, allocation) in allocations.iter().enumerate() {
-            order.push((allocation.at_us, true, i));
-            order.extend(allocation.ends_us().map(|at| (at, false, i)));
+            changes.push((allocation.at_us, true, i, 0, allocation.pages()));
+            changes.extend(allocation.frees().map(|(at, first, pages)| (at, false, i, first, pages)));
         }
-        order.sort_unstable();
+        changes.sort_unstable();
         let mut places = [Places::default(), Places::default()];
-        let mut firsts = vec![0; allocations.len()];
-        let act = |(at_us, takes, i): (u64, bool, usize)| {
+        // Where each lies, and how many of its pages are left.
+        let mut lie: Vec<(u32, u32)> = allocations.iter().map(|allocation| (0, allocation.pages())).collect();
+        let act = |(at_us, takes, i, first, pages): Change| {
             let (allocation, id) = (&allocations[i], i as u32);
-            let pages = allocation.pages();
-            let area = usize::from(pages == HPAGE_PMD_NR);
-            let act = match (allocation.gfp.has(Gfp::MOVABLE), takes) {
+            let area = usize::from(allocation.pages() == HPAGE_PMD_NR);
+            let (place, left) = &mut lie[i];
+            let gfp = sets[allocation.flags];
+            let act = match (gfp.has(Gfp::MOVABLE), takes) {
                 (true, true) => {
-                    firsts[i] = places[area].take(pages);
-                    Act::Touch(area, firsts[i], pages)
+                    *place = places[area].take(pages);
+                    if area == 1 { Act::TouchHuge(*place) } else { Act::Touch(*place, pages) }
                 }
                 (true, false) => {
-                    places[area].give(firsts[i], pages);
-                    Act::Unmap(area, firsts[i], pages)
+                    *left -= pages;
+                    if *left == 0 {
+                        places[area].give(*place, allocation.pages());
+                    }
+                    Act::Unmap(area, *place + first, pages)
                 }
-                (false, true) => Act::Take(id, allocation.gfp, allocation.order),
-                (false, false) => Act::Give(id, allocation.order),
+                (false, true) => Act::Take(id, gfp, allocation.order),
+                (false, false) => Act::Give(id, allocation.order, first, pages),
             };
             (at_us.saturating_mul(1000), act)
         };
-        let acts = order.into_iter().map(act).collect();
+        let acts = changes.into_iter().map(act).collect();
         Replayer {
             stage: Stage::Map,
             acts,
@@ -252,7 +236,9 @@ impl Replayer {
             handed_over: Vec::new(),
             began_ns: 0,
             blocks: BTreeMap::new(),
+            huge: (0, false),
             replayed: 0,
+            came_small: 0,
             failed: 0,
             touches: Latencies::new("memory touched", "nothing was"),
             kernel: Latencies::new("kernel allocation", "there was none"),
@@ -260,24 +246,31 @@ impl Replayer {
         }
     }
 
-    fn learn(&mut self, act: Option<Act>, outcome: &Outcome) {
-        match (act, outcome.value) {
-            (None, Value::Region(region)) => {
+    fn learn(&mut self, of: Use, outcome: &Outcome) {
+        match (of, outcome.value) {
+            (Use::Other, Value::Region(region)) => {
                 let missing = (0..2).find(|area| self.pages[*area] > 0 && self.regions[*area].is_none());
                 if let Some(area) = missing {
                     self.regions[area] = Some(region);
                 }
             }
-            (Some(Act::Touch(..)), _) => {
+            (Use::First, _) => self.huge = (outcome.latency_ns(), false),
+            (Use::Asks, Value::Pages(there)) => self.huge.1 = there > 0,
+            (Use::Ends(Act::Touch(..)), _) => {
                 self.replayed += 1;
                 self.touches.record(outcome.latency_ns());
             }
-            (Some(Act::Take(id, ..)), Value::Block(Some(block))) => {
+            (Use::Ends(Act::TouchHuge(_)), _) => {
+                let (first_ns, came) = self.huge;
+                *(if came { &mut self.replayed } else { &mut self.came_small }) += 1;
+                self.touches.record(first_ns + outcome.latency_ns());
+            }
+            (Use::Ends(Act::Take(id, _, order)), Value::Block(Some(first))) => {
                 self.replayed += 1;
                 self.kernel.record(outcome.latency_ns());
-                self.blocks.insert(id, block);
+                self.blocks.insert(id, Block { first, left: 1 << order.get(), is_split: order == Order::ZERO });
             }
-            (Some(Act::Take(..)), _) => self.failed += 1,
+            (Use::Ends(Act::Take(..)), _) => self.failed += 1,
             _ => {}
         }
     }
@@ -287,20 +280,30 @@ impl Replayer {
             self.regions[area].map(|region| Region { first: region.first + first, pages, ..region })
         };
         match act {
-            Act::Touch(area, first, pages) => todo.extend(part(area, first, pages).map(Op::Touch)),
+            Act::Touch(first, pages) => todo.extend(part(0, first, pages).map(Op::Touch)),
+            Act::TouchHuge(first) => {
+                let parts = [part(1, first, 1), part(1, first + 1, 1), part(1, first, HPAGE_PMD_NR)];
+                let [Some(one), Some(second), Some(all)] = parts else { return };
+                todo.extend([Op::Touch(one), Op::Mincore(second), Op::Touch(all)]);
+                self.handed_over.extend([Use::First, Use::Asks]);
+            }
             Act::Unmap(area, first, pages) => todo.extend(part(area, first, pages).map(Op::Munmap)),
             Act::Take(_, gfp, order) => todo.push(Op::AllocPages { gfp, order }),
-            Act::Give(id, order) => {
+            Act::Give(id, order, first, pages) => {
                 // What failed cannot be given back.
-                let Some(block) = self.blocks.remove(&id) else { return };
-                if order != Order::ZERO {
-                    todo.push(Op::SplitPages { block, order });
-                    self.handed_over.push(None);
+                let Some(block) = self.blocks.get_mut(&id) else { return };
+                if !std::mem::replace(&mut block.is_split, true) {
+                    todo.push(Op::SplitPages { block: block.first, order });
+                    self.handed_over.push(Use::Other);
                 }
-                todo.push(Op::FreePages { first: block, pages: 1 << order.get() });
+                todo.push(Op::FreePages { first: Frame::new(block.first.get() + u64::from(first)), pages });
+                block.left -= pages;
+                if block.left == 0 {
+                    self.blocks.remove(&id);
+                }
             }
         }
-        self.handed_over.push(Some(act));
+        self.handed_over.push(Use::Ends(act));
     }
 }
 
@@ -308,7 +311,7 @@ impl Program for Replayer {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let Some(last) = done.last() else { return };
         let handed_over = std::mem::take(&mut self.handed_over);
-        handed_over.into_iter().zip(done).for_each(|(act, outcome)| self.learn(act, outcome));
+        handed_over.into_iter().zip(done).for_each(|(of, outcome)| self.learn(of, outcome));
         match self.stage {
             Stage::Map => {
                 (self.stage, self.began_ns) = (Stage::Advise, last.end_ns);
@@ -317,13 +320,13 @@ impl Program for Replayer {
                 todo.extend(mapped.map(|pages| Op::Mmap { pages: pages + 1 }));
                 // Always something, or it would be done.
                 todo.push(Op::Sleep(0));
-                self.handed_over = vec![None; todo.len()];
+                self.handed_over = vec![Use::Other; todo.len()];
                 return;
             }
             Stage::Advise => {
                 self.stage = Stage::Replay;
                 todo.extend(self.regions[1].map(Op::AdviseHuge));
-                self.handed_over = vec![None; todo.len()];
+                self.handed_over = vec![Use::Other; todo.len()];
             }
             Stage::Replay => {}
         }
@@ -333,14 +336,14 @@ impl Program for Replayer {
             if due > now {
                 if todo.is_empty() {
                     todo.push(Op::Sleep(due - now));
-                    self.handed_over = vec![None];
+                    self.handed_over = vec![Use::Other];
                 }
                 break;
             }
             // A block is known once its allocation is done.
             let is_of_this_batch =
-                |id: u32| self.handed_over.iter().any(|act| matches!(act, Some(Act::Take(of, ..)) if *of == id));
-            if todo.len() >= AT_ONCE || matches!(act, Act::Give(id, _) if is_of_this_batch(id)) {
+                |id: u32| self.handed_over.iter().any(|of| matches!(of, Use::Ends(Act::Take(of, ..)) if *of == id));
+            if todo.len() >= AT_ONCE || matches!(act, Act::Give(id, ..) if is_of_this_batch(id)) {
                 break;
             }
             self.behind.record(now - due);
@@ -359,10 +362,10 @@ mod tests {
     use super::*;
 
     fn trace(lines: &str) -> Trace {
-        Trace {
-            flags: vec!["GFP_KERNEL".into(), "GFP_HIGHUSER_MOVABLE".into(), "GFP_TRANSHUGE_LIGHT".into()],
-            process: vec![Recorded { name: "cat 7".into(), allocations: lines.into() }],
-        }
+        let process = format!("name = 'cat 7'\nallocations = \"\"\"\n{lines}\"\"\"");
+        let process = toml::from_str(&process).unwrap_or_else(|e| panic!("{e}"));
+        let flags = ["GFP_KERNEL", "GFP_HIGHUSER_MOVABLE", "GFP_TRANSHUGE_LIGHT"].map(String::from);
+        Trace { flags: flags.into(), process: vec![process] }
     }
 
     /// Its operations with their times; an allocation takes 10 µs, all else no time.
@@ -377,6 +380,7 @@ mod tests {
                 let value = match &op {
                     Op::Mmap { pages } => Value::Region(Region { mapping: *pages, first: 0, pages: *pages }),
                     Op::AllocPages { .. } => Value::Block((!fails).then(|| Frame::new(now))),
+                    Op::Mincore(_) => Value::Pages(u64::from(!fails)),
                     _ => Value::Unit,
                 };
                 now += match &op {
@@ -401,6 +405,8 @@ mod tests {
         let expected = [
             (5, Op::Touch(small(0, 1))),
             (7, Op::Touch(small(8, 8))),
+            (9, Op::Touch(Region { pages: 1, ..huge })),
+            (9, Op::Mincore(Region { first: 1, pages: 1, ..huge })),
             (9, Op::Touch(huge)),
             (13, Op::Munmap(huge)),
             (15, Op::Munmap(small(0, 1))),
@@ -412,6 +418,36 @@ mod tests {
         assert_eq!(done[..3].iter().map(|(_, op)| op.clone()).collect::<Vec<_>>(), mapped);
         assert_eq!(done[3..], expected);
         assert_eq!((program.replayed, program.touches.histogram.len(), program.progress()), (4, 4, 1.0));
+    }
+
+    #[test]
+    fn a_huge_page_that_comes_as_small_ones_is_counted_and_not_replayed() {
+        let (_, program) = replayed("5 9 2 10\n", true);
+        assert_eq!((program.replayed, program.came_small, program.touches.histogram.len()), (0, 1, 1));
+        let measured = trace("").measured(&[&program]);
+        let figure = measured.figures.iter().find(|of| of.figure.name == "huge pages that came as small ones");
+        assert_eq!(figure.and_then(|figure| figure.value), Some(1.0));
+    }
+
+    #[test]
+    fn a_huge_page_that_was_split_goes_in_parts_and_its_place_is_taken_again_when_all_are_gone() {
+        let (ops, _) = replayed("0 9 2 1:5,511:9\n7 9 2 -\n20 9 2 -\n", false);
+        let part = |first, pages| Region { mapping: 1025, first, pages };
+        let of = |keep: fn(&Op) -> bool| ops.iter().filter(|(_, op)| keep(op)).cloned().collect::<Vec<_>>();
+        let unmapped = of(|op| matches!(op, Op::Munmap(_)));
+        assert_eq!(unmapped, [(5, Op::Munmap(part(0, 1))), (9, Op::Munmap(part(1, 511)))]);
+        let touched = of(|op| matches!(op, Op::Touch(region) if region.pages == 512));
+        assert_eq!(touched, [(0, 0), (7, 512), (20, 0)].map(|(at, first)| (at, Op::Touch(part(first, 512)))));
+    }
+
+    #[test]
+    fn a_block_that_is_freed_in_parts_is_split_once() {
+        let (ops, program) = replayed("0 2 0 1:20,2:-,1:30\n", false);
+        let freed = |first| Op::FreePages { first: Frame::new(first), pages: 1 };
+        let split = Op::SplitPages { block: Frame::new(0), order: Order::new(2) };
+        let done: Vec<(u64, Op)> = ops[2..].iter().filter(|(_, op)| !matches!(op, Op::Sleep(_))).cloned().collect();
+        assert_eq!(done, [(20, split), (20, freed(0)), (30, freed(3))]);
+        assert_eq!(program.blocks.len(), 1, "the rest stays");
     }
 
     #[test]
@@ -440,7 +476,7 @@ mod tests {
     #[test]
     fn each_copy_of_the_task_is_a_process_of_the_recording() {
         let mut two = trace("0 0 1 -\n");
-        two.process.push(Recorded { name: "b 8".into(), allocations: "0 1 1 -\n0 0 1 -\n".into() });
+        two.process.extend(trace("0 1 1 -\n0 0 1 -\n").process);
         let acts = |copy| two.program(&Start { copy, ..Start::default() }).map(|program| program.acts.len());
         assert_eq!((acts(0), acts(1)), (Ok(1), Ok(2)));
         assert_eq!(two.fits(4, 2), Ok(()));
@@ -451,12 +487,12 @@ mod tests {
 
     #[test]
     fn a_line_that_is_none_is_refused_with_its_number() {
-        let said = |lines: &str| trace(lines).program(&Start::default()).err().expect("refused");
-        let form = "is not 'MICROSECONDS ORDER FLAGS LIFE', where flags are 0 to 2 and life is microseconds or -";
-        for wrong in ["0 0 1", "0 11 1 -", "0 0 3 -", "-1 0 0 -", "0 0 0 x"] {
-            assert_eq!(said(&format!("0 0 1 -\n{wrong}\n")), format!("process = line 2 of 'cat 7': '{wrong}' {form}"));
-        }
-        let unknown = Trace { flags: vec!["GFP_X".into()], ..trace("") };
-        assert!(unknown.program(&Start::default()).err().is_some_and(|said| said.starts_with("flags = \"GFP_X\"")));
+        let said = |text: &str| toml::from_str::<Recorded>(text).err().expect("refused").to_string();
+        let wrong = said("name = 'cat 7'\nallocations = \"0 0 1 -\\n0 11 1 -\\n\"");
+        assert!(wrong.contains("process = line 2 of 'cat 7': '0 11 1 -' is not 'MICROSECONDS ORDER FLAGS"), "{wrong}");
+        let refused = |trace: Trace| trace.program(&Start::default()).err().expect("refused");
+        let flags = "process = '0 0 3 -' of 'cat 7': flags has 3 sets, from 0";
+        assert_eq!(refused(trace("0 0 1 -\n0 0 3 -\n")), flags);
+        assert!(refused(Trace { flags: vec!["GFP_X".into()], ..trace("") }).starts_with("flags = \"GFP_X\""));
     }
 }

@@ -65,3 +65,19 @@ fn bad_input_is_refused_in_one_line() {
     write(dir.path(), "t.txt", TRACE);
     assert!(refused(&["from-trace", "t.txt", "--machine", "none"]).contains("none"));
 }
+
+#[test]
+fn threads_are_one_process_where_the_recording_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |who: &str, pfn: u32| {
+        format!("{who} [000] 1.000000: kmem:mm_page_alloc: pfn={pfn:#x} order=0 gfp_flags=GFP_KERNEL|__GFP_ACCOUNT\n")
+    };
+    for (both, processes, says_so) in [(true, 1, false), (false, 2, true)] {
+        let who = |thread| if both { format!("java 7/{thread}") } else { format!("java {thread}") };
+        write(dir.path(), "t.txt", &[line(&who(7), 1), line(&who(8), 2)].concat());
+        let (workload, said) = output(dir.path(), &["workload", "from-trace", "t.txt"]);
+        assert!(workload.contains(&format!("processes: {processes}\"")), "{workload}");
+        assert_eq!(said.contains("perf script -F comm,pid,tid,cpu,time,event,trace"), says_so, "{said}");
+        assert!(said.contains("flags without effect here: __GFP_ACCOUNT\n"), "{said}");
+    }
+}

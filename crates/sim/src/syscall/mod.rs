@@ -33,6 +33,7 @@ use crate::base::translate;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::sched::CpuTime;
+use crate::syscall::touch::Way;
 use kontig_mm::Step;
 use kontig_program::{Op, OpenFile, Program, Region, Value};
 
@@ -97,8 +98,7 @@ impl Syscall {
             let open = k.pages.files.as_ref().and_then(|files| files.opened(process, file.get()));
             open.map(|open| open.inode).ok_or_else(|| SimError::bad_address(&op))
         };
-        let touch =
-            |region, written| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), written)));
+        let touch = |region, way| Ok(Syscall::Touch(touch::Touch::new(k, process, (region, own(region)?), way)));
         Ok(Begun::Call(match op {
             Op::Mmap { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages, false)),
             Op::MmapAnywhere { pages } => Syscall::Mmap(mmap::Mmap::anonymous(process, pages, true)),
@@ -119,12 +119,13 @@ impl Syscall {
                 let inode = opened(file)?;
                 Syscall::Mmap(mmap::Mmap::file(process, (file, inode), first, pages))
             }
-            Op::Touch(region) | Op::Fill(region) if k.pages.spaces.maps_file(process, region) => {
+            Op::Touch(region) | Op::Use(region) | Op::Fill(region) if k.pages.spaces.maps_file(process, region) => {
                 return Err(SimError::bad_address(&op));
             }
-            Op::Touch(region) => touch(region, Some(Written::Word))?,
-            Op::Fill(region) => touch(region, Some(Written::Page))?,
-            Op::Load(region) => touch(region, None)?,
+            Op::Touch(region) => touch(region, Way::Write(Written::Word))?,
+            Op::Use(region) => return Ok(Begun::Own(touch(region, Way::Use)?)),
+            Op::Fill(region) => touch(region, Way::Write(Written::Page))?,
+            Op::Load(region) => touch(region, Way::Read)?,
             Op::Munmap(region) => {
                 own(region)?;
                 Syscall::Munmap(munmap::Munmap::new(process, region))

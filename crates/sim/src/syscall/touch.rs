@@ -1,4 +1,5 @@
-//! Writes to every page of a range, or reads it, in address order; missing pages are faulted in.
+//! Writes to every page of a range, reads it or uses it, in address order; missing pages are
+//! faulted in.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -22,10 +23,32 @@ pub(crate) struct Touch {
     span: Span,
     /// The number of mappings that had left when the range was last found valid.
     left: u64,
-    /// How much of each page is written; `None` for a read.
-    writes: Option<Written>,
+    way: Way,
     next: Next,
     lock: Lock,
+}
+
+/// The way in which each page is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    Read,
+    Write(Written),
+    /// A word is written, in time that is charged elsewhere unless the page is missing.
+    Use,
+}
+
+impl Way {
+    fn writes(self) -> bool {
+        self != Way::Read
+    }
+
+    /// How much of a page is written or read.
+    fn written(self) -> Written {
+        match self {
+            Way::Write(written) => written,
+            Way::Read | Way::Use => Written::Word,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -60,14 +83,9 @@ impl From<Fault> for Stop {
 }
 
 impl Touch {
-    pub(crate) fn new(
-        k: &Kernel,
-        process: ProcessId,
-        (region, span): (Region, Span),
-        writes: Option<Written>,
-    ) -> Touch {
+    pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), way: Way) -> Touch {
         let left = k.pages.spaces.left();
-        Touch { process, region, span, left, writes, next: Next::Page(span.first), lock: Lock::Free }
+        Touch { process, region, span, left, way, next: Next::Page(span.first), lock: Lock::Free }
     }
 
     /// Whether a killed process can end at this point.
@@ -146,10 +164,11 @@ impl Touch {
         if k.pages.spaces.span(self.process, self.region).is_some_and(|span| span.mapping == self.span.mapping) {
             return Ok(());
         }
-        let op = match self.writes {
-            Some(Written::Page) => Op::Fill(self.region),
-            Some(Written::Word) => Op::Touch(self.region),
-            None => Op::Load(self.region),
+        let op = match self.way {
+            Way::Write(Written::Page) => Op::Fill(self.region),
+            Way::Write(Written::Word) => Op::Touch(self.region),
+            Way::Use => Op::Use(self.region),
+            Way::Read => Op::Load(self.region),
         };
         Err(SimError::bad_address(&op))
     }
@@ -187,15 +206,18 @@ impl Touch {
             if is_barred && self.faults(m, page) {
                 return Err(Stop::Barred(page));
             } else if table.page().is_none() {
-                k.fault_range(c, at, self.writes.is_some())?;
+                k.fault_range(c, at, self.way.writes())?;
             } else if let Some(pfn) = table.huge() {
-                if self.writes.is_some() && table.is_protected() {
+                if self.way.writes() && table.is_protected() {
                     k.fault_huge_protected(c, at, pfn)?;
                     continue;
                 }
                 m.table_mut(page).set_accessed();
                 let next = ((page | (TABLE_PAGES - 1)) + 1).min(end);
-                let touch_ns = k.write_pages(c, self.written(), pfn, next - page);
+                let touch_ns = match self.way {
+                    Way::Use => 0,
+                    way => k.write_pages(c, way.written(), pfn, next - page),
+                };
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
@@ -204,14 +226,14 @@ impl Touch {
                     return Err(Fault::file(at).into());
                 }
             } else if m.is_none(page) {
-                page = match self.writes {
-                    Some(written) => k.fault_small(c, at, written, end)?,
-                    None => k.fault_zero(c, at),
+                page = match self.way {
+                    Way::Read => k.fault_zero(c, at),
+                    way => k.fault_small(c, at, way.written(), end)?,
                 };
             } else if !self.faults(m, page) {
                 page = self.touch_there(k, c, page, end);
             } else if let Entry::Swap(_) = m.entry(page) {
-                return Err(Fault::swap(at, self.writes.is_some()).into());
+                return Err(Fault::swap(at, self.way.writes()).into());
             } else {
                 k.fault_protected(c, at)?;
             }
@@ -226,7 +248,7 @@ impl Touch {
     fn touch_there(&self, k: &mut Kernel, c: &mut Context, page: u32, end: u32) -> u32 {
         let end = ((page | (TABLE_PAGES - 1)) + 1).min(end);
         let (mut next, mut far_ns) = (page, 0);
-        let written = self.writes.is_some();
+        let written = self.way.writes();
         loop {
             let m = k.pages.spaces.mapping(self.span.mapping);
             match m.used_while_there(next, end - next, written) {
@@ -236,9 +258,12 @@ impl Touch {
                     next += 1;
                 }
                 run => {
-                    if k.far.is_some() {
-                        far_ns +=
-                            k.far_run(c, self.written(), Span { mapping: self.span.mapping, first: next, pages: run });
+                    if k.far.is_some() && self.way != Way::Use {
+                        far_ns += k.far_run(
+                            c,
+                            self.way.written(),
+                            Span { mapping: self.span.mapping, first: next, pages: run },
+                        );
                     }
                     next += run;
                 }
@@ -248,27 +273,23 @@ impl Touch {
             }
         }
         let touch_ns = far_ns
-            + match self.written() {
-                Written::Word => ns(k.costs.touch) * u64::from(next - page),
-                Written::Page => k.bus.write(c.now, u64::from(next - page)),
+            + match self.way {
+                Way::Use => 0,
+                Way::Write(Written::Page) => k.bus.write(c.now, u64::from(next - page)),
+                Way::Write(Written::Word) | Way::Read => ns(k.costs.touch) * u64::from(next - page),
             };
         c.now += touch_ns;
         c.user_ns += touch_ns;
         next
     }
 
-    /// How much of a page is written or read.
-    fn written(&self) -> Written {
-        self.writes.unwrap_or(Written::Word)
-    }
-
     /// Whether touching a page faults.
     fn faults(&self, m: &mut Mapping, page: u32) -> bool {
         let table = m.table(page);
         match (table.huge(), m.entry(page)) {
-            (Some(_), _) => self.writes.is_some() && table.is_protected(),
+            (Some(_), _) => self.way.writes() && table.is_protected(),
             (None, Entry::None | Entry::Swap(_)) => true,
-            (None, Entry::Frame(_) | Entry::Zero) => self.writes.is_some() && m.is_protected(page),
+            (None, Entry::Frame(_) | Entry::Zero) => self.way.writes() && m.is_protected(page),
         }
     }
 }

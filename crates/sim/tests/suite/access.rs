@@ -30,6 +30,8 @@ fn processor() -> Processor {
 }
 
 const PAGES: u32 = 2048;
+/// The time of a call of the kernel's, ns.
+const CALL_NS: u64 = 100;
 
 fn prompt(settings: &[(&str, &str)]) -> Prompt {
     let mut m = machine_with_disk(2, 48, "6.1");
@@ -87,6 +89,20 @@ fn small_pages_that_lie_scattered_take_more_on_small_pages_of_the_host() {
     assert!((near / says(8.0) - 1.0).abs() < 0.02, "{near} ns for {}", says(8.0));
     assert!((far / says(1.0) - 1.0).abs() < 0.02, "{far} ns for {}", says(1.0));
     assert!(far > 1.05 * near, "{near} {far}");
+}
+
+#[test]
+fn a_page_that_is_there_is_used_in_no_time_and_one_that_is_missing_is_faulted_in() {
+    for enabled in ["never", "always"] {
+        let again = |first: fn(Region) -> Op, second: fn(Region) -> Op| {
+            let mut p = prompt(&[("thp.enabled", enabled)]);
+            let r = p.mmap(0, PAGES);
+            [first, second].map(|op| p.call(0, op(r)).unwrap().latency_ns())
+        };
+        let (touched, used) = (again(Op::Touch, Op::Touch), again(Op::Use, Op::Use));
+        assert_eq!(used, [touched[0] - CALL_NS, 0], "{enabled}");
+        assert!(touched[1] > CALL_NS, "{enabled}");
+    }
 }
 
 #[test]

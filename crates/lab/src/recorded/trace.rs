@@ -1,0 +1,349 @@
+//! Allocations from a trace of `kmem:mm_page_alloc` and `mm_page_free`, as ftrace, `trace-cmd
+//! report` or `perf script` print it.
+//!
+//! An allocation belongs to the process that made it, whoever frees it. Pages that are freed apart,
+//! as those of a huge page that was split are, end apart. What the trace lacks is counted: frees of
+//! what was allocated before it began, or was moved by compaction, events that the tracer lost,
+//! processes of which it names the threads alone.
+
+use super::Recording;
+use super::live::Live;
+use crate::error::{AskedWrongly, LabError};
+use kontig_procfs::{BadText, TraceLine, lost_events};
+use kontig_program::{Gfp, NotTaken, Order};
+use kontig_workload::trace::recording::MOST_ORDER;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
+
+/// No line of a trace is longer.
+const LONGEST: u64 = 64 << 10;
+/// No workload has more processes.
+const MOST_PROCESSES: usize = 1 << 12;
+
+/// Times and counts of things that were left out, or taken otherwise.
+#[derive(Default)]
+struct LeftOut {
+    lost: u64,
+    failed: u64,
+    frees: u64,
+    missed_frees: u64,
+    other_events: u64,
+    too_large: u64,
+    /// Whether a thread's process is not known.
+    threads_alone: bool,
+    without_effect: BTreeSet<String>,
+    lacking: BTreeMap<String, u64>,
+    unknown: BTreeMap<String, u64>,
+}
+
+impl LeftOut {
+    fn flag(&mut self, flag: NotTaken<'_>) {
+        match flag {
+            NotTaken::WithoutEffect(name) => _ = self.without_effect.insert(name.into()),
+            NotTaken::Lacking(name) => *self.lacking.entry(name.into()).or_default() += 1,
+            NotTaken::Unknown(name) => *self.unknown.entry(name.into()).or_default() += 1,
+        }
+    }
+
+    fn notes(&self, recording: &Recording) -> Vec<String> {
+        let stay = recording.each().filter(|allocation| allocation.stays()).count() as u64;
+        let too_large = format!("allocations of an order above {MOST_ORDER}, which the engine lacks, left out");
+        let (defrag, otherwise) = recording.defrag();
+        let otherwise_asked =
+            format!("huge pages that the recording asked for otherwise than thp.defrag={defrag} does");
+        let counted = [
+            (self.lost, "events that the tracer lost, with what they allocated or freed"),
+            (self.frees, "frees of what was not allocated in the recording, left out"),
+            (self.missed_frees, "pages allocated again without a free, taken for freed then"),
+            (stay, "allocations that were not freed in the recording, or not all of them: they stay to the end"),
+            (self.failed, "allocations that had failed, left out"),
+            (self.too_large, too_large.as_str()),
+            (self.other_events, "events other than mm_page_alloc and mm_page_free, left out"),
+            (otherwise as u64, otherwise_asked.as_str()),
+        ];
+        let counted = counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{what}: {n}"));
+        let names: Vec<&str> = self.without_effect.iter().map(String::as_str).collect();
+        let without_effect = (!names.is_empty()).then(|| format!("flags without effect here: {}", names.join(", ")));
+        let lacking = self.lacking.iter().map(|(name, n)| format!("flag {name}, whose effect is lacking here: {n}"));
+        let unknown =
+            self.unknown.iter().map(|(name, n)| format!("flag {name}, which is not known here, left out: {n}"));
+        let threads = "threads are named without their processes: each is replayed as a process of its own; perf \
+                       script -F comm,pid,tid,cpu,time,event,trace and option record-tgid of ftrace name both";
+        let threads = self.threads_alone.then(|| threads.into());
+        counted.chain(without_effect).chain(lacking).chain(unknown).chain(threads).collect()
+    }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reader {
+    recording: Recording,
+    left_out: LeftOut,
+    live: Live,
+    began_us: Option<u64>,
+}
+
+impl Reader {
+    /// Takes in an event.
+    ///
+    /// # Errors
+    /// A field that it lacks, or that there are too many processes.
+    fn event(&mut self, event: &TraceLine<'_>) -> Result<(), String> {
+        let at_us = event.at_us.saturating_sub(*self.began_us.get_or_insert(event.at_us));
+        match event.event {
+            "mm_page_alloc" => self.allocated(event, at_us)?,
+            "mm_page_free" => {
+                let (pfn, pages) = (needed(event, "pfn")?, pages(needed(event, "order")?));
+                if self.free(pfn, pages, at_us) < pages {
+                    self.left_out.frees += 1;
+                }
+            }
+            // The kernel tells of these pages twice: this is the other time.
+            "mm_page_free_batched" => {}
+            _ => self.left_out.other_events += 1,
+        }
+        Ok(())
+    }
+
+    fn allocated(&mut self, event: &TraceLine<'_>, at_us: u64) -> Result<(), String> {
+        let (pfn, order) = (needed(event, "pfn")?, needed(event, "order")?);
+        if pfn == 0 {
+            self.left_out.failed += 1;
+            return Ok(());
+        }
+        let Some(order) = u8::try_from(order).ok().filter(|order| *order <= MOST_ORDER).map(Order::new) else {
+            self.left_out.too_large += 1;
+            return Ok(());
+        };
+        let pages = 1 << order.get();
+        self.left_out.missed_frees += u64::from(self.free(pfn, pages, at_us));
+        let (gfp, not_taken) = Gfp::read(event.field("gfp_flags").unwrap_or("none"));
+        not_taken.into_iter().for_each(|flag| self.left_out.flag(flag));
+        self.left_out.threads_alone |= event.tgid.is_none();
+        let pid = event.tgid.unwrap_or(event.pid);
+        let place = self.recording.take(pid, at_us, order, gfp);
+        self.live.take(pfn, pages, (pid, place));
+        let processes = self.recording.processes.len();
+        if let Some((name, _)) = self.recording.processes.get_mut(&pid)
+            && (name.is_empty() || event.pid == pid)
+        {
+            // Threads have names of their own. And a process executes another program: its last
+            // name is its own.
+            event.comm.clone_into(name);
+        }
+        if processes > MOST_PROCESSES {
+            return Err(format!("more than {MOST_PROCESSES} processes: record fewer"));
+        }
+        Ok(())
+    }
+
+    /// Frees what is in use of these frames; how many pages that is.
+    fn free(&mut self, pfn: u64, pages: u32, at_us: u64) -> u32 {
+        let pieces = self.live.free(pfn, pages);
+        for piece in &pieces {
+            let (pid, place) = piece.of;
+            self.recording.free(pid, place, piece.first, piece.pages, at_us);
+        }
+        pieces.iter().map(|piece| piece.pages).sum()
+    }
+}
+
+/// A number of an event's fields.
+fn needed(event: &TraceLine<'_>, name: &str) -> Result<u64, String> {
+    event.number(name).ok_or_else(|| format!("{} without a number {name}: print the event's fields", event.event))
+}
+
+/// The pages of a block that is freed; of one larger than any, all that there can be.
+fn pages(order: u64) -> u32 {
+    1 << order.min(20)
+}
+
+impl Recording {
+    /// Reads a trace's text.
+    ///
+    /// # Errors
+    /// The first line that is none of a trace, or that there is nothing to replay.
+    pub fn of_trace(path: &str, text: impl Read) -> Result<Recording, LabError> {
+        let mut reader = Reader::default();
+        let mut number = 0;
+        let mut lines = Lines { from: BufReader::new(text), bytes: Vec::new() };
+        let wrong =
+            |line: usize, reason: String| LabError::from(AskedWrongly::Malformed { path: path.into(), line, reason });
+        while let Some(line) = lines.next(path, number + 1)? {
+            number += 1;
+            reader.left_out.lost += lost_events(line).unwrap_or(0);
+            let event = TraceLine::parse(path, number, line).map_err(|e: BadText| wrong(e.line, e.reason))?;
+            event.map_or(Ok(()), |event| reader.event(&event)).map_err(|reason| wrong(number, reason))?;
+        }
+        let Reader { mut recording, left_out, .. } = reader;
+        if recording.processes.is_empty() {
+            let reason = "no kmem:mm_page_alloc in it: there is nothing to replay".into();
+            return Err(wrong(number.max(1), reason));
+        }
+        recording.notes = left_out.notes(&recording);
+        Ok(recording)
+    }
+}
+
+/// Lines of a text that may be large, none longer than it may be.
+struct Lines<R> {
+    from: R,
+    bytes: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn next(&mut self, path: &str, number: usize) -> Result<Option<&str>, LabError> {
+        self.bytes.clear();
+        let unreadable = |e: std::io::Error| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() };
+        let got = self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes).map_err(unreadable)?;
+        let wrong = |reason: &str| AskedWrongly::Malformed { path: path.into(), line: number, reason: reason.into() };
+        if got as u64 == LONGEST {
+            return Err(wrong("longer than 64 KiB, which no line of a trace is").into());
+        }
+        match std::str::from_utf8(&self.bytes) {
+            _ if got == 0 => Ok(None),
+            Ok(line) => Ok(Some(line.trim_end_matches('\n'))),
+            Err(_) => {
+                Err(wrong("this is no text: write the recording as text, with perf script or trace-cmd report").into())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_workload::WorkloadFile;
+
+    const TRACE: &str = "\
+# tracer: nop
+# entries-in-buffer/entries-written: 10/12   #P:2
+    cat-7    [000] ..... 100.000000: mm_page_alloc: pfn=0x101 order=0 gfp_flags=GFP_HIGHUSER_MOVABLE|__GFP_ZERO
+    cat-7    [000] ..... 100.000005: mm_page_alloc: pfn=0x108 order=3 gfp_flags=GFP_KERNEL_ACCOUNT|__GFP_COMP|__GFP_NEW|__GFP_WRITE
+    bash-8   [001] ..... 100.000010: mm_page_alloc: pfn=0x200 order=0 gfp_flags=GFP_NOFS|__GFP_NOFAIL|__GFP_WRITE
+    bash-8   [001] ..... 100.000011: mm_page_alloc: pfn=0x0 order=9 gfp_flags=GFP_TRANSHUGE_LIGHT
+    kswapd-9 [001] ..... 100.000020: mm_page_free: page=0xe1 pfn=0x101 order=0
+    kswapd-9 [001] ..... 100.000021: mm_page_free: page=0xe9 pfn=0x900 order=0
+CPU:1 [LOST 3 EVENTS]
+    bash-8   [001] ..... 100.000030: mm_page_alloc: pfn=0x200 order=0 gfp_flags=GFP_NOFS
+    bash-8   [001] ..... 100.000031: sched_switch: prev_comm=bash
+";
+
+    const THREADS: &str = "threads are named without their processes: each is replayed as a process of its own; \
+                           perf script -F comm,pid,tid,cpu,time,event,trace and option record-tgid of ftrace name both";
+
+    fn trace(text: &str) -> Result<Recording, String> {
+        Recording::of_trace("t.txt", text.as_bytes()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_allocation_is_its_processs_whoever_frees_it() {
+        let text = trace(TRACE).expect("a trace").workload("t.txt", "tiny-64m");
+        let process = |name: &str, lines: &str| {
+            format!("[[phase.task.run.process]]\nname = \"{name}\"\nallocations = \"\"\"\n{lines}\"\"\"\n")
+        };
+        assert!(text.contains(&process("cat 7", "0 0 0 20\n5 3 1 -\n")), "{text}");
+        assert!(text.contains(&process("bash 8", "10 0 2 20\n30 0 2 -\n")), "{text}");
+        let workload: WorkloadFile = toml::from_str(&text).expect("a workload");
+        assert_eq!(workload.workload.validate(), Ok(()));
+        assert_eq!(workload.summary, "as recorded in t.txt; allocations: 4, processes: 2");
+    }
+
+    #[test]
+    fn missing_and_unknown_parts_are_counted_and_said() {
+        let notes = trace(TRACE).expect("a trace").notes;
+        assert_eq!(
+            notes,
+            [
+                "events that the tracer lost, with what they allocated or freed: 5",
+                "frees of what was not allocated in the recording, left out: 1",
+                "pages allocated again without a free, taken for freed then: 1",
+                "allocations that were not freed in the recording, or not all of them: they stay to the end: 2",
+                "allocations that had failed, left out: 1",
+                "events other than mm_page_alloc and mm_page_free, left out: 1",
+                "flags without effect here: __GFP_WRITE",
+                "flag __GFP_NOFAIL, whose effect is lacking here: 1",
+                "flag __GFP_NEW, which is not known here, left out: 1",
+                THREADS,
+            ]
+        );
+    }
+
+    #[test]
+    fn text_of_perf_script_gives_the_same_workload() {
+        let perf: String = TRACE
+            .replace("mm_page", "kmem:mm_page")
+            .replace("cat-7 ", "cat 7 ")
+            .replace("bash-8 ", "bash 8 ")
+            .replace("kswapd-9 ", "kswapd 9 ")
+            .replace(" .....", "")
+            .replace("sched_switch", "sched:sched_switch");
+        let workload = |text: &str| trace(text).expect("a trace").workload("t.txt", "tiny-64m");
+        assert_eq!(workload(&perf), workload(TRACE));
+    }
+
+    #[test]
+    fn a_text_that_is_no_trace_is_refused_with_its_line() {
+        let said = |text: &str| trace(text).err().expect("refused");
+        assert!(said("nonsense\n").starts_with("t.txt:1: no line of a trace"));
+        assert_eq!(said("# nothing\n"), "t.txt:1: no kmem:mm_page_alloc in it: there is nothing to replay");
+        let without = "cat-7 [000] 1.0: mm_page_alloc: page=0xe1 order=0\n";
+        assert_eq!(said(without), "t.txt:1: mm_page_alloc without a number pfn: print the event's fields");
+        let bytes = Recording::of_trace("perf.data", &b"PERFILE2\xff\xfe\n"[..]).err().expect("refused");
+        assert!(bytes.to_string().starts_with("perf.data:1: this is no text"), "{bytes}");
+    }
+
+    #[test]
+    fn the_pages_of_a_huge_page_that_was_split_end_when_they_are_freed() {
+        let line = |at: u32, event: &str| format!("a-7 [000] 100.{at:06}: {event}\n");
+        let free = |at, pfn: u32| line(at, &format!("mm_page_free: pfn={pfn:#x} order=0"));
+        let huge = line(0, "mm_page_alloc: pfn=0x10000 order=9 gfp_flags=GFP_TRANSHUGE");
+        let tails: String = (1..512).map(|page| free(900, 0x10000 + page)).collect();
+        let recording = trace(&format!("{huge}{}{tails}", free(100, 0x10000))).expect("a trace");
+        assert!(recording.workload("t", "m").contains("\n0 9 0 1:100,511:900\n"));
+        assert_eq!(recording.notes, [THREADS]);
+        let of_none = trace(&format!("{huge}{}{}", free(100, 0x10005), free(101, 0x10005))).expect("a trace");
+        assert!(of_none.workload("t", "m").contains("\n0 9 0 5:-,1:100,506:-\n"));
+        let notes = [
+            "frees of what was not allocated in the recording, left out: 1",
+            "allocations that were not freed in the recording, or not all of them: they stay to the end: 1",
+        ];
+        assert_eq!(of_none.notes[..2], notes);
+    }
+
+    #[test]
+    fn threads_whose_process_is_named_are_one_process() {
+        let thread = |who: &str, pfn: u32| {
+            format!("{who} [000] 1.000000: kmem:mm_page_alloc: pfn={pfn:#x} order=0 gfp_flags=GFP_KERNEL\n")
+        };
+        let named = trace(&[thread("worker-1 7/8", 1), thread("java 7/7", 2), thread("worker-2 7/9", 3)].concat());
+        let named = named.expect("a trace");
+        assert_eq!((named.processes(), named.notes.len()), (1, 1), "{:?}", named.notes);
+        assert!(named.workload("t", "m").contains("name = \"java 7\""), "its first thread's name is its own");
+        let alone = trace(&[thread("worker-1 8", 1), thread("java 7", 2)].concat()).expect("a trace");
+        assert_eq!((alone.processes(), alone.notes[1].as_str()), (2, THREADS));
+    }
+
+    #[test]
+    fn huge_pages_ask_as_most_did() {
+        let of = |flags: &[&str]| {
+            let line = |(i, flags): (usize, &&str)| {
+                format!("a-7 [000] 1.0: mm_page_alloc: pfn={} order=9 gfp_flags={flags}\n", 512 * (i + 1))
+            };
+            let recording = trace(&flags.iter().enumerate().map(line).collect::<String>()).expect("a trace");
+            let text = recording.workload("t", "m");
+            let workload: WorkloadFile = toml::from_str(&text).expect("a workload");
+            (workload.sysctls["thp.defrag"].to_string(), recording.notes[1].clone())
+        };
+        let (direct, light) = ("GFP_TRANSHUGE", "GFP_TRANSHUGE_LIGHT");
+        let others = |defrag: &str, n| {
+            format!("huge pages that the recording asked for otherwise than thp.defrag={defrag} does: {n}")
+        };
+        assert_eq!(of(&[direct, direct]), ("\"madvise\"".into(), THREADS.into()));
+        assert_eq!(of(&["GFP_TRANSHUGE|__GFP_NORETRY|__GFP_THISNODE"]), ("\"madvise\"".into(), THREADS.into()));
+        assert_eq!(of(&[light, light]), ("\"never\"".into(), THREADS.into()));
+        assert_eq!(of(&[light, light, direct]), ("\"never\"".into(), others("never", 1)));
+        assert_eq!(of(&["GFP_TRANSHUGE_LIGHT|__GFP_KSWAPD_RECLAIM"]).0, "\"defer\"");
+        assert_eq!(of(&["GFP_TRANSHUGE|__GFP_NORETRY"]), ("\"madvise\"".into(), others("madvise", 1)));
+    }
+}
