@@ -98,6 +98,11 @@ pub struct Pace {
 }
 
 impl Variant {
+    /// Its profile's name, and its switches.
+    pub(crate) fn kernel(&self) -> (&str, &[String]) {
+        (&self.profile, &self.switches)
+    }
+
     /// The sysctls as texts.
     pub fn sysctl_texts(&self) -> Vec<(String, String)> {
         texts(&self.sysctls)
@@ -131,10 +136,13 @@ impl Experiment {
         if self.variant.is_empty() {
             return wrong(&["variant"], "an experiment has at least one [[variant]]".into());
         }
+        // Sweeps have thousands of variants.
+        let mut stored: BTreeMap<String, &str> = BTreeMap::new();
         for (i, v) in self.variant.iter().enumerate() {
             let number = i.to_string();
             let name = &["variant", &number, "name"];
-            if self.variant[..i].iter().any(|w| w.name == v.name) {
+            let other = stored.insert(file_name(&v.name), &v.name);
+            if other == Some(v.name.as_str()) {
                 return wrong(name, format!("two variants are called '{}'", v.name));
             }
             let mut sysctls: Vec<&str> = v.sysctls.keys().map(|name| short_sysctl(name)).collect();
@@ -146,8 +154,8 @@ impl Experiment {
             if !is_file_name(&file_name(&v.name)) {
                 return wrong(name, format!("a variant cannot be called '{}'", v.name));
             }
-            if let Some(w) = self.variant[..i].iter().find(|w| file_name(&w.name) == file_name(&v.name)) {
-                return wrong(name, format!("variants '{}' and '{}' would be stored under one name", w.name, v.name));
+            if let Some(other) = other {
+                return wrong(name, format!("variants '{other}' and '{}' would be stored under one name", v.name));
             }
         }
         for (name, n) in [("repetitions", self.repetitions), ("rounds", self.rounds)] {

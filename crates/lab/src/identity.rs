@@ -4,7 +4,7 @@
 //! The same inputs give the same bytes on every host, so two runs with the same hash are one. A
 //! repetition's number is no input: its seed is.
 
-use crate::error::{Failed, LabError};
+use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
 use crate::hash::sha256;
 use crate::plan::{RunPlan, Views};
@@ -12,6 +12,7 @@ use crate::resolved::Resolved;
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::Seeds;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Digits of a hash that are kept: among a million runs, two share one
 /// once in forty million times.
@@ -35,12 +36,19 @@ impl Resolved {
     pub fn identified(&self, seeds: &Seeds, version: &str) -> Result<Vec<(RunPlan, Identity)>, LabError> {
         let e = &self.experiment;
         // What all runs share, a host snapshot above all, is hashed once.
-        let shared = hash(&(version, &self.begins_as, &e.workload, e.rounds))?;
+        let shared = hash(&(version, &self.begins_as, e.rounds))?;
+        let mut of_workload = (BTreeMap::new(), hash(&e.workload)?);
         let identified = |plan: RunPlan| {
             let name = plan.variant.name.as_str();
             // The runs of a pace sweep are named after their pause, which the workload lacks.
             let pause = (e.pace.is_some() && e.variant.iter().all(|v| v.name != name)).then_some(name);
-            let inputs = hash(&(&shared, pause, &plan.machine, &plan.profile, settings(&plan.variant), plan.seed))?;
+            // As this variant runs it: a parameter may be its own, or every variant's.
+            if of_workload.0 != plan.variant.with {
+                let workload = e.workload_of(&plan.variant).map_err(AskedWrongly::Value)?;
+                of_workload = (plan.variant.with.clone(), hash(&workload)?);
+            }
+            let own = (pause, &plan.machine, &plan.profile, settings(&plan.variant), plan.seed);
+            let inputs = hash(&(&shared, &of_workload.1, own))?;
             let run = hash(&(&inputs, &plan.experiment, &plan.case, name))?;
             Ok((plan, Identity { run, inputs }))
         };

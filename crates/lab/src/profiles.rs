@@ -4,6 +4,8 @@ use crate::error::{AskedWrongly, LabError};
 use crate::names::unknown;
 use kontig_mm::Profile;
 use kontig_profiles::Switch;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A profile by name, or read from a file.
 pub fn named(name: &str) -> Result<Profile, LabError> {
@@ -31,4 +33,15 @@ pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, LabErro
             AskedWrongly::Value(format!("switch '{s}' does not fit profile '{name}'{reason}")).into()
         })
     })
+}
+
+/// The profile of each of these, given by names and switches. A sweep's thousands of variants have
+/// a few profiles, and each of them is read once.
+pub(crate) fn of_each<'a>(all: impl Iterator<Item = (&'a str, &'a [String])>) -> Result<Vec<Profile>, LabError> {
+    let mut read: BTreeMap<(&str, &[String]), Profile> = BTreeMap::new();
+    let mut of = |named: (&'a str, &'a [String])| match read.entry(named) {
+        Entry::Occupied(there) => Ok(there.get().clone()),
+        Entry::Vacant(new) => Ok(new.insert(with_switches(named.0, named.1)?).clone()),
+    };
+    all.map(&mut of).collect()
 }

@@ -17,7 +17,7 @@ use kontig_results::Seeds;
 use kontig_sim::MachineFile;
 use kontig_workload::{Kind, Wrong};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Makes errors of an experiment, with the place in its file if it is the user's.
@@ -101,18 +101,14 @@ impl Resolved {
                 (machine, beginning.notes(&base.name))
             }
         };
-        let own = experiment.variant.iter().filter_map(|v| v.machine.clone());
-        let own = own.map(|name| catalog::machine(&name).map(|(machine, _)| (name, machine)));
+        let own: BTreeSet<&String> = experiment.variant.iter().filter_map(|v| v.machine.as_ref()).collect();
+        let own = own.into_iter().map(|name| catalog::machine(name).map(|(machine, _)| (name.clone(), machine)));
         let machines: BTreeMap<String, MachineFile> = own.collect::<Result<_, _>>()?;
         if begins_as.is_some() && !machines.is_empty() {
             let reason = "a snapshot is of one machine: name no other for a variant";
             return Err(wrong(Wrong::at(&["variant"], reason)));
         }
-        let profiles = experiment
-            .variant
-            .iter()
-            .map(|v| profiles::with_switches(&v.profile, &v.switches))
-            .collect::<Result<_, _>>()?;
+        let profiles = profiles::of_each(experiment.variant.iter().map(Variant::kernel))?;
         let target = experiment.target.as_deref().map(|t| catalog::target(t).map(|(t, _)| t)).transpose()?;
         if let Some(t) = &target
             && t.variants.len() != experiment.variant.len()

@@ -16,6 +16,8 @@ use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
 use kontig_workload::{Room, Workload, shown};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The changes to an experiment.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +67,9 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError>
     }
     let of_the_workload = set_parameters(&mut e, &asked)?;
     let kernel_changed = !changes.profiles.is_empty() || !changes.switches.is_empty() || !settings.is_empty();
-    if kernel_changed || e.variant.iter().any(|v| v.machine.is_some() || !v.with.is_empty()) {
+    let of_all = |path: &String| asked.iter().any(|of| of.path == *path && of.values.len() == 1);
+    let is_own = |v: &Variant| v.machine.is_some() || !v.with.keys().all(of_all);
+    if kernel_changed || e.variant.iter().any(is_own) {
         let swept: Vec<&Sysctl> =
             settings.iter().filter(|(_, values)| values.len() > 1).map(|(sysctl, _)| *sysctl).collect();
         rename_and_drop_same(&mut e, &swept, &asked, &mut notes)?;
@@ -172,11 +176,17 @@ fn set_parameters(e: &mut Experiment, asked: &[Parameter]) -> Result<Vec<String>
             let before = parameters::text(workload, name);
             said.push(format!("{path} = {}; the workload's own is {before}", shown(&values[0])));
         }
-        // Those with several values have the first of them, which every variant replaces.
+        // Of those with several values every variant has its own.
         let values: Vec<(&str, &toml::Value)> = own.iter().map(|of| (of.name.as_str(), &of.values[0])).collect();
         *workload = parameters::set(workload, &values, room).map_err(wrong)?;
     }
     said.dedup();
+    for of in asked.iter().filter(|of| of.values.len() == 1) {
+        // So that a run says what it was given. Of several cases' workloads one may lack it.
+        if workloads(e).iter().all(|w| parameters::path(w, &of.name).is_ok()) {
+            e.variant.iter_mut().for_each(|v| drop(v.with.insert(of.path.clone(), of.values[0].clone())));
+        }
+    }
     for of in asked.iter().filter(|of| of.values.len() > 1) {
         let each = |v: &Variant| {
             let with = |value: &toml::Value| {
@@ -234,8 +244,7 @@ fn with_setting(
     values: &[String],
     notes: &mut Vec<String>,
 ) -> Result<Vec<Variant>, LabError> {
-    let profiles = variants.iter().map(|v| profiles::with_switches(&v.profile, &v.switches));
-    let profiles = profiles.collect::<Result<Vec<Profile>, _>>()?;
+    let profiles = profiles::of_each(variants.iter().map(Variant::kernel))?;
     let some = profiles.iter().any(|p| sysctl.exists(p));
     let mut all = Vec::new();
     for (v, p) in variants.iter().zip(&profiles) {
@@ -340,22 +349,32 @@ fn rename_and_drop_same(
     asked: &[Parameter],
     notes: &mut Vec<String>,
 ) -> Result<(), LabError> {
-    let mut kept: Vec<(Variant, String)> = Vec::new();
-    for v in std::mem::take(&mut e.variant) {
-        let name = described(&v, &profiles::with_switches(&v.profile, &v.switches)?, swept, asked)?;
-        match kept.iter().find(|(k, _)| k.name == name && (&k.profile, &k.machine) == (&v.profile, &v.machine)) {
-            Some((_, first)) => {
-                note(notes, format!("'{first}' and '{}' are both {name} now, which is run once", v.name));
+    let profiles = profiles::of_each(e.variant.iter().map(Variant::kernel))?;
+    let own: BTreeSet<&String> = e.variant.iter().filter_map(|v| v.machine.as_ref()).collect();
+    let own = own.into_iter().map(|name| Ok((name.clone(), catalog::machine(name)?.0.name)));
+    let machines: BTreeMap<String, String> = own.collect::<Result<_, LabError>>()?;
+    let mut first: BTreeMap<(String, String, Option<String>), String> = BTreeMap::new();
+    for (mut v, profile) in std::mem::take(&mut e.variant).into_iter().zip(&profiles) {
+        let mut name = described(&v, profile, swept, asked)?;
+        if let Some(machine) = v.machine.as_ref().and_then(|machine| machines.get(machine)) {
+            name += &format!(" on {machine}");
+        }
+        match first.entry((name.clone(), v.profile.clone(), v.machine.clone())) {
+            Entry::Occupied(first) => {
+                note(notes, format!("'{}' and '{}' are both {name} now, which is run once", first.get(), v.name));
             }
-            None => kept.push((Variant { name, ..v.clone() }, v.name)),
+            Entry::Vacant(new) => {
+                new.insert(std::mem::replace(&mut v.name, name));
+                e.variant.push(v);
+            }
         }
     }
-    e.variant = kept.into_iter().map(|(v, _)| v).collect();
     Ok(())
 }
 
-/// A variant's name from its contents: `7.2`, `5.6+proactive-compaction+proactiveness=80`,
-/// `6.1+size=2GiB on box-2g`. A setting with several values shows each, the default too.
+/// A variant's name from its contents, but for its machine: `7.2`,
+/// `5.6+proactive-compaction+proactiveness=80`, `6.1+size=2GiB`. A setting with several values
+/// shows each, the default too.
 fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -> Result<String, LabError> {
     let mut name = p.name.clone();
     for s in &v.switches {
@@ -370,11 +389,12 @@ fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -
     }
     // Parameters of the experiment's own variants have their whole names.
     for (path, value) in &v.with {
-        let as_asked = asked.iter().find(|parameter| parameter.path == *path).map(|parameter| &parameter.name);
-        name += &format!("+{}={}", as_asked.unwrap_or(path), shown(value).replace(' ', ""));
-    }
-    if let Some(machine) = &v.machine {
-        name += &format!(" on {}", catalog::machine(machine)?.0.name);
+        let as_asked = asked.iter().find(|parameter| parameter.path == *path);
+        // What all variants have tells none from another.
+        if as_asked.is_none_or(|parameter| parameter.values.len() > 1) {
+            let called = as_asked.map_or(path, |parameter| &parameter.name);
+            name += &format!("+{called}={}", shown(value).replace(' ', ""));
+        }
     }
     Ok(name)
 }

@@ -20,6 +20,8 @@ pub struct Facts {
     pub switches: Vec<String>,
     /// The kernel's names, with the values as they were written.
     pub sysctls: Vec<(String, String)>,
+    /// Parameters of the workload, by their whole names.
+    pub parameters: Vec<(String, toml::Value)>,
     pub rounds: u64,
     pub seed: u64,
     /// The version of kontig.
@@ -44,6 +46,7 @@ impl Facts {
             profile: plan.variant.profile.clone(),
             switches: plan.variant.switches.clone(),
             sysctls,
+            parameters: plan.variant.with.clone().into_iter().collect(),
             rounds: u64::from(plan.rounds),
             seed: plan.seed,
             version: version.to_owned(),

@@ -6,6 +6,7 @@ use crate::sheet::{Cell, Sheet};
 use arrow_array::RecordBatch;
 use kontig_lab::LabError;
 use kontig_results::{Better, Histogram, Merge, Phase, Reading, RunResult, samples_needed};
+use kontig_workload::{bytes, shown};
 use std::collections::BTreeMap;
 
 /// Rows that a table gathers before they are a batch. Batches depend on the runs alone, and so do
@@ -130,10 +131,20 @@ impl Sheets {
     }
 
     fn settings(&mut self, key: Cell<'_>, facts: &Facts, run: &RunResult) {
-        for (sysctl, value) in &facts.sysctls {
-            let number = Cell::number(value.trim().parse().ok().filter(|number: &f64| number.is_finite()));
-            let without_effect = Cell::Flag(run.without_effect.contains_key(sysctl));
-            self.settings.push([key, Cell::Text(sysctl), Cell::Text(value), number, without_effect]);
+        for (name, value) in &facts.sysctls {
+            let number = value.trim().parse().ok().filter(|number: &f64| number.is_finite());
+            let without_effect = Cell::Flag(run.without_effect.contains_key(name));
+            let (name, value, kind) = (Cell::Text(name), Cell::Text(value), Cell::Text("sysctl"));
+            self.settings.push([key, kind, name, value, Cell::number(number), without_effect]);
+        }
+        for (name, value) in &facts.parameters {
+            let number = match value {
+                toml::Value::Integer(number) => Some(*number as f64),
+                toml::Value::Float(number) => Some(*number),
+                size => bytes(size).map(|bytes| bytes as f64),
+            };
+            let (name, value, kind) = (Cell::Text(name), shown(value), Cell::Text("parameter"));
+            self.settings.push([key, kind, name, Cell::Text(&value), Cell::number(number), Cell::Null]);
         }
     }
 

@@ -70,13 +70,15 @@ pub(crate) const RUNS: Table = Table {
 
 pub(crate) const SETTINGS: Table = Table {
     name: "settings",
-    row: "a sysctl that a run was given; those that boot set alone have no row",
+    row: "a sysctl or a parameter of the workload that a run was given; defaults have none",
     columns: &[
         RUN,
-        text("sysctl", "its name, such as `vm.compaction_proactiveness`"),
+        text("kind", "`sysctl` or `parameter`"),
+        text("name", "its name, such as `vm.compaction_proactiveness`; a parameter's in full, such as `measure.size`"),
         text("value", "the value as it was written"),
-        number("number", "the same as a number").null("if it is none"),
-        flag("without_effect", "whether it differs from boot's value, and yet changed no decision of the run"),
+        number("number", "the same as a number, a size in bytes").null("if it is none"),
+        flag("without_effect", "whether it differs from boot's value, and yet changed no decision of the run")
+            .null("of a parameter"),
     ],
 };
 

@@ -1,6 +1,6 @@
 //! `kontig export`: results as tables, each run once.
 
-use crate::common::{ASKED_WRONGLY, FAILED, experiment, files, kontig, refused, tmp};
+use crate::common::{ASKED_WRONGLY, FAILED, experiment, files, kontig, program, refused, tmp};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,6 +85,90 @@ fn shards_exported_together_are_the_bytes_of_the_whole() {
     refused(dir, &other, ASKED_WRONGLY, &["s1 holds runs of another shard than 2/4", "an --out of its own"]);
     exported(dir, &["s1", "--csv", "c3"]);
     kontig(dir, &shard("5/4", "s5")).assert().failure().code(ASKED_WRONGLY);
+}
+
+#[test]
+fn parameters_of_the_workload_stand_beside_sysctls() {
+    let d = tmp();
+    let dir = d.path();
+    let given = ["--set", "vm.compaction_proactiveness=60", "--with", "holes=random,freed_per_section=256,300"];
+    run(dir, &[&given[..], &["--out", "both"]].concat());
+    exported(dir, &["both", "--csv", "t"]);
+    let settings = fs::read_to_string(dir.join("t/settings.csv")).expect("settings");
+    let rows: Vec<&str> = settings.lines().skip(1).filter_map(|row| Some(row.split_once(',')?.1)).collect();
+    let of = |freed: u32| {
+        [
+            "sysctl,vm.compaction_proactiveness,60,60.0,false".to_owned(),
+            format!("parameter,prepare.freed_per_section,{freed},{freed}.0,"),
+            "parameter,prepare.holes,random,,".to_owned(),
+        ]
+    };
+    assert_eq!(rows, [of(256), of(300)].concat());
+    // One of them alone is the same run, whatever its column is called.
+    let alone = ["--set", "vm.compaction_proactiveness=60", "--with", "holes=random,freed_per_section=300"];
+    run(dir, &[&alone[..], &["--out", "alone"]].concat());
+    exported(dir, &["alone", "--csv", "u"]);
+    let inputs = |of: &str| -> Vec<String> {
+        let runs = fs::read_to_string(dir.join(of).join("runs.csv")).expect("runs");
+        runs.lines().skip(1).filter_map(|row| Some(row.rsplit(',').nth(1)?.to_owned())).collect()
+    };
+    assert_eq!(inputs("u")[..], inputs("t")[1..]);
+}
+
+/// The lines of the page's block of this number.
+fn block(page: &str, language: &str, number: usize) -> String {
+    let block = page.split(&format!("```{language}\n")).nth(number + 1).and_then(|rest| rest.split("```").next());
+    block.expect("a block").to_owned()
+}
+
+#[test]
+fn the_pages_jobs_are_together_the_sweep() {
+    const SCALE: &str = include_str!("../../../../docs/experimenter/scale.md");
+    let d = tmp();
+    let dir = d.path();
+    let path = format!(
+        "{}:{}",
+        Path::new(program()).parent().expect("a directory").display(),
+        std::env::var("PATH").expect("one")
+    );
+    let sh = |script: &str, variables: &[(&str, &str)]| {
+        let mut sh = Command::new("sh");
+        sh.args(["-ec", script]).current_dir(dir).env("PATH", &path).envs(variables.iter().copied());
+        let done = sh.output().expect("a shell");
+        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let sweep = block(SCALE, "sh", 0);
+    // The page's sweep, on a machine that is quick to test.
+    let small = |script: &str| {
+        let quick = "watch --machine tiny-64m --profile 5.9";
+        script.replace("hugealloc --machine box-2g --profile 6.1", quick).replace("--repetitions 40", "--repetitions 4")
+    };
+    sh(&format!("{}kontig run $SWEEP --out whole", small(&sweep)), &[]);
+    exported(dir, &["whole", "--csv", "w"]);
+    let slurm = small(&block(SCALE, "sh", 2));
+    assert!(slurm.contains("#SBATCH --array=1-8"), "{slurm}");
+    let manifest = block(SCALE, "yaml", 0);
+    let (_, script) = manifest.split_once("- |\n").expect("a script");
+    let lines = script.lines().take_while(|line| line.starts_with("            "));
+    let script: String = lines.map(|line| format!("{}\n", line.trim())).collect();
+    for job in 0..8 {
+        sh(&slurm, &[("SLURM_ARRAY_TASK_ID", &(job + 1).to_string())]);
+        let script = small(&script).replace("/results/", "k-");
+        sh(&script, &[("JOB_COMPLETION_INDEX", &job.to_string())]);
+    }
+    for (parts, tables) in [("part-", "s"), ("k-", "k")] {
+        let parts: Vec<String> = files_named(dir, parts);
+        assert_eq!(parts.len(), 8);
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        exported(dir, &[&parts[..], &["--csv", tables]].concat());
+        assert!(bytes(&dir.join(tables)) == bytes(&dir.join("w")), "{tables}");
+    }
+}
+
+/// The names in a directory that begin so.
+fn files_named(dir: &Path, begins: &str) -> Vec<String> {
+    let names = fs::read_dir(dir).expect("a directory").map(|of| of.expect("an entry").file_name());
+    names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(begins)).collect()
 }
 
 #[test]

@@ -21,6 +21,11 @@ fn facts() -> Facts {
         profile: "6.1".into(),
         switches: vec!["one".into(), "two".into()],
         sysctls: vec![("thp.enabled".into(), "always".into()), ("vm.compaction_proactiveness".into(), "20".into())],
+        parameters: vec![
+            ("measure.holes".into(), "random".into()),
+            ("measure.jobs".into(), 8.into()),
+            ("measure.size".into(), "2 KiB".into()),
+        ],
         rounds: 1,
         seed: u64::MAX,
         version: "0.1.0".into(),
@@ -122,7 +127,13 @@ fn a_csv_file_has_a_line_of_names_and_a_line_for_each_row() {
     );
     assert_eq!(
         rows(&files["settings"]),
-        ["0123456789abcdef,thp.enabled,always,,false", "0123456789abcdef,vm.compaction_proactiveness,20,20.0,true"]
+        [
+            "0123456789abcdef,sysctl,thp.enabled,always,,false",
+            "0123456789abcdef,sysctl,vm.compaction_proactiveness,20,20.0,true",
+            "0123456789abcdef,parameter,measure.holes,random,,",
+            "0123456789abcdef,parameter,measure.jobs,8,8.0,",
+            "0123456789abcdef,parameter,measure.size,2 KiB,2048.0,",
+        ]
     );
     assert_eq!(
         files["figures"],
