@@ -6,7 +6,8 @@ use kontig_lab::session::Job;
 use kontig_text::{size, time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often progress is looked at.
@@ -18,42 +19,57 @@ const SHORT: Duration = Duration::from_secs(20);
 /// No longer silence than this.
 const BEAT: Duration = Duration::from_secs(30);
 
-/// Shows a bar for each run until `done` is set, after a line if they are expected to take long.
+/// Of more runs, a line is told for each hundredth of them.
+const EACH: usize = 100;
+
+/// Waits for the next look; whether the runs go on.
+fn go_on(done: &Receiver<()>) -> bool {
+    done.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout)
+}
+
+/// Shows a bar for each run until `done` is closed, after a line if they are expected to take long.
 /// Hidden unless standard error is a terminal.
-pub fn show(jobs: &[Job], expected: &Expected, done: &AtomicBool) {
+pub fn show(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     if is_long(expected) {
         crate::say(&Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected));
     }
     let all = MultiProgress::new();
     let style = ProgressStyle::with_template("{msg:48!} {bar:24} {percent:>3}% {elapsed:>4}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
-    let mut bars: Vec<Option<ProgressBar>> = jobs.iter().map(|_| None).collect();
-    while !done.load(Ordering::Relaxed) {
-        for (job, bar) in jobs.iter().zip(&mut bars) {
-            let permille = u64::from(job.control.permille.load(Ordering::Relaxed));
-            if permille == 0 {
-                continue;
+    let mut bars: BTreeMap<usize, ProgressBar> = BTreeMap::new();
+    while go_on(done) {
+        for (i, job) in jobs.iter().enumerate() {
+            match job.control.permille.load(Ordering::Relaxed) {
+                0 => {}
+                1..1000 => {
+                    let bar = bars.entry(i).or_insert_with(|| {
+                        let bar = ProgressBar::new(1000).with_style(style.clone()).with_message(job.plan.title());
+                        let bar = all.add(bar);
+                        bar.reset_elapsed();
+                        bar
+                    });
+                    bar.set_position(job.control.permille.load(Ordering::Relaxed).into());
+                }
+                _ => {
+                    if let Some(bar) = bars.remove(&i) {
+                        bar.finish_and_clear();
+                    }
+                }
             }
-            let bar = bar.get_or_insert_with(|| {
-                let bar = all.add(ProgressBar::new(1000).with_style(style.clone()).with_message(job.plan.title()));
-                bar.reset_elapsed();
-                bar
-            });
-            if permille >= 1000 { bar.finish_and_clear() } else { bar.set_position(permille) }
         }
-        std::thread::sleep(TICK);
     }
     let _ = all.clear();
 }
 
 /// Prints how many runs there are and what they are expected to take, then a line as each of them
-/// ends and as all of an experiment have, or that they go on, until `done` is set.
-pub fn tell(jobs: &[Job], expected: &Expected, done: &AtomicBool) {
+/// ends, or each hundredth of more than a hundred, and as all of an experiment have, or that they
+/// go on, until `done` is closed.
+pub fn tell(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     let begin = Instant::now();
     let mut lines = Lines::new(jobs.iter().map(Told::job).collect());
     let mut announced = false;
     let mut said = begin;
-    while !done.load(Ordering::Relaxed) {
+    while go_on(done) {
         if !announced && (lines.experiments().len() > FEW || is_long(expected) || begin.elapsed() > SHORT) {
             crate::say(&lines.announcement(expected));
             (announced, said) = (true, Instant::now());
@@ -68,7 +84,6 @@ pub fn tell(jobs: &[Job], expected: &Expected, done: &AtomicBool) {
             }
             now.iter().for_each(|line| crate::say(line));
         }
-        std::thread::sleep(TICK);
     }
     // The last runs have ended since.
     if announced {
@@ -110,12 +125,15 @@ struct Lines {
     told: Vec<bool>,
     /// The permille of all runs when the session began: an earlier one may have finished some.
     before: u64,
+    /// The runs that had ended when the last line was told.
+    at: usize,
 }
 
 impl Lines {
     fn new(of: Vec<Told>) -> Lines {
-        let told = of.iter().map(|run| (run.permille)() >= 1000).collect();
-        let mut lines = Lines { of, told, before: 0 };
+        let told: Vec<bool> = of.iter().map(|run| (run.permille)() >= 1000).collect();
+        let at = told.iter().filter(|told| **told).count();
+        let mut lines = Lines { of, told, before: 0, at };
         lines.before = lines.permille().0;
         lines
     }
@@ -177,22 +195,31 @@ impl Lines {
     fn ended(&mut self, elapsed: Duration) -> Vec<String> {
         let mut lines = Vec::new();
         let runs = self.of.len();
-        for i in 0..runs {
-            if self.told[i] || (self.of[i].permille)() < 1000 {
+        let ended: Vec<usize> = (0..runs).filter(|i| !self.told[*i] && (self.of[*i].permille)() >= 1000).collect();
+        if ended.is_empty() {
+            return lines;
+        }
+        let rest = self.rest(elapsed);
+        let single = self.of.iter().all(|run| run.experiment == self.of[0].experiment);
+        let mut n = self.told.iter().filter(|told| **told).count();
+        for i in ended {
+            self.told[i] = true;
+            n += 1;
+            if n == runs || (n - self.at) * EACH >= runs {
+                self.at = n;
+                let rest = match rest {
+                    Some(rest) if n < runs => format!(", about {} to go", time(rest)),
+                    _ => String::new(),
+                };
+                let (title, so_far) = (&self.of[i].title, time(elapsed.as_secs_f64()));
+                lines.push(format!("{n} of {runs}: {title}; {so_far} so far{rest}"));
+            }
+            if single {
                 continue;
             }
-            self.told[i] = true;
-            let n = self.told.iter().filter(|told| **told).count();
-            let rest = match self.rest(elapsed) {
-                Some(rest) if n < runs => format!(", about {} to go", time(rest)),
-                _ => String::new(),
-            };
-            lines.push(format!("{n} of {runs}: {}; {} so far{rest}", self.of[i].title, time(elapsed.as_secs_f64())));
             let experiment = &self.of[i].experiment;
             let others = || self.of.iter().zip(&self.told).filter(|(run, _)| run.experiment != *experiment);
-            if others().next().is_some()
-                && self.of.iter().zip(&self.told).all(|(run, told)| *told || run.experiment != *experiment)
-            {
+            if self.of.iter().zip(&self.told).all(|(run, told)| *told || run.experiment != *experiment) {
                 let mut left: Vec<&str> =
                     others().filter(|(_, told)| !**told).map(|(run, _)| &*run.experiment).collect();
                 left.dedup();
@@ -275,6 +302,19 @@ mod tests {
         c.store(1000, Ordering::Relaxed);
         let last = ["3 of 3: usemem / old; 2 min 0 s so far", "usemem has ended; it was the last"];
         assert_eq!(lines.ended(at(120)), last);
+    }
+
+    #[test]
+    fn of_many_runs_each_hundredth_is_told() {
+        let runs: Vec<Arc<AtomicU32>> = (0..1000).map(|_| Arc::new(AtomicU32::new(0))).collect();
+        let mut lines = Lines::new(runs.iter().map(|run| of("watch / 6.1", run)).collect());
+        let mut told = Vec::new();
+        for (i, run) in runs.iter().enumerate() {
+            run.store(1000, Ordering::Relaxed);
+            told.extend(lines.ended(Duration::from_secs(i as u64)));
+        }
+        assert_eq!(told.len(), 100);
+        assert!(told[0].starts_with("10 of 1000: ") && told[99].starts_with("1000 of 1000: "), "{told:?}");
     }
 
     #[test]

@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::Instant;
 
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
@@ -156,15 +157,18 @@ fn carry_out(
     }
     session.check_mmtests()?;
     let files = Mutex::new(BTreeMap::new());
+    let runs_kept = AtomicUsize::new(0);
     let finished = |run: &RunResult| {
-        let (path, file) = StoredResult::run_file(run)?;
-        store.as_ref().map_or(Ok(()), |s| s.keep_run(run))?;
-        files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
+        if let Some(store) = &store {
+            let (path, file) = store.keep_run(run)?;
+            files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
+        }
+        runs_kept.fetch_add(1, Ordering::Relaxed);
         Ok(())
     };
     let (outcomes, error) = run_session(&session, o.jobs, &finished);
     let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let runs_kept = files.len();
+    let runs_kept = runs_kept.into_inner();
     let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
     // Runs finished before an interrupt or an error are a result too, of fewer runs.
     if let Some(store) = store.as_ref().filter(|_| error.is_none() || runs_kept > 0) {
@@ -217,16 +221,17 @@ pub fn run_session(
         }
     });
     let threads = jobs.or_else(|| Some(std::thread::available_parallelism().ok()?.get())).unwrap_or(1);
-    let expected = Expected::of(session, threads);
-    let done = AtomicBool::new(false);
+    let expected = &Expected::of(session, threads);
+    // Closing it ends the progress.
+    let (at_work, done) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         // Without a thread for the progress the work continues without it.
-        let _ = std::thread::Builder::new().spawn_scoped(scope, || match std::io::stderr().is_terminal() {
-            true => crate::progress::show(session.jobs(), &expected, &done),
-            false => crate::progress::tell(session.jobs(), &expected, &done),
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || match std::io::stderr().is_terminal() {
+            true => crate::progress::show(session.jobs(), expected, &done),
+            false => crate::progress::tell(session.jobs(), expected, &done),
         });
         let result = session.run(threads, finished);
-        done.store(true, Ordering::Relaxed);
+        drop(at_work);
         result
     })
 }

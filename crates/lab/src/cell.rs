@@ -4,11 +4,12 @@
 //! anywhere and in any order; the results are those of one session.
 
 use crate::error::{Failed, LabError};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Variant};
 use crate::identity::Identity;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
 use crate::session::Session;
+use kontig_mm::Profile;
 use kontig_results::RunResult;
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +30,10 @@ impl Cell {
         let e = &of.experiment;
         let is_random = e.variant.iter().any(|v| e.workload_of(v).is_ok_and(|workload| workload.is_random()));
         let seeds = &seeds[..if is_random { seeds.len() } else { seeds.len().min(1) }];
-        let alone = |(variant, profile): (&_, &_)| Resolved {
+        // What all cells share, without the variants: of thousands each cell would copy all.
+        let shared = Resolved {
             experiment: Experiment {
-                variant: vec![Clone::clone(variant)],
+                variant: Vec::new(),
                 repetitions: 1,
                 target: None,
                 caveat: Vec::new(),
@@ -40,10 +42,16 @@ impl Cell {
                 page: None,
                 ..of.experiment.clone()
             },
-            profiles: vec![Clone::clone(profile)],
+            profiles: Vec::new(),
             target: None,
             pace_machine: None,
             ..of.clone()
+        };
+        let alone = |(variant, profile): (&Variant, &Profile)| {
+            let mut alone = shared.clone();
+            alone.experiment.variant.push(variant.clone());
+            alone.profiles.push(profile.clone());
+            alone
         };
         let each = of.experiment.variant.iter().zip(&of.profiles).map(alone);
         let with_seeds = |input: Resolved| {
@@ -74,8 +82,9 @@ impl Cell {
     pub fn run(&self) -> Result<RunResult, LabError> {
         let (plan, _) = self.plan()?;
         let session = Session::new(vec![self.input.clone()], self.seed, &Views::default())?;
-        let (outcomes, error) = session.run(1, &|_| Ok(()));
-        let run = outcomes.into_iter().flat_map(|outcome| outcome.runs).next();
+        // A table of a single run would take longer than many a run.
+        let (runs, error) = session.results(1, &|_| Ok(()));
+        let run = runs.into_iter().flatten().next();
         let none = || LabError::from(Failed::Run { run: plan.title(), reason: "it left nothing".into() });
         error.map_or_else(|| run.ok_or_else(none), Err)
     }

@@ -16,6 +16,7 @@ use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{
     Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Pairs, Remark, Row, RunResult, Score, Sweep, judge,
 };
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The context of a table.
 #[derive(Clone, Copy)]
@@ -122,8 +123,10 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
 /// order.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let Subject { variants, target, .. } = subject;
+    let mut of_name: BTreeMap<&str, Repetitions<'_>> = BTreeMap::new();
+    runs.iter().for_each(|run| of_name.entry(&run.variant).or_default().push(run));
     let by_variant: Vec<Repetitions<'_>> =
-        variants.iter().map(|v| runs.iter().filter(|r| r.variant == v.name).collect()).collect();
+        variants.iter().map(|v| of_name.remove(v.name.as_str()).unwrap_or_default()).collect();
     let of_target: Vec<(&TargetRow, Quantity)> =
         subject.published().map(|row| (row, Quantity::of_row(row, runs))).collect();
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
@@ -131,9 +134,11 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
     explain(&mut rows, subject.lacks, subject.case);
     let said = [missed(&rows), beyond_run_to_run(&rows, &null_tests)].concat();
+    let mut known: BTreeSet<(&str, &str)> =
+        of_target.iter().map(|(_, quantity)| (&*quantity.figure.name, &*quantity.figure.phase)).collect();
     for reading in runs.iter().flat_map(|run| run.rounds.iter().flat_map(|r| &r.figures).chain(&run.figures)) {
         let figure = &reading.figure;
-        if !rows.iter().any(|r| r.name == figure.name && r.phase == figure.phase) {
+        if known.insert((&figure.name, &figure.phase)) {
             let quantity = Quantity::of_figure(figure);
             rows.push(row(&quantity, &by_variant));
             others.push(quantity);

@@ -7,6 +7,7 @@ use crate::formula::{Formula, NoValue, Values};
 use crate::target::{Stat, TargetRow};
 use crate::unit;
 use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult, TOTAL, samples_needed};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// The subject of a row.
@@ -16,6 +17,9 @@ pub(crate) struct Quantity {
     from: From,
     /// The factor from the runs' unit to the row's.
     factor: f64,
+    /// Where the figure was among those of the run that was read last: runs alike have it there,
+    /// and a thousand runs need no thousand searches.
+    at: Cell<usize>,
 }
 
 enum From {
@@ -64,7 +68,7 @@ impl Quantity {
             Some(_) => From::Distribution,
             None => From::Figure(figure.name.to_string()),
         };
-        Quantity { figure: figure.clone(), from, factor: 1.0 }
+        Quantity { figure: figure.clone(), from, factor: 1.0, at: Cell::default() }
     }
 
     /// The quantity of a published row: its formula, or the figure or distribution it names. A row
@@ -76,7 +80,7 @@ impl Quantity {
         if let Some(formula) = formula {
             let figure = better(shown.merged(stat.map_or(Merge::Median, of_values)));
             let figure = if formula.is_of_other_phases() { figure.of_phase(TOTAL) } else { figure };
-            return Quantity { figure, from: From::Formula(formula), factor: 1.0 };
+            return Quantity { figure, from: From::Formula(formula), factor: 1.0, at: Cell::default() };
         }
         let name = row.of.as_deref().unwrap_or(&row.name);
         let phase = row.phase.as_deref().unwrap_or(MEASURE);
@@ -117,19 +121,24 @@ impl Quantity {
             }),
         };
         let Some((figure, from)) = found else {
-            return Quantity { figure: better(shown), from: From::Nothing(None), factor: 1.0 };
+            return Quantity { figure: better(shown), from: From::Nothing(None), factor: 1.0, at: Cell::default() };
         };
         let (factor, from) = match unit::factor(&figure.unit, &row.unit) {
             Some(factor) => (factor, from),
             None => (1.0, From::Nothing(Some(format!("{name} is in {}, which is not {}", figure.unit, row.unit)))),
         };
-        Quantity { figure: better(Figure { name: shown.name, unit: shown.unit, ..figure }), from, factor }
+        Quantity {
+            figure: better(Figure { name: shown.name, unit: shown.unit, ..figure }),
+            from,
+            factor,
+            at: Cell::default(),
+        }
     }
 
     /// The value in one window.
     fn read(&self, window: &Window<'_>) -> Result<Option<f64>, NoValue> {
         let value = match &self.from {
-            From::Figure(name) => window.figure(name, &self.figure.phase),
+            From::Figure(name) => self.reading(window, name).and_then(|reading| reading.value),
             From::Distribution => {
                 let of = self.figure.merge.distribution();
                 of.and_then(|of| window.histograms.iter().find(|h| h.is(of, &self.figure.phase)))
@@ -139,6 +148,17 @@ impl Quantity {
             From::Nothing(_) => None,
         };
         Ok(value.map(|value| value * self.factor))
+    }
+
+    /// The reading of the figure of this name.
+    fn reading<'a>(&self, window: &Window<'a>, name: &str) -> Option<&'a Reading> {
+        let is = |reading: &Reading| reading.figure.name == name && reading.figure.phase == self.figure.phase;
+        if let Some(reading) = window.figures.get(self.at.get()).filter(|reading| is(reading)) {
+            return Some(reading);
+        }
+        let at = window.figures.iter().position(is)?;
+        self.at.set(at);
+        window.figures.get(at)
     }
 
     /// This statistic of a distribution.
@@ -166,9 +186,7 @@ impl Quantity {
     fn windows<'a>(&self, run: &'a RunResult) -> Vec<Window<'a>> {
         let rounds: Vec<Window<'a>> = rounds(run).collect();
         let of_a_round = |window: &Window<'_>| match &self.from {
-            From::Figure(name) => {
-                window.figures.iter().any(|r| r.figure.name == *name && r.figure.phase == self.figure.phase)
-            }
+            From::Figure(name) => self.reading(window, name).is_some(),
             From::Distribution => {
                 let of = self.figure.merge.distribution();
                 of.is_some_and(|of| window.histograms.iter().any(|h| h.is(of, &self.figure.phase)))

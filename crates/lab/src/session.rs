@@ -18,7 +18,7 @@ use crate::run::{Prepared, RunControl};
 use crate::sweep;
 use kontig_live::Roots;
 use kontig_results::{ExperimentResult, PacePoint, RunResult, Seeds};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +69,7 @@ impl Session {
         let seeds = seeds.into();
         let stop = Arc::new(AtomicBool::new(false));
         let mut jobs: Vec<Job> = Vec::new();
-        let mut by_seed: BTreeMap<(u64, u32), Vec<usize>> = BTreeMap::new();
+        let mut like: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         let Available { bytes: available, limit } = Available::read(&Roots::default());
         for (experiment, r) in resolved.iter().enumerate() {
             for alike in r.plans(&seeds, views)? {
@@ -86,16 +86,18 @@ impl Session {
                         let limit = limit.map(Box::new);
                         return Err(Failed::HostMemory { what, needed, available, limit }.into());
                     }
-                    // Only runs of one seed and repetition can have the same result: this keeps
-                    // comparisons few with ten thousand repetitions.
-                    let of_seed: &mut Vec<usize> = by_seed.entry((plan.seed, plan.repetition)).or_default();
+                    // Only runs alike in this can have the same result. That keeps comparisons few
+                    // with ten thousand repetitions or variants.
+                    let RunPlan { seed, repetition, variant, profile, machine, .. } = &plan;
+                    let of = (seed, repetition, &profile.name, &machine.name, &variant.sysctls, &variant.with);
+                    let like: &mut Vec<usize> = like.entry(format!("{of:?}")).or_default();
                     let of_job = |i: usize| (jobs[i].experiment, &jobs[i].plan);
                     let same = |i: &&usize| same_result(&resolved, of_job(**i), (experiment, &plan));
-                    let control = match of_seed.iter().find(same) {
+                    let control = match like.iter().find(same) {
                         Some(&first) => jobs[first].control.clone(),
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
-                    of_seed.push(jobs.len());
+                    like.push(jobs.len());
                     // Without memory for a copy beside the original, each job prepares its own
                     // machine.
                     let family = if 2 * needed <= available { first } else { jobs.len() };
@@ -202,6 +204,16 @@ impl Session {
         threads: usize,
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
+        let (results, error) = self.results(threads, finished);
+        (self.outcomes(results), error)
+    }
+
+    /// The same without tables: the run of each job that has finished.
+    pub(crate) fn results(
+        &self,
+        threads: usize,
+        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+    ) -> (Vec<Option<RunResult>>, Option<LabError>) {
         let gate = Gate::new(memory_for_runs());
         let sharing = self.sharing();
         // Largest first, so that small ones fill the gaps.
@@ -273,7 +285,7 @@ impl Session {
         if error.is_none() && results.iter().any(Option::is_none) {
             error = Some(Failed::Interrupted { kept: "some runs had not begun".into() }.into());
         }
-        (self.outcomes(results), error)
+        (results, error)
     }
 
     fn outcomes(&self, mut results: Vec<Option<RunResult>>) -> Vec<Outcome> {
@@ -285,8 +297,9 @@ impl Session {
                 continue;
             }
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
-            let variants = r.variants();
-            let (runs, swept): (Vec<_>, Vec<_>) = all.into_iter().partition(|run| variants.contains(&run.variant));
+            let variants: BTreeSet<&str> = r.experiment.variant.iter().map(|v| v.name.as_str()).collect();
+            let (runs, swept): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|run| variants.contains(run.variant.as_str()));
             let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
             let notes: Vec<String> = r.notes.iter().cloned().chain(r.rests_on()).collect();
             let elsewhere = Elsewhere::of(&r.experiment);
@@ -318,8 +331,9 @@ pub fn memory_for_runs() -> u64 {
 /// with a pace sweep never do: the workload differs from point to point, and points share a
 /// preparation.
 fn same_result(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b): (usize, &RunPlan)) -> bool {
-    let (a, b) = (&resolved[a].experiment, &resolved[b].experiment);
-    a.pace.is_none() && b.pace.is_none() && a.workload == b.workload && plan_a.has_result_of(plan_b)
+    let same_workload = a == b || resolved[a].experiment.workload == resolved[b].experiment.workload;
+    let is_single = |of: usize| resolved[of].experiment.pace.is_none();
+    is_single(a) && is_single(b) && same_workload && plan_a.has_result_of(plan_b)
 }
 
 /// Gives each of several runs a trace of its own: `t.txt` becomes `t-EXPERIMENT-VARIANT-0.txt`.

@@ -6,7 +6,8 @@
 //! bytes for the same inputs, anywhere. A directory holds one result: nothing is overwritten, and
 //! nothing is ever deleted. An interrupted session leaves the same, with the finished runs and the
 //! tables of complete experiments; one that was killed leaves its finished runs. Either can be
-//! resumed: `request.json`, written before anything runs, says of which inputs the runs are.
+//! resumed: `request.json`, written before anything runs, says of which inputs the runs are. It is
+//! locked while a session is at work, so that two never share a directory.
 
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::files::{check_directory, file_name, write_with_directory};
@@ -17,8 +18,11 @@ use crate::resolved::Resolved;
 use crate::session::Outcome;
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult, Seeds};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::path::{Component, Path, PathBuf};
 
 /// The schema that `result.json` names.
@@ -86,6 +90,24 @@ impl Request {
     }
 }
 
+/// Locks the directory of a session against others, on this host or, where the file system passes
+/// locks on, on another. The end of the process, however it comes, ends the lock.
+fn lock(dir: &Path) -> Result<File, LabError> {
+    let path = dir.join(REQUEST);
+    let fail = |e: std::io::Error| Failed::Write { path: path.display().to_string(), reason: e.to_string() };
+    // A network file system locks only what is open for writing.
+    let file = OpenOptions::new().read(true).write(true).open(&path).map_err(fail)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            let reason =
+                format!("another kontig is at work in {}: wait for it, or give --out another directory", dir.display());
+            Err(AskedWrongly::Value(reason).into())
+        }
+        // Some file systems have no locks.
+        _ => Ok(file),
+    }
+}
+
 /// The hash of the inputs of each experiment or case, as JSON.
 fn input_sha256(inputs: &[Resolved]) -> Result<BTreeMap<String, String>, LabError> {
     inputs.iter().map(|r| Ok((r.key(), sha256(&json(r, Path::new(&r.experiment.id))?)))).collect()
@@ -96,6 +118,8 @@ pub struct Store {
     dir: PathBuf,
     /// Whether it was not there before.
     made: bool,
+    /// Held as long as the session lasts, so that no other continues it meanwhile.
+    _lock: File,
 }
 
 impl Store {
@@ -123,10 +147,9 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => taken(RUNS),
             _ => Failed::Write { path: runs.display().to_string(), reason: e.to_string() }.into(),
         })?;
-        let store = Store { dir: dir.into(), made };
         let request = json(&Request::of(seed, inputs)?, dir)?;
         write_with_directory(&dir.join(REQUEST), &request)?;
-        Ok(store)
+        Ok(Store { dir: dir.into(), made, _lock: lock(dir)? })
     }
 
     /// The directory of an interrupted session of the same request; a new one if there is none.
@@ -146,6 +169,7 @@ impl Store {
             line: e.line(),
             reason: "no request of an earlier session".into(),
         })?;
+        let lock = lock(dir)?;
         let now = Request::of(seed, inputs)?;
         let other = |what: String| {
             let reason = format!(
@@ -168,7 +192,7 @@ impl Store {
                 false => format!("other experiments, not of {key}"),
             });
         }
-        Ok(Store { dir: dir.into(), made: false })
+        Ok(Store { dir: dir.into(), made: false, _lock: lock })
     }
 
     /// A run that an earlier session has finished.
@@ -192,13 +216,15 @@ impl Store {
         run_path(&run.experiment, &run.case, &run.variant, run.repetition)
     }
 
-    /// Stores a run that has just ended.
+    /// Stores a run that has just ended. Returns its path and file entry, for
+    /// [`StoredResult::new`].
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep_run(&self, run: &RunResult) -> Result<(), LabError> {
-        let path = self.dir.join(Store::run_path(run));
-        write_with_directory(&path, &run_bytes(run)?)
+    pub fn keep_run(&self, run: &RunResult) -> Result<(String, RunFile), LabError> {
+        let (name, bytes) = (Store::run_path(run), run_bytes(run)?);
+        write_with_directory(&self.dir.join(&name), &bytes)?;
+        Ok((name, RunFile::of(&bytes)))
     }
 
     /// Writes the rest of the result.
@@ -239,6 +265,10 @@ fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
 }
 
 impl RunFile {
+    fn of(bytes: &[u8]) -> RunFile {
+        RunFile { bytes: bytes.len() as u64, sha256: sha256(bytes) }
+    }
+
     /// The damage of the file at `path`, if it is not as it was written.
     fn damage(&self, path: &Path) -> Option<String> {
         let there = match path.metadata() {
@@ -349,13 +379,12 @@ impl StoredResult {
         })
     }
 
-    /// A run's path and file entry, for [`StoredResult::new`].
+    /// The path and file entry of a run that is not stored, for [`StoredResult::new`].
     ///
     /// # Errors
     /// If it has no JSON form.
     pub fn run_file(run: &RunResult) -> Result<(String, RunFile), LabError> {
-        let bytes = run_bytes(run)?;
-        Ok((Store::run_path(run), RunFile { bytes: bytes.len() as u64, sha256: sha256(&bytes) }))
+        Ok((Store::run_path(run), RunFile::of(&run_bytes(run)?)))
     }
 
     /// Whether it has this run. An interrupted result has only the finished ones.
@@ -472,6 +501,8 @@ mod tests {
         let first = Store::create(&dir, &Seeds::From(1), &[]).expect("nobody has it");
         let second = Store::create(&dir, &Seeds::From(1), &[]).err().expect("taken").to_string();
         assert!(second.contains("which is never overwritten"), "{second}");
+        let both = Store::resume(&dir, &Seeds::From(1), &[]).err().expect("at work").to_string();
+        assert!(both.contains("another kontig is at work in"), "{both}");
         drop(first);
         assert!(!dir.exists(), "it was made for the session");
         std::fs::create_dir(&dir).expect("made");

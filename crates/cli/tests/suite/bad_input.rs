@@ -949,3 +949,27 @@ fn an_interrupted_verification_says_so_and_fails() {
     let (code, stderr) = interrupt(root, &["oracle", "verify", "all"], || begun.elapsed() > Duration::from_millis(300));
     assert_eq!((code, stderr.as_str()), (Some(FAILED), "kontig: interrupted\n"));
 }
+
+#[test]
+fn two_sessions_never_share_a_directory() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = 10000")]);
+    let args = ["reproduce", &e, "--out", "r", "-j1"];
+    let mut first = Command::new(program());
+    let mut first = first.current_dir(dir).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !dir.join("r/runs/small/vanilla/1.json").exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let resume = [&args[..], &["--resume"]].concat();
+    refused(dir, &resume, ASKED_WRONGLY, &["another kontig is at work in r: wait for it, or give --out another"]);
+    assert!(first.try_wait().unwrap().is_none(), "the first went on");
+    // However a session ends, the next can go on, and does what is missing.
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let missing = dir.join("r/runs/small/vanilla/1.json");
+    std::fs::remove_file(&missing).unwrap();
+    let (_, stderr) = interrupt(dir, &resume, || missing.exists());
+    assert!(stderr.contains(" of 20000 runs are finished already"), "{stderr}");
+}
