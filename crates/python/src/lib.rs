@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// A wrong request is a `ValueError`, a failure a `RuntimeError`.
 fn raised(e: &LabError) -> PyErr {
@@ -94,11 +95,22 @@ impl Tables {
     }
 }
 
-/// The cells of a space in JSON, and notes about it.
+/// The cells of a space in JSON, each once, in the order of an export, and notes about it.
 #[pyfunction]
 fn cells<'py>(py: Python<'py>, space: &str) -> PyResult<(Vec<Bound<'py, PyBytes>>, Vec<String>)> {
     let space: Space = serde_json::from_str(space).map_err(|e| foreign(&e))?;
-    let (cells, notes) = py.detach(|| space.cells()).map_err(|e| raised(&e))?;
+    let ordered = || {
+        let (cells, notes) = space.cells()?;
+        let with_facts = cells.into_iter().map(|cell| {
+            let (plan, identity) = cell.plan()?;
+            Ok((Facts::new(&plan, identity, &version()), cell))
+        });
+        let mut all = with_facts.collect::<Result<Vec<_>, LabError>>()?;
+        all.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
+        all.dedup_by(|(next, _), (kept, _)| next.identity == kept.identity);
+        Ok((all.into_iter().map(|(_, cell)| cell).collect::<Vec<_>>(), notes))
+    };
+    let (cells, notes) = py.detach(ordered).map_err(|e| raised(&e))?;
     let bytes = |cell: &Cell| Ok(PyBytes::new(py, &serde_json::to_vec(cell).map_err(|e| foreign(&e))?));
     Ok((cells.iter().map(bytes).collect::<PyResult<_>>()?, notes))
 }
@@ -108,26 +120,41 @@ fn cells<'py>(py: Python<'py>, space: &str) -> PyResult<(Vec<Bound<'py, PyBytes>
 fn run_cell<'py>(py: Python<'py>, cell: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let cell: Cell = serde_json::from_slice(cell).map_err(|e| foreign(&e))?;
     let run = py.detach(|| cell.run()).map_err(|e| raised(&e))?;
+    // No table has its events, which may be ten times the rest.
+    let run = RunResult { events: Vec::new(), ..run };
     Ok(PyBytes::new(py, &serde_json::to_vec(&run).map_err(|e| foreign(&e))?))
 }
 
-/// The tables of cells and their runs, in the order of an export, each run once.
-#[pyfunction]
-fn tables(py: Python<'_>, cells: Vec<Vec<u8>>, runs: Vec<Vec<u8>>) -> PyResult<Tables> {
-    py.detach(|| {
-        let mut all = Vec::new();
-        for (cell, run) in cells.iter().zip(&runs) {
-            let cell: Cell = serde_json::from_slice(cell).map_err(|e| foreign(&e))?;
-            let run: RunResult = serde_json::from_slice(run).map_err(|e| foreign(&e))?;
-            let (plan, identity) = cell.plan().map_err(|e| raised(&e))?;
-            all.push((Facts::new(&plan, identity, &version()), run));
-        }
-        all.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
-        all.dedup_by(|(next, _), (kept, _)| next.identity == kept.identity);
-        let mut rows = Rows::new(kontig_tables::Tables::default());
-        all.iter().try_for_each(|(facts, run)| rows.add(facts, run)).map_err(|e| raised(&e))?;
+/// Runs on their way into tables. Each is forgotten as soon as its rows are there: the runs of a
+/// large sweep need not fit in memory.
+#[pyclass(frozen, module = "kontig")]
+struct Gathering(Mutex<Rows<kontig_tables::Tables>>);
+
+#[pymethods]
+impl Gathering {
+    #[new]
+    fn new() -> Gathering {
+        Gathering(Mutex::new(Rows::new(kontig_tables::Tables::default())))
+    }
+
+    /// Adds a cell's run. Cells come in the order in which `cells` has them.
+    fn add(&self, py: Python<'_>, cell: &[u8], run: &[u8]) -> PyResult<()> {
+        let cell: Cell = serde_json::from_slice(cell).map_err(|e| foreign(&e))?;
+        let run: RunResult = serde_json::from_slice(run).map_err(|e| foreign(&e))?;
+        py.detach(|| {
+            let (plan, identity) = cell.plan()?;
+            let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            rows.add(&Facts::new(&plan, identity, &version()), &run)
+        })
+        .map_err(|e| raised(&e))
+    }
+
+    /// The tables of all runs added.
+    fn tables(&self) -> PyResult<Tables> {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = std::mem::replace(&mut *rows, Rows::new(kontig_tables::Tables::default()));
         rows.finish().map(|(tables, _)| Tables(tables)).map_err(|e| raised(&e))
-    })
+    }
 }
 
 #[pymodule]
@@ -136,6 +163,6 @@ fn _kontig(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
     module.add_class::<Tables>()?;
     module.add_function(wrap_pyfunction!(cells, module)?)?;
-    module.add_function(wrap_pyfunction!(run_cell, module)?)?;
-    module.add_function(wrap_pyfunction!(tables, module)?)
+    module.add_class::<Gathering>()?;
+    module.add_function(wrap_pyfunction!(run_cell, module)?)
 }

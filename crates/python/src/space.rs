@@ -18,6 +18,7 @@ pub(crate) struct Space {
     profile: Vec<String>,
     switch: Vec<String>,
     set: Vec<(String, Vec<String>)>,
+    with: Vec<(String, Vec<String>)>,
     seed: Vec<u64>,
 }
 
@@ -28,7 +29,7 @@ impl Space {
         if self.seed.is_empty() {
             return empty("seed");
         }
-        if let Some((name, _)) = self.set.iter().find(|(_, values)| values.is_empty()) {
+        if let Some((name, _)) = self.set.iter().chain(&self.with).find(|(_, values)| values.is_empty()) {
             return empty(name);
         }
         let (experiment, source, own) = catalog::to_run(&self.workload)?;
@@ -37,6 +38,7 @@ impl Space {
             profiles: self.profile.clone(),
             switches: self.switch.clone(),
             settings: self.set.clone(),
+            parameters: self.with.clone(),
             ..Changes::default()
         };
         let WhatIf { mut experiment, mut notes, .. } = what_if(experiment, &changes)?;

@@ -3,14 +3,10 @@
 import ast
 import contextlib
 import csv
-import logging
 import multiprocessing
 import os
-import signal
 import subprocess
-import sys
 import tempfile
-import threading
 import unittest
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -80,25 +76,6 @@ class TheTables(unittest.TestCase):
                     self.same(self.files(kontig.sweep(SPACE, executor), name), expected)
         self.assertFalse(self.files(kontig.sweep(SPACE | {"seed": 3}), "other") == expected)
 
-    def test_are_the_same_if_a_worker_of_a_dask_cluster_is_killed_or_skipped(self):
-        try:
-            from distributed import Client, LocalCluster
-        except ImportError:
-            return print("skipped: Python has no Dask (pip install distributed)", file=sys.stderr)
-        space = SPACE | {"set": {"vm.compaction_proactiveness": list(range(0, 100, 10))}, "seed": [1, 2, 3]}
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
-        with cluster, Client(cluster) as client:
-            executor = client.get_executor(pure=False)
-            workers = set(client.run(os.getpid).values())
-            # In the midst of 60 runs.
-            killer = threading.Timer(0.2, os.kill, (min(workers), signal.SIGKILL))
-            killer.start()
-            swept = self.files(kontig.sweep(space, executor), "dask")
-            killer.join()
-            client.wait_for_workers(2, timeout=30)
-            self.assertNotEqual(set(client.run(os.getpid).values()), workers, "one was killed")
-        self.same(swept, self.files(kontig.sweep(space), "threads"))
-
     def test_a_run_is_its_cell_of_a_sweep(self):
         tables = kontig.run(
             "watch", machine="tiny-64m", profile="5.9", set={"vm.compaction_proactiveness": 60}, seed=2
@@ -109,6 +86,29 @@ class TheTables(unittest.TestCase):
         )
         self.command(*"export result --parquet parquet --csv csv".split())
         self.same(self.files(tables, "run"), self.read("parquet") | self.read("csv"))
+
+    def test_a_parameter_of_the_workload_is_that_of_the_command(self):
+        with_ = {"holes": "random", "freed_per_section": [256, 300]}
+        swept = kontig.sweep({"workload": "watch", "machine": "tiny-64m", "profile": "5.9", "with": with_})
+        self.command(
+            *"run watch --machine tiny-64m --profile 5.9 --with holes=random,freed_per_section=256,300".split(),
+            *"--out result".split(),
+        )
+        self.command(*"export result --parquet parquet --csv csv".split())
+        files = self.files(swept, "sweep")
+        self.same(files, self.read("parquet") | self.read("csv"))
+        rows = list(csv.DictReader(files["settings.csv"].decode().splitlines()))
+        self.assertEqual({row["kind"] for row in rows}, {"parameter"})
+        self.assertEqual(
+            sorted((row["name"], row["value"], row["number"]) for row in rows),
+            [("prepare.freed_per_section", "256", "256.0"), ("prepare.freed_per_section", "300", "300.0")]
+            + [("prepare.holes", "random", "")] * 2,
+        )
+        # The same inputs, asked for alone.
+        with_ = {"holes": "random", "freed_per_section": 300}
+        alone = self.files(kontig.run("watch", machine="tiny-64m", profile="5.9", with_=with_), "alone")
+        runs = [list(csv.DictReader(of["runs.csv"].decode().splitlines())) for of in (alone, files)]
+        self.assertEqual(runs[0][0]["inputs"], runs[1][1]["inputs"])
 
     def test_are_arrow_tables_with_the_rows_of_the_files(self):
         tables = kontig.run("watch", machine="tiny-64m", profile="5.9")
@@ -165,7 +165,7 @@ class ThePackage(unittest.TestCase):
                 typed[of.name] = set()
         module = kontig._kontig
         self.assertEqual(set(typed), {name for name in dir(module) if not name.startswith("__")})
-        for name in ["Table", "Tables"]:
+        for name in ["Table", "Tables", "Gathering"]:
             own = {method for method in vars(getattr(module, name)) if not method.startswith("__") or "arrow" in method}
             self.assertEqual(typed[name] - {"__len__"}, own, name)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
@@ -20,7 +21,7 @@ from ._kontig import Table, Tables
 __all__ = ["Table", "Tables", "run", "sweep"]
 
 #: The parameters of a space. Each may have one value or several.
-PARAMETERS = ("workload", "machine", "profile", "switch", "set", "seed")
+PARAMETERS = ("workload", "machine", "profile", "switch", "set", "with", "seed")
 
 
 def run(
@@ -30,22 +31,23 @@ def run(
     profile: str | None = None,
     switch: str | Iterable[str] = (),
     set: Mapping[str, int | str] | None = None,
+    with_: Mapping[str, int | float | str] | None = None,
     seed: int = 1,
 ) -> Tables:
     """Runs a workload or an experiment, by name or file, as `kontig run` does.
 
-    Without `machine` and `profile` they are the workload's own. `switch` names patches on top of the profile, and `set`
-    has values of sysctls. Raises ValueError if there is no such thing, and RuntimeError if the host lacks the memory.
+    Without `machine` and `profile` they are the workload's own. `switch` names patches on top of the profile, `set` has
+    values of sysctls, and `with_` values of the workload's parameters. Raises ValueError if there is no such thing, and RuntimeError if the host lacks the memory.
     """
-    return sweep(
-        {"workload": workload, "machine": machine, "profile": profile, "switch": switch, "set": set, "seed": seed}
-    )
+    space = {"workload": workload, "machine": machine, "profile": profile, "switch": switch, "set": set}
+    return sweep(space | {"with": with_, "seed": seed})
 
 
 def sweep(space: Mapping[str, Any], executor: Executor | None = None) -> Tables:
     """Runs every combination of a space's parameters.
 
-    A space has the parameters of `run`; `machine`, `profile`, `seed` and each value of `set` may be a list:
+    A space has the parameters of `run`, `with_` as "with"; `machine`, `profile`, `seed` and each value of `set` and
+    `with` may be a list:
 
         {"workload": "heap", "profile": ["6.1", "7.2"], "set": {"vm.compaction_proactiveness": [0, 20, 60]},
          "seed": range(1, 6)}
@@ -63,13 +65,18 @@ def sweep(space: Mapping[str, Any], executor: Executor | None = None) -> Tables:
 
 
 def _tables(executor: Executor, cells: list[bytes]) -> Tables:
-    futures = [executor.submit(_run_cell, cell) for cell in cells]
+    futures = deque(executor.submit(_run_cell, cell) for cell in cells)
+    gathering = _kontig.Gathering()
     try:
-        return _kontig.tables(cells, [future.result() for future in futures])
+        # Each result is let go of once it is in the tables.
+        for cell in cells:
+            gathering.add(cell, futures[0].result())
+            futures.popleft()
     except BaseException:
         for future in futures:
             future.cancel()
         raise
+    return gathering.tables()
 
 
 def _run_cell(cell: bytes) -> bytes:
@@ -84,13 +91,17 @@ def _normal(space: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"unknown parameter {unknown[0]!r} of a space; known: {', '.join(PARAMETERS)}")
     if not isinstance(space.get("workload"), str):
         raise ValueError("a space has a 'workload': the name of one, or a file")
-    settings = space.get("set") or {}
+
+    def assigned(name: str) -> list[list[Any]]:
+        return [[of, [str(value) for value in _values(values)]] for of, values in (space.get(name) or {}).items()]
+
     return {
         "workload": space["workload"],
         "machine": [str(value) for value in _values(space.get("machine"))],
         "profile": [str(value) for value in _values(space.get("profile"))],
         "switch": [str(value) for value in _values(space.get("switch"))],
-        "set": [[name, [str(value) for value in _values(values)]] for name, values in settings.items()],
+        "set": assigned("set"),
+        "with": assigned("with"),
         "seed": [int(value) for value in _values(space.get("seed", 1))],
     }
 

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from os import PathLike
 
 class Table:
@@ -37,10 +36,16 @@ class Tables:
         """Writes the files of `kontig export --parquet`. The directory must not exist."""
 
 def cells(space: str) -> tuple[list[bytes], list[str]]:
-    """The cells of a space in JSON, and notes about it."""
+    """The cells of a space in JSON, each once, in the order of an export, and notes about it."""
 
 def run_cell(cell: bytes) -> bytes:
     """Carries out a cell's run, without holding the interpreter."""
 
-def tables(cells: Sequence[bytes], runs: Sequence[bytes]) -> Tables:
-    """The tables of cells and of their runs."""
+class Gathering:
+    """Runs on their way into tables."""
+
+    def add(self, cell: bytes, run: bytes) -> None:
+        """Adds a cell's run. Cells come in the order in which `cells` has them."""
+
+    def tables(self) -> Tables:
+        """The tables of all runs added."""
