@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_none_is_refused_with_its_number() {
-        let said = |text: &str| toml::from_str::<Recorded>(text).err().expect("refused").to_string();
+        let said = |text: &str| toml::from_str::<Recorded>(text).expect_err("refused").to_string();
         let wrong = said("name = 'cat 7'\nallocations = \"0 0 1 -\\n0 11 1 -\\n\"");
         assert!(wrong.contains("process = line 2 of 'cat 7': '0 11 1 -' is not 'MICROSECONDS ORDER FLAGS"), "{wrong}");
         let refused = |trace: Trace| trace.program(&Start::default()).err().expect("refused");
