@@ -1,7 +1,7 @@
 //! `kontig compare`: stored results beside each other.
 
 use clap::Args;
-use kontig_lab::beside::{beside, read_all};
+use kontig_lab::beside::{Stored, beside, read_all};
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::session::Outcome;
 use kontig_lab::{AskedWrongly, LabError};
@@ -25,7 +25,7 @@ pub struct CompareArgs {
     /// Result directories written by --out; the first holds the baseline
     #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
-    /// Print one JSON document (schema kontig.compare/2) instead of tables
+    /// Print one JSON document (schema kontig.compare/3) instead of tables
     #[arg(long)]
     json: bool,
     /// Print every figure, of every phase, and not only those that the conclusion is about
@@ -41,16 +41,21 @@ pub struct CompareArgs {
 
 pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
     if a.results.len() < 2 {
-        return Err(AskedWrongly::Value("kontig compare: name two results or more".into()).into());
+        return Err(AskedWrongly::Value("compare: name two results or more".into()).into());
     }
     if let Some(file) = &a.html {
         check_writable(file)?;
     }
-    let (outcomes, notes) = beside(&read_all(&a.results)?)?;
+    let stored = read_all(&a.results)?;
+    let (outcomes, notes) = beside(&stored)?;
     notes.iter().for_each(|note| crate::say(note));
     if a.json {
         let experiments = outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect();
-        crate::out::print_json(&Comparison { schema: COMPARE_SCHEMA.into(), experiments })?;
+        crate::out::print_json(&Comparison {
+            schema: COMPARE_SCHEMA.into(),
+            results: stored.iter().map(Stored::compared).collect(),
+            experiments,
+        })?;
     } else {
         let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
         let figures = if a.all_figures { Figures::All } else { Figures::Matter };

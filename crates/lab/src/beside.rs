@@ -12,7 +12,7 @@ use crate::files::check_named_once;
 use crate::resolved::Resolved;
 use crate::session::Outcome;
 use crate::store::StoredResult;
-use kontig_results::RunResult;
+use kontig_results::{Compared, RunResult};
 use std::path::{Path, PathBuf};
 
 /// A stored result with its runs.
@@ -29,6 +29,14 @@ impl Stored {
         let result = StoredResult::read(dir)?;
         let runs = result.read_runs(dir)?;
         Ok(Stored { name: dir.display().to_string(), result, runs })
+    }
+
+    /// Its name, and the seeds of its runs.
+    pub fn compared(&self) -> Compared {
+        let mut seeds: Vec<u64> = self.runs.iter().map(|run| run.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        Compared { name: self.name.clone(), seeds }
     }
 
     fn of(&self, key: &str) -> Option<&Resolved> {

@@ -33,6 +33,9 @@ use value::{Wrong, tables_mut};
 impl Source {
     /// Hands over the whole document: with what its bases say, and short forms expanded.
     pub(crate) fn with_document<R>(&self, read: impl FnOnce(Spanned<DeTable<'_>>) -> R) -> Result<R, LabError> {
+        if self.text.trim().is_empty() {
+            return Err(self.malformed(0, "there is nothing in it"));
+        }
         let bases = self.bases(&mut Vec::new())?;
         let mut document = self.merged(&bases)?;
         let has_base = bases.iter().any(|base| base.part == Part::Whole);

@@ -94,6 +94,10 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError>
 /// Puts the experiment on these machines: on one, or every variant on each of several.
 fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), LabError> {
     let Some(first) = machines.first() else { return Ok(()) };
+    if machines.len() > 1 && machines.iter().any(String::is_empty) {
+        let list = machines.join(",");
+        return Err(AskedWrongly::Value(format!("--machine {list}: a name is empty: there is a comma too many")).into());
+    }
     if let Some((_, twice)) = machines.iter().enumerate().find(|(i, name)| machines[..*i].contains(name)) {
         return Err(AskedWrongly::Value(format!("machine {twice} is named twice")).into());
     }

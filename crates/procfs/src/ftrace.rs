@@ -3,7 +3,8 @@
 //! A line is `COMM-PID [CPU] FLAGS SECONDS.MICROSECONDS: EVENT: TEXT`. The flags may be missing,
 //! and a process number in parentheses may stand before the CPU (`record-tgid`). The text of `perf
 //! script` is read, too: there the line begins with `COMM TID`, or with `COMM PID/TID` if these
-//! fields are asked for, and the event with its system, `kmem:`.
+//! fields are asked for, and the event with its system, `kmem:`; and `trace-cmd report`, which
+//! begins each line of a buffer of its own with its name.
 
 use crate::error::BadText;
 
@@ -29,6 +30,7 @@ impl<'a> TraceLine<'a> {
     /// # Errors
     /// If it is none of these.
     pub fn parse(file: &str, number: usize, line: &'a str) -> Result<Option<TraceLine<'a>>, BadText> {
+        let line = without_buffer(line);
         if line.trim().is_empty() || line.starts_with('#') || line.starts_with("CPU:") || line.starts_with("cpus=") {
             return Ok(None);
         }
@@ -85,17 +87,39 @@ impl<'a> TraceLine<'a> {
     }
 }
 
-/// The number of events that the tracer says it has lost at this line: `CPU:3 [LOST 27 EVENTS]`;
-/// `CPU:3 [27 EVENTS DROPPED]` of trace-cmd; or in the head, events that later ones replaced,
-/// `# entries-in-buffer/entries-written: 17000/25218   #P:2`. Where it does not know how many, 1.
-pub fn lost_events(line: &str) -> Option<u64> {
+/// Events that a tracer has lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lost {
+    Events(u64),
+    /// It does not know how many.
+    Unsaid,
+}
+
+/// Events that the tracer says it has lost at this line: `CPU:3 [LOST 27 EVENTS]`; of trace-cmd
+/// `CPU:3 [27 EVENTS DROPPED]` or, where it does not know how many, `CPU:3 [EVENTS DROPPED]`; or in
+/// the head, those that later ones replaced, `# entries-in-buffer/entries-written: 17000/25218
+/// #P:2`.
+pub fn lost_events(line: &str) -> Option<Lost> {
+    let line = without_buffer(line);
     if let Some(entries) = line.strip_prefix("# entries-in-buffer/entries-written: ") {
         let (there, written) = entries.split_whitespace().next()?.split_once('/')?;
-        return written.parse::<u64>().ok()?.checked_sub(there.parse().ok()?).filter(|lost| *lost > 0);
+        return written
+            .parse::<u64>()
+            .ok()?
+            .checked_sub(there.parse().ok()?)
+            .filter(|lost| *lost > 0)
+            .map(Lost::Events);
     }
     let (_, note) = line.strip_prefix("CPU:")?.split_once('[')?;
     let counts = note.contains("LOST") || note.contains("DROPPED");
-    counts.then(|| note.split(' ').find_map(|word| word.parse().ok()).unwrap_or(1))
+    counts.then(|| note.split(' ').find_map(|word| word.parse().ok()).map_or(Lost::Unsaid, Lost::Events))
+}
+
+/// A line without the name of its buffer, `mine: `. Names of tasks are aligned to the right, so one
+/// with a colon, `tmux: server`, has blanks before it.
+fn without_buffer(line: &str) -> &str {
+    let name = line.split(' ').next().unwrap_or_default();
+    if name.len() > 1 && name.ends_with(':') { line[name.len()..].trim_start() } else { line }
 }
 
 /// The start of a line, for a message.
@@ -140,13 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_buffer_of_trace_cmds_own_are_read() {
+        let line = "kx:     k14-21133 [001] 51333.936775: mm_page_free:     page=0x47c340 pfn=0x47c340 order=0";
+        let TraceLine { comm, pid, at_us, event, .. } = parsed(line);
+        assert_eq!((comm, pid, at_us, event), ("k14", 21_133, 51_333_936_775, "mm_page_free"));
+        assert_eq!(parsed("    tmux: server-7 [001] 1.5: mm_page_free: pfn=0x1").comm, "tmux: server");
+        assert_eq!(TraceLine::parse("trace", 1, "kx: CPU:0 [EVENTS DROPPED]"), Ok(None));
+    }
+
+    #[test]
     fn a_tracer_says_what_it_lost() {
-        let lost = ["CPU:3 [LOST 27 EVENTS]", "CPU:0 [12 EVENTS DROPPED]", "CPU:1 [LOST EVENTS]"];
-        assert_eq!(lost.map(lost_events), [Some(27), Some(12), Some(1)]);
+        let lost = ["CPU:3 [LOST 27 EVENTS]", "CPU:0 [12 EVENTS DROPPED]", "kx: CPU:0 [EVENTS DROPPED]"];
+        assert_eq!(lost.map(lost_events), [Some(Lost::Events(27)), Some(Lost::Events(12)), Some(Lost::Unsaid)]);
         let head = "# entries-in-buffer/entries-written: ";
         assert_eq!(
             ["17000/25218   #P:2", "5/5   #P:2"].map(|n| lost_events(&format!("{head}{n}"))),
-            [Some(8218), None]
+            [Some(Lost::Events(8218)), None]
         );
         assert_eq!(["cpus=8", "##### CPU 2 buffer started ####"].map(lost_events), [None, None]);
     }

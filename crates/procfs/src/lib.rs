@@ -49,7 +49,7 @@ pub use buddyinfo::BuddyInfo;
 pub use counters::Counters;
 pub use error::BadText;
 pub use extfrag::{ExtfragIndex, UnusableIndex};
-pub use ftrace::{TraceLine, lost_events};
+pub use ftrace::{Lost, TraceLine, lost_events};
 pub use meminfo::MemInfo;
 pub use node_meminfo::NodeMemInfo;
 pub use pagetypeinfo::PageTypeInfo;

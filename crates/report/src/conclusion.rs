@@ -2,14 +2,18 @@
 //! baseline, how surely, and where no difference shows.
 
 use crate::number;
-use crate::shown::{Shown, is_unsure, name, next_to_nothing, shown, that_matter, unit, words};
+use crate::order;
+use crate::shown::{Shown, is_unsure, name, names, next_to_none, next_to_nothing, shown, unit, words};
 use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
+use kontig_results::judge::CHANGE_THAT_COUNTS;
 use kontig_results::{ExperimentResult, Row};
 
-/// Figures that a sentence names, where each variant has several lines, and where it has one.
-const NAMED: usize = 4;
+/// Figures that a sentence names of the only variant, where there are two, and where each has one
+/// line.
+const NAMED: usize = 5;
+const NAMED_OF_TWO: usize = 3;
 const NAMED_IN_A_LINE: usize = 2;
 /// A conclusion with more variants than this has a line for each.
 const FEW: usize = 3;
@@ -46,7 +50,7 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     if variants < 2 || e.rows.iter().any(|row| !row.published.is_empty()) {
         return Vec::new();
     }
-    let rows = that_matter(e);
+    let rows = order::judged(e);
     let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
     let in_a_sweep = |variant: &usize| e.sweeps.iter().any(|sweep| sweep.variants[1..].contains(variant));
     for variant in 0..variants {
@@ -67,7 +71,7 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
 /// those of the others: their counts are of unequal work.
 fn unequal_work(e: &ExperimentResult, called: Called) -> Option<String> {
     let first = e.endings.first()?;
-    if e.endings.iter().all(|endings| endings == first) {
+    if e.endings.iter().all(|endings| endings == first) || came_as_far(&e.endings) {
         return None;
     }
     let of = |(i, endings): (usize, &Vec<String>)| match endings.as_slice() {
@@ -79,6 +83,25 @@ fn unequal_work(e: &ExperimentResult, called: Called) -> Option<String> {
         false => e.endings.iter().enumerate().map(of).collect(),
     };
     Some(format!("counts are of unequal work: {}", each.join("; ")))
+}
+
+/// Whether one rule ended all variants, and they came as far within a tenth.
+fn came_as_far(endings: &[Vec<String>]) -> bool {
+    let parts = |endings: &Vec<String>| match endings.as_slice() {
+        [one] => one.split_once(", with ").and_then(|(rule, far)| Some((rule.to_owned(), range(far)?))),
+        _ => None,
+    };
+    let Some(all) = endings.iter().map(parts).collect::<Option<Vec<_>>>() else { return false };
+    let least = all.iter().fold(f64::INFINITY, |least, (_, (low, _))| least.min(*low));
+    let most = all.iter().fold(0.0_f64, |most, (_, (_, high))| most.max(*high));
+    all.iter().all(|(rule, _)| *rule == all[0].0) && most <= least * (1.0 + CHANGE_THAT_COUNTS)
+}
+
+/// The numbers of `99.5 % of …`, or of `99.4 to 99.6 % of …`.
+fn range(far: &str) -> Option<(f64, f64)> {
+    let (numbers, _) = far.split_once(" %")?;
+    let (low, high) = numbers.split_once(" to ").unwrap_or((numbers, numbers));
+    Some((low.parse().ok()?, high.parse().ok()?))
 }
 
 /// The rules that ended variants, each with its variants. How far each came, the remarks say.
@@ -141,26 +164,32 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     }
     let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = of;
     let few = e.variants.len() <= FEW;
-    let named = if few { NAMED } else { NAMED_IN_A_LINE };
+    let named = match e.variants.len() {
+        ..=2 => NAMED,
+        ..=FEW => NAMED_OF_TWO,
+        _ => NAMED_IN_A_LINE,
+    };
     let distance = |row: &Row| change_to(row, variant).map_or(f64::INFINITY, |change| change.ln().abs());
     let sentence = |word: &str, rows: &mut Vec<&Row>| {
-        // The sort is stable: what moves as far stays in the table's order.
-        rows.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-        let mut parts: Vec<String> = rows.iter().take(named).map(|row| moved(row, variant)).collect();
-        parts.extend((rows.len() > named).then(|| format!("{} more", rows.len() - named)));
-        (!parts.is_empty()).then(|| format!("{word}: {}", parts.join("; ")))
+        let seeds = seeds_that_agree(rows, variant);
+        order::arrange(rows, |row| (row, distance(row)));
+        let hidden = order::one_of_each(rows, |row| (row, distance(row)));
+        let mut parts: Vec<String> = rows.iter().take(named).map(|row| moved(e, row, variant)).collect();
+        let left = rows.len().saturating_sub(named) + hidden;
+        parts.extend((left > 0).then(|| format!("{left} more")));
+        (!parts.is_empty()).then(|| format!("{word}{seeds}: {}", parts.join("; ")))
     };
     let [worse_word, better_word] = words(e, ["worse", "better"]);
     let (worse, better) = (sentence(&worse_word, &mut worse), sentence(&better_word, &mut better));
     let against = called.against(e, variant);
-    let names = |rows: &[&Row]| {
-        let mut names: Vec<String> = rows.iter().take(NAMED).map(|row| plain(&row.name)).collect();
+    let list = |rows: &[&Row]| {
+        let mut names = names(&rows[..rows.len().min(NAMED)]);
         names.extend((rows.len() > NAMED).then(|| format!("{} more", rows.len() - NAMED)));
         names.join(", ")
     };
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
-        let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", names(rows)));
+        let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", list(rows)));
         let same = (!same.is_empty()).then(|| format!("{} within a tenth", count(same.len())));
         let idle = part(&idle, "less than 0.1 % of a CPU");
         let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), idle, same];
@@ -168,7 +197,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
     let has_no = |of: usize, rows: &[&Row]| {
-        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, of), names(rows)))
+        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, of), list(rows)))
     };
     let lacking: Vec<String> = [has_no(0, &baseline_lacks), has_no(variant, &lacks)].into_iter().flatten().collect();
     let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
@@ -183,18 +212,23 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     std::iter::once(format!("{against}:")).chain(parts.map(|part| format!("  {part}"))).collect()
 }
 
-/// A figure that moved: `fallbacks −30 % (200 → 140; 5 of 5 seeds)`.
-fn moved(row: &Row, variant: usize) -> String {
+/// `, in 5 of 5 seeds`, which figures of one sentence have in common: a difference that some seeds
+/// do not share is none.
+fn seeds_that_agree(rows: &[&Row], variant: usize) -> String {
+    let pairs = rows.iter().find_map(|row| row.pairs.get(variant).copied().flatten());
+    pairs.map_or_else(String::new, |pairs| format!(" in {0} of {0} seeds", pairs.of))
+}
+
+/// A figure that moved: `fallbacks −30 % (200 → 140)`.
+fn moved(e: &ExperimentResult, row: &Row, variant: usize) -> String {
     let name = name(row);
     let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name };
-    let values = format!("{} → {}{}", number::rounded(base.value), number::rounded(new.value), unit(row));
-    let seeds = match row.pairs.get(variant).copied().flatten() {
-        Some(pairs) => format!("; {} of {} seeds", pairs.lower.max(pairs.higher), pairs.of),
-        None => String::new(),
-    };
-    match change_to(row, variant).filter(|change| *change > 0.0) {
-        Some(change) => format!("{name} {} ({values}{seeds})", in_words(change)),
-        None => format!("{name} {values}{}", if seeds.is_empty() { seeds } else { format!(" ({})", &seeds[2..]) }),
+    let (from, to) = (next_to_none(e, row, base.value), next_to_none(e, row, new.value));
+    let of = |value: f64, little: Option<&str>| little.map_or_else(|| number::rounded(value), str::to_owned);
+    let values = format!("{} → {}{}", of(base.value, from), of(new.value, to), unit(row));
+    match change_to(row, variant).filter(|change| *change > 0.0 && from.is_none() && to.is_none()) {
+        Some(change) => format!("{name} {} ({values})", in_words(change)),
+        None => format!("{name} {values}"),
     }
 }
 
@@ -230,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn worse_figures_come_first_and_the_farthest_move_first_of_all() {
+    fn worse_figures_come_first_and_those_of_the_workload_first_of_all() {
         let rows = vec![
             row("pages", Better::Higher, &[100.0, 70.0]),
             row("p99", Better::Lower, &[10.0, 24.0]),
@@ -243,7 +277,7 @@ mod tests {
             lines(&result(&["base", "new"], rows)),
             [
                 "B (new) against A:",
-                "  worse: stalls 0 → 1,500 us; p99 ×2.40 (10 → 24 us); pages −30 % (100 → 70 us)",
+                "  worse: pages −30 % (100 → 70 us); p99 ×2.40 (10 → 24 us); stalls 0 → 1,500 us",
                 "  better: fallbacks −30 % (200 → 140 us)",
                 "  no difference shown: 1 figure within a tenth",
             ]
@@ -254,8 +288,8 @@ mod tests {
     fn a_difference_that_seeds_do_not_share_is_not_shown() {
         let p99 = || row("p99", Better::Lower, &[10.0, 24.0]);
         let of = |row: Row| lines(&result(&["base", "new"], vec![row]));
-        assert_eq!(of(with_seeds(p99(), 3, 0, 3, false))[1], "  worse: p99 ×2.40 (10 → 24 us; 3 of 3 seeds)");
-        assert_eq!(of(with_seeds(p99(), 5, 0, 5, true))[1], "  worse: p99 ×2.40 (10 → 24 us; 5 of 5 seeds)");
+        assert_eq!(of(with_seeds(p99(), 3, 0, 3, false))[1], "  worse in 3 of 3 seeds: p99 ×2.40 (10 → 24 us)");
+        assert_eq!(of(with_seeds(p99(), 5, 0, 5, true))[1], "  worse in 5 of 5 seeds: p99 ×2.40 (10 → 24 us)");
         for chance in [with_seeds(p99(), 3, 0, 3, true), with_seeds(p99(), 5, 1, 4, false)] {
             assert_eq!(of(chance), ["B (new) against A: no difference shown: p99 (seeds differ as much)"]);
         }
@@ -309,6 +343,16 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_one_rule_ended_at_nearly_the_same_point_did_equal_work() {
+        let mut e = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 10.0])]);
+        let ended = |far: &str| vec![format!("ended at the first failed allocation, with {far} % of memory taken")];
+        e.endings = vec![ended("99.4"), ended("99.5 to 99.6")];
+        assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure within a tenth"]);
+        e.endings[1] = ended("60.2 to 99.6");
+        assert!(lines(&e)[0].starts_with("counts are of unequal work: A ended at the first failed allocation, with"));
+    }
+
+    #[test]
     fn many_variants_that_ended_early_are_named_by_the_rule_that_ended_them() {
         let row = row("written", Better::Lower, &[10.0, 0.0, 5.0, 5.0]);
         let mut e = result(&["a", "b", "c", "d"], vec![row]);
@@ -351,7 +395,7 @@ mod tests {
             ["B (new) against A: no difference shown: kcompactd CPU time (less than 0.1 % of a CPU); 1 figure within \
                  a tenth"]
         );
-        assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time ×400,000 (1.0e-7 → 0.04 us)");
+        assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time next to none → 0.04 us");
     }
 
     #[test]
@@ -361,7 +405,10 @@ mod tests {
             ..row(&format!("p{i}"), Better::Lower, &[1.0, 1.0])
         };
         let rows = (0..6).map(lacks).collect();
-        assert_eq!(lines(&result(&["base", "new"], rows))[1..], ["  no comparison: B has no p0, p1, p2, p3, 2 more"]);
+        assert_eq!(
+            lines(&result(&["base", "new"], rows))[1..],
+            ["  no comparison: B has no p0, p1, p2, p3, p4, 1 more"]
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod map;
 pub mod markdown;
 mod number;
+mod order;
 pub mod overview;
 pub mod pace;
 pub mod palette;

@@ -3,7 +3,7 @@
 //! A trace may come from Kontig or from a real host, in the format of any kernel since 3.14. A run
 //! lasts from `mm_compaction_begin` to the next `mm_compaction_end` of the same task.
 
-use kontig_procfs::{BadText, TraceLine, lost_events};
+use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -68,7 +68,7 @@ pub struct Reader {
     pub ended: Vec<Run>,
     /// The number of runs whose begin or end the trace lacks though it goes on after them.
     pub cut: usize,
-    /// Events that the tracer says it has lost.
+    /// Events that the tracer says it has lost; at least one where it does not know how many.
     pub lost_events: u64,
 }
 
@@ -89,7 +89,11 @@ impl Reader {
     /// If it belongs to no trace.
     pub fn read(&mut self, line: &str) -> Result<(), BadText> {
         self.line += 1;
-        self.lost_events += lost_events(line).unwrap_or(0);
+        self.lost_events += match lost_events(line) {
+            Some(Lost::Events(events)) => events,
+            Some(Lost::Unsaid) => 1,
+            None => 0,
+        };
         let Some(line) = TraceLine::parse(&self.file, self.line, line)? else { return Ok(()) };
         let before = self.last_us.insert(line.pid, line.at_us).filter(|before| *before > line.at_us);
         if before.is_some() {

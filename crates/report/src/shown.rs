@@ -59,18 +59,32 @@ pub(crate) fn that_matter(e: &ExperimentResult) -> Vec<&Row> {
     });
     let of_phase = |name: &str, phase: &str| e.rows.iter().find(|row| row.name == name && row.phase == phase);
     // Phases that only prepare would hide a change of the time that the work takes.
-    let elapsed = |name: &str| of_phase(name, MEASURE).filter(|_| name == "elapsed");
-    let of_all = |name: &&str| elapsed(name).or_else(|| of_phase(name, TOTAL));
-    let own = own.filter(|row| row.better != Better::Neither && !OF_ALL_WORKLOADS.contains(&row.name.as_str()));
+    let of_the_work = |name: &str| of_phase(name, MEASURE).filter(|_| name == "elapsed");
+    let of_all = |name: &&str| of_the_work(name).or_else(|| of_phase(name, TOTAL));
+    let own = own.filter(|row| row.better != Better::Neither && !is_of_all_workloads(row));
     own.chain(OF_ALL_WORKLOADS.iter().filter_map(of_all)).collect()
 }
 
 /// Whether a daemon's CPU time differs by too little of a CPU to matter.
 pub(crate) fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -> bool {
-    let elapsed = || e.rows.iter().find(|row| row.name == "elapsed" && row.phase == TOTAL);
     let difference = |row: &Row| Some((measured(row, 0)?.value - measured(row, variant)?.value).abs());
-    let least = || Some(measured(elapsed()?, 0)?.value * SHARE_OF_A_CPU);
+    let least = || Some(measured(elapsed(e)?, 0)?.value * SHARE_OF_A_CPU);
     DAEMONS.contains(&row.name.as_str()) && difference(row).zip(least()).is_some_and(|(by, least)| by < least)
+}
+
+/// A daemon's CPU time of which there is next to none, in words.
+pub(crate) fn next_to_none(e: &ExperimentResult, row: &Row, value: f64) -> Option<&'static str> {
+    let is_little = || Some(value < measured(elapsed(e)?, 0)?.value * SHARE_OF_A_CPU);
+    (DAEMONS.contains(&row.name.as_str()) && is_little()?).then_some("next to none")
+}
+
+/// Whether a figure matters whatever runs.
+pub(crate) fn is_of_all_workloads(row: &Row) -> bool {
+    OF_ALL_WORKLOADS.contains(&row.name.as_str())
+}
+
+fn elapsed(e: &ExperimentResult) -> Option<&Row> {
+    e.rows.iter().find(|row| row.name == "elapsed" && row.phase == TOTAL)
 }
 
 /// Judges a figure of a variant.
@@ -101,6 +115,21 @@ pub(crate) fn shown(row: &Row, variant: usize) -> Shown {
 pub(crate) fn name(row: &Row) -> String {
     let name = plain(&standing::name(row));
     name.strip_suffix(&format!(", {TOTAL}")).unwrap_or(&name).to_owned()
+}
+
+/// Names of figures; percentiles of one distribution are listed after its name: `burst p95, p99`.
+pub(crate) fn names(rows: &[&Row]) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    let mut before = None;
+    for row in rows {
+        let (name, of) = (name(row), row.merge.distribution());
+        match said.last_mut().filter(|_| of.is_some() && of == before).zip(name.rsplit(' ').next()) {
+            Some((list, percentile)) => *list += &format!(", {percentile}"),
+            None => said.push(name),
+        }
+        before = of;
+    }
+    said
 }
 
 /// A figure's unit with a space before; none for a scale, which is no unit to say after a number.

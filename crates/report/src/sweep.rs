@@ -3,18 +3,20 @@
 //! it is worst.
 
 use crate::number;
-use crate::shown::{Shown, is_nothing, name, next_to_nothing, shown, that_matter, unit, words};
+use crate::order;
+use crate::shown::{Shown, is_nothing, name, names, next_to_none, next_to_nothing, shown, unit, words};
 use crate::terminal::plain;
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
 use kontig_results::{Better, ExperimentResult, Row, Sweep};
 
 /// Figures with a line of their own, of a single sweep and of each of several.
-const NAMED: usize = 4;
+const NAMED: usize = 5;
 const NAMED_OF_EACH: usize = 3;
 
 /// A figure that some value changes.
-struct Finding {
+struct Finding<'a> {
+    row: &'a Row,
     text: String,
     /// The natural logarithm of the largest change from the baseline.
     distance: f64,
@@ -42,18 +44,16 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
     let named = if of_all.sweeps.len() > 1 { NAMED_OF_EACH } else { NAMED };
     let mut findings = Vec::new();
     let mut still = Vec::new();
-    for row in that_matter(e) {
+    for row in order::judged(e) {
         match finding(e, swept, row) {
             Some(finding) => findings.push(finding),
             None if is_nothing(row) => {}
-            None => still.push(match why_not(e, row) {
-                Some(why) => format!("{} ({why})", name(row)),
-                None => name(row),
-            }),
+            None => still.push(row),
         }
     }
-    // The sort is stable: what moves as far stays in the table's order.
-    findings.sort_by(|a, b| b.distance.total_cmp(&a.distance));
+    let moved = |finding: &Finding<'_>| finding.distance;
+    order::arrange(&mut findings, |finding| (finding.row, moved(finding)));
+    let hidden = order::one_of_each(&mut findings, |finding| (finding.row, moved(finding)));
     let (least, most) = (least(&swept.values), most(&swept.values));
     let of = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
     let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
@@ -66,7 +66,7 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         number::exact(swept.values[0])
     )];
     lines.extend(findings.iter().take(named).map(|finding| format!("  {}", finding.text)));
-    let left = findings.len().saturating_sub(named);
+    let left = findings.len().saturating_sub(named) + hidden;
     let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
     if findings.is_empty() {
         lines.push("  no difference shown in any figure".into());
@@ -76,15 +76,13 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
             if still.is_empty() { String::new() } else { format!("; no difference shown: {}", count(still.len())) };
         lines.push(format!("  and {left} more{and}"));
     } else if !still.is_empty() {
-        let more = if still.len() > named { format!(", {} more", still.len() - named) } else { String::new() };
-        still.truncate(named);
-        lines.push(format!("  no difference shown: {}{more}", still.join(", ")));
+        lines.push(format!("  no difference shown: {}", unmoved(e, &still, named)));
     }
     lines
 }
 
 /// `None` if no value shows a difference.
-fn finding(e: &ExperimentResult, swept: &Sweep, row: &Row) -> Option<Finding> {
+fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Finding<'a>> {
     let variants = || (1..e.variants.len()).filter(|&i| !next_to_nothing(e, row, i));
     let better: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Better)).collect();
     let worse: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Worse)).collect();
@@ -101,11 +99,13 @@ fn finding(e: &ExperimentResult, swept: &Sweep, row: &Row) -> Option<Finding> {
         |of: &[usize], but: usize| -> Vec<f64> { of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect() };
     let at = |i: usize| {
         let (base, new) = (value(0)?, value(i)?);
-        let change = match change_to(row, i).filter(|change| *change > 0.0) {
+        let little = next_to_none(e, row, base);
+        let change = match change_to(row, i).filter(|change| *change > 0.0 && little.is_none()) {
             Some(change) => format!(", {}", number::factor(change)),
             None => String::new(),
         };
-        let figures = format!("{} → {}{}{change}", number::rounded(base), number::rounded(new), unit(row));
+        let base = little.map_or_else(|| number::rounded(base), str::to_owned);
+        let figures = format!("{base} → {}{}{change}", number::rounded(new), unit(row));
         Some(format!("at {} ({figures})", number::exact(swept.values[i])))
     };
     if let Some(best) = extreme(&better, lower_is_better) {
@@ -121,14 +121,29 @@ fn finding(e: &ExperimentResult, swept: &Sweep, row: &Row) -> Option<Finding> {
         if !worse.is_empty() {
             text += &format!("; {worse_word} at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
         }
-        return Some(Finding { text, distance: distance(best) });
+        return Some(Finding { row, text, distance: distance(best) });
     }
     let worst = extreme(&worse, !lower_is_better)?;
     let mut text = format!("{}: {worst_word} {}", name(row), at(worst)?);
     if worse.len() > 1 {
         text += &format!("; {worse_word} at {}", listed(others(&worse, worst)));
     }
-    Some(Finding { text, distance: distance(worst) })
+    Some(Finding { row, text, distance: distance(worst) })
+}
+
+/// Figures that show no difference, with the reason of those that move.
+fn unmoved(e: &ExperimentResult, rows: &[&Row], named: usize) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for group in rows.chunk_by(|a, b| why_not(e, a) == why_not(e, b)) {
+        let mut list = names(group);
+        if let (Some(last), Some(why)) = (list.last_mut(), why_not(e, group[0])) {
+            *last += &format!(" ({why})");
+        }
+        said.extend(list);
+    }
+    let more = if said.len() > named { format!(", {} more", said.len() - named) } else { String::new() };
+    said.truncate(named);
+    said.join(", ") + &more
 }
 
 /// The reason why a figure that moves shows no difference; `None` of one that hardly moves.
@@ -243,11 +258,11 @@ mod tests {
     }
 
     #[test]
-    fn at_most_four_figures_have_a_line_and_the_others_are_counted() {
+    fn at_most_five_figures_have_a_line_and_the_others_are_counted() {
         let rows = (1..=8).map(|i| row(&format!("f{i}"), Better::Lower, &[10.0, 8.0 / f64::from(i), 10.0, 10.0]));
         let rows = rows.chain([row("p50", Better::Lower, &[5.0, 5.0, 5.0, 5.1])]);
         let said = said(rows.collect());
-        let last = "  and 4 more; no difference shown: 1 figure";
-        assert_eq!((said.len(), said[1].starts_with("  f8: "), said[5].as_str()), (6, true, last));
+        let last = "  and 3 more; no difference shown: 1 figure";
+        assert_eq!((said.len(), said[1].starts_with("  f1: "), said[6].as_str()), (7, true, last));
     }
 }

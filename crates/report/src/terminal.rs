@@ -3,9 +3,10 @@
 use comfy_table::{ContentArrangement, LineStyle, Table, presets};
 use kontig_text::wrap;
 
-/// A line wrapped to the terminal; the lines after the first are indented by two.
+/// A line wrapped to the terminal; the lines after the first are indented by two more.
 pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
-    wrap("", text, 2, width.unwrap_or(usize::MAX))
+    let indent = text.len() - text.trim_start().len();
+    wrap("", text, indent + 2, width.unwrap_or(usize::MAX))
 }
 
 pub(crate) fn empty(wide: bool, colour: bool) -> Table {

@@ -38,6 +38,6 @@ pub use seeds::Seeds;
 pub use series::Series;
 pub use statistics::Statistics;
 pub use table::{
-    Answer, COMPARE_SCHEMA, Comparison, ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark, Reproduction,
-    Sweep,
+    Answer, COMPARE_SCHEMA, Compared, Comparison, ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark,
+    Reproduction, Sweep,
 };

@@ -27,15 +27,26 @@ pub struct Reproduction {
 }
 
 /// The schema that [`Comparison`] names.
-pub const COMPARE_SCHEMA: &str = "kontig.compare/2";
+pub const COMPARE_SCHEMA: &str = "kontig.compare/3";
 
 /// The answer of `kontig compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct Comparison {
     /// Always [`COMPARE_SCHEMA`] when written.
     pub schema: String,
+    /// Those that are compared, the one with the baseline first.
+    pub results: Vec<Compared>,
     /// In the first result's order.
     pub experiments: Vec<Answer>,
+}
+
+/// A stored result that is compared with others.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct Compared {
+    /// Its directory, as it was named.
+    pub name: String,
+    /// The seeds of its runs: those that another result has, too, are paired.
+    pub seeds: Vec<u64>,
 }
 
 /// An experiment's table with its conclusion.

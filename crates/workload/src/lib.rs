@@ -44,6 +44,7 @@ mod limits;
 mod room;
 mod shape;
 mod size;
+mod trees;
 mod workload;
 mod wrong;
 

@@ -41,6 +41,7 @@ use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
 use crate::room::Room;
 use crate::scenario::{End, Phase, Scenario};
+use crate::trees;
 use crate::wrong::Wrong;
 use kontig_program::{MEASURE, MemPolicy, Nodes};
 use serde::{Deserialize, Serialize};
@@ -332,6 +333,10 @@ impl Workload {
             }
         }
         self.check_beginning().map_err(|wrong| self.in_short(wrong))?;
+        let numbered = self.phases.iter().enumerate();
+        let tasks =
+            numbered.flat_map(|(p, phase)| phase.task.iter().enumerate().map(move |(t, task)| (p, t, &task.run)));
+        trees::check(tasks).map_err(|wrong| self.in_short(wrong))?;
         self.scenario().check().map_err(|wrong| self.in_file(wrong))
     }
 

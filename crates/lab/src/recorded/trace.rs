@@ -9,7 +9,7 @@
 use super::Recording;
 use super::live::Live;
 use crate::error::{AskedWrongly, LabError};
-use kontig_procfs::{BadText, TraceLine, lost_events};
+use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
 use kontig_program::{Gfp, NotTaken, Order};
 use kontig_workload::trace::recording::MOST_ORDER;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,7 @@ const MOST_PROCESSES: usize = 1 << 12;
 #[derive(Default)]
 struct LeftOut {
     lost: u64,
+    gaps: u64,
     failed: u64,
     frees: u64,
     missed_frees: u64,
@@ -53,6 +54,7 @@ impl LeftOut {
             format!("huge pages that the recording asked for otherwise than thp.defrag={defrag} does");
         let counted = [
             (self.lost, "events that the tracer lost, with what they allocated or freed"),
+            (self.gaps, "places where the tracer lost events and does not say how many"),
             (self.frees, "frees of what was not allocated in the recording, left out"),
             (self.missed_frees, "pages allocated again without a free, taken for freed then"),
             (stay, "allocations that were not freed in the recording, or not all of them: they stay to the end"),
@@ -171,7 +173,11 @@ impl Recording {
             |line: usize, reason: String| LabError::from(AskedWrongly::Malformed { path: path.into(), line, reason });
         while let Some(line) = lines.next(path, number + 1)? {
             number += 1;
-            reader.left_out.lost += lost_events(line).unwrap_or(0);
+            match lost_events(line) {
+                Some(Lost::Events(events)) => reader.left_out.lost += events,
+                Some(Lost::Unsaid) => reader.left_out.gaps += 1,
+                None => {}
+            }
             let event = TraceLine::parse(path, number, line).map_err(|e: BadText| wrong(e.line, e.reason))?;
             event.map_or(Ok(()), |event| reader.event(&event)).map_err(|reason| wrong(number, reason))?;
         }
@@ -267,6 +273,38 @@ CPU:1 [LOST 3 EVENTS]
                 THREADS,
             ]
         );
+    }
+
+    /// Lines of real recordings on Linux 6.18, as trace-cmd 3.1 and perf 6.1 print them.
+    const TRACE_CMD: &str = include_str!("trace-cmd.txt");
+    const PERF_SCRIPT: &str = include_str!("perf-script.txt");
+
+    /// What the process of this name allocates: the time, order and life of each.
+    fn allocations(text: &str, name: &str) -> Vec<String> {
+        let lines = text.split_once(&format!("name = \"{name}\"\nallocations = \"\"\"\n")).expect("a process").1;
+        let lines = lines.split_once("\"\"\"").expect("an end").0.lines();
+        let without_flags = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            format!("{} {} {}", words[0], words[1], words[3])
+        };
+        lines.map(without_flags).collect()
+    }
+
+    #[test]
+    fn a_real_report_of_trace_cmd_is_read() {
+        let recording = trace(TRACE_CMD).expect("a trace");
+        let text = recording.workload("t.txt", "tiny-64m");
+        assert_eq!(allocations(&text, "rustc 23006"), ["678215 9 17937", "679101 7 17057"]);
+        assert!(text.contains(&format!("allocations: {},", TRACE_CMD.matches("mm_page_alloc:").count())), "{text}");
+        let gap = "places where the tracer lost events and does not say how many: 1";
+        assert!(recording.notes.iter().any(|note| note == gap), "{:?}", recording.notes);
+    }
+
+    #[test]
+    fn real_text_of_perf_script_is_read() {
+        let text = trace(PERF_SCRIPT).expect("a trace").workload("t.txt", "tiny-64m");
+        assert_eq!(allocations(&text, "perf-exec 22834"), ["11355 0 451", "11477 0 330"]);
+        assert!(text.contains(&format!("allocations: {},", PERF_SCRIPT.matches("mm_page_alloc:").count())), "{text}");
     }
 
     #[test]

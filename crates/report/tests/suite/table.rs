@@ -94,8 +94,8 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
       A = 20  (baseline)
       B = 100
     B (100) against A:
-      worse: share of free memory 60.84 → 0 % (5 of 5 seeds); kcompactd CPU time ×2.02 (1.78 → 3.6 s; 5 of 5 seeds)
-      no comparison: B has no hugepage alloc latency p50, hugepage alloc latency p99
+      worse in 5 of 5 seeds: share of free memory 60.84 → 0 %; kcompactd CPU time ×2.02 (1.78 → 3.6 s)
+      no comparison: B has no hugepage alloc latency p50, p99
       no difference shown: elapsed per page (seeds differ as much)
     5 repetitions, each with its own seed: percentiles are of all samples together, other figures are medians; ranges are from the lowest repetition to the highest
     ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,7 +30,7 @@ pub(super) const fn in_pages(bytes: u32) -> u32 {
 }
 
 /// A source tree, by number. Its files have numbers of their own.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tree {
     pub(crate) release: Release,
     pub(crate) number: u8,
