@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command};
 use clap_complete::Shell;
 use kontig_lab::{LabError, catalog, profiles};
-use kontig_mm::sysctl::SYSCTLS;
+use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 
 /// Prints the script of a shell.
 pub fn completions(shell: Shell, command: Command) -> Result<(), LabError> {
@@ -16,8 +16,23 @@ fn script(shell: Shell, command: Command, names: &Names) -> String {
     let mut command = with_names(command, names);
     clap_complete::generate(shell, &mut command, "kontig", &mut text);
     let text = String::from_utf8_lossy(&text).into_owned();
-    // For fish, clap completes what options take, and not what commands do.
-    if shell == Shell::Fish { text + &of_commands(&command) } else { text }
+    match shell {
+        // For fish, clap completes what options take, and not what commands do.
+        Shell::Fish => text + &of_commands(&command),
+        Shell::Bash => text + &words() + include_str!("completions/lists.bash"),
+        _ => text,
+    }
+}
+
+/// A function of bash that prints the words that a sysctl takes.
+fn words() -> String {
+    let newest = profiles::all().pop();
+    let of = |sysctl: &&Sysctl| {
+        let words: Vec<&str> = sysctl.words(newest.as_ref()?)?.collect();
+        Some(format!("        {}) echo \"{}\" ;;\n", sysctl.name, words.join(" ")))
+    };
+    let cases: String = SYSCTLS.iter().filter_map(of).collect();
+    format!("\n_kontig_words() {{\n    case \"$1\" in\n{cases}    esac\n}}\n")
 }
 
 /// The names that commands take, as fish completes them.

@@ -31,7 +31,7 @@ impl Stored {
         Ok(Stored { name: dir.display().to_string(), result, runs })
     }
 
-    /// What it is called, and the seeds of its runs.
+    /// Its name, and the seeds of its runs.
     pub fn compared(&self) -> Compared {
         let mut seeds: Vec<u64> = self.runs.iter().map(|run| run.seed).collect();
         seeds.sort_unstable();

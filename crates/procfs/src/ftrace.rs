@@ -115,8 +115,8 @@ pub fn lost_events(line: &str) -> Option<Lost> {
     counts.then(|| note.split(' ').find_map(|word| word.parse().ok()).map_or(Lost::Unsaid, Lost::Events))
 }
 
-/// A line without the name of its buffer, `mine: `. Names of tasks are aligned to the right, so that
-/// one with a colon, `tmux: server`, has blanks before it.
+/// A line without the name of its buffer, `mine: `. Names of tasks are aligned to the right, so one
+/// with a colon, `tmux: server`, has blanks before it.
 fn without_buffer(line: &str) -> &str {
     let name = line.split(' ').next().unwrap_or_default();
     if name.len() > 1 && name.ends_with(':') { line[name.len()..].trim_start() } else { line }

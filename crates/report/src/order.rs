@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_workload_measures_comes_before_counters_and_the_state_of_the_machine() {
+    fn figures_of_the_workload_come_before_the_state_of_the_machine() {
         let of = |name: &str| row(name, Better::Lower, &[1.0, 2.0]);
         let e = result(&["a", "b"], ["fragmentation score after", "total time", "p99"].map(of).into());
         assert_eq!(names(&judged(&e)), ["total time", "p99", "fragmentation score after"]);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_distribution_the_percentile_that_moved_farthest_is_named() {
+    fn the_percentile_that_moved_farthest_is_named_of_a_distribution() {
         let of = |name: &str, distribution: &str, p: f64| Row {
             merge: Merge::Percentile { of: distribution.to_owned().into(), p },
             ..row(name, Better::Lower, &[1.0, 2.0])

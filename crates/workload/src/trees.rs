@@ -1,5 +1,5 @@
-//! Source trees that a workload builds: one that nothing lays on the disk has to be unpacked or
-//! copied by a step, or the build reads files that are not there.
+//! Source trees that a workload builds: where nothing lays a tree on the disk, a step unpacks or
+//! copies it, or else the build reads files that are not there.
 
 use crate::kbuild::Tree;
 use crate::kind::Kind;
@@ -67,8 +67,8 @@ mod tests {
 
     fn refused(tasks: &str) -> Option<String> {
         let text = format!(
-            "summary = 's'\nmachine = 'box-2g'\n[[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\ncopies = 1\n\
-             {tasks}"
+            "summary = 's'\nmachine = 'box-2g'\n[[phase]]\nname = 'measure'\nmeasured = true\n[[phase.task]]\n\
+             copies = 1\n{tasks}"
         );
         let file: WorkloadFile = toml::from_str(&text).expect("a workload");
         file.workload.validate().err().map(|wrong| wrong.reason)

@@ -112,6 +112,12 @@ pub struct RecordArgs {
 
 pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     let plans = plans(a)?;
+    if let Some((_, missing)) = plans.iter().find(|(_, out)| a.again && !out.is_dir()) {
+        let folder = missing.display();
+        let reason =
+            format!("--again: there is no recording {folder}: name its folder with --out, or leave out --again");
+        return Err(AskedWrongly::Value(reason).into());
+    }
     plans.iter().try_for_each(|(plan, _)| plan.check_host()).map_err(told)?;
     let kernel = Kernel::find(a.kernel, a.root.as_deref()).map_err(told)?;
     if a.out.is_none() && !a.again {

@@ -62,6 +62,7 @@ fn machines_stand_beside_each_other_each_with_a_sweep_of_its_own() {
         assert_eq!(row["measured"][0], row["measured"][3], "{}", row["name"]);
     }
     refused(d.path(), &["run", "watch", "--machine", "tiny-64m,tiny-64m"], ASKED_WRONGLY, &["tiny-64m is named twice"]);
+    refused(d.path(), &["run", "watch", "--machine", "tiny-64m,"], ASKED_WRONGLY, &["a name is empty"]);
 }
 
 #[test]

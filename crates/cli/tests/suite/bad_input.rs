@@ -165,6 +165,22 @@ fn parameters_that_a_workload_lacks_or_values_that_they_do_not_take_are_refused(
 }
 
 #[test]
+fn an_empty_file_a_missing_recording_and_a_tree_that_nobody_unpacks_are_refused() {
+    let d = tmp();
+    let dir = d.path();
+    let nothing = write(dir, "nothing.toml", "\n\n");
+    for args in [&["run", &nothing][..], &["run", "watch", "--machine", &nothing]] {
+        refused(dir, args, ASKED_WRONGLY, &["nothing.toml:1: there is nothing in it"]);
+    }
+    let unpacked = ["run", "kbuild", "--machine", "box-2g", "--with", "unpacked=true"];
+    refused(dir, &unpacked, ASKED_WRONGLY, &["unpacked = true", "no step unpacks or copies tree 0", "leave it out"]);
+    let again = ["oracle", "record", "direct-movable", "--again", "--out", "missing"];
+    refused(dir, &again, ASKED_WRONGLY, &["--again: there is no recording missing", "--out"]);
+    assert!(!dir.join("missing").exists());
+    refused(dir, &["compare", "one"], ASKED_WRONGLY, &["name two results or more"]);
+}
+
+#[test]
 fn a_machine_too_small_for_a_workload_to_do_anything_is_refused() {
     let d = tmp();
     let args = ["run", "backoff", "--machine", "tiny-64m"];

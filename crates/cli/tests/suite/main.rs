@@ -5,6 +5,7 @@ mod bad_input;
 mod commands;
 mod common;
 mod compare;
+mod completions;
 mod export;
 mod fidelity;
 mod found;
