@@ -1,8 +1,4 @@
-//! Bash completes what clap's script does not: lists, values after `=`, parameters of own files.
-//! Bash completes what clap's script does not: lists, values after `=`, one's own files' parameters.
-=======
 //! Bash completes what clap's script does not: lists, values after `=`, and one's own parameters.
->>>>>>> answer
 
 use crate::common::{kontig, program, tmp, write};
 use std::path::Path;
