@@ -166,7 +166,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     let few = e.variants.len() <= FEW;
     let named = match e.variants.len() {
         ..=2 => NAMED,
-        ..=FEW => NAMED_OF_TWO,
+        3..=FEW => NAMED_OF_TWO,
         _ => NAMED_IN_A_LINE,
     };
     let distance = |row: &Row| change_to(row, variant).map_or(f64::INFINITY, |change| change.ln().abs());
