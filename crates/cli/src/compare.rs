@@ -3,7 +3,7 @@
 use clap::Args;
 use kontig_lab::beside::{Stored, beside, read_all};
 use kontig_lab::files::{check_writable, write_file};
-use kontig_lab::session::Outcome;
+use kontig_lab::outcome::Outcome;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::html::{Page, PageExperiment};
 use kontig_report::table::Figures;

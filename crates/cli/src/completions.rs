@@ -110,9 +110,9 @@ fn with_names(command: Command, names: &Names) -> Command {
     let name = command.get_name().to_owned();
     let with = |argument: Arg| {
         let own = names.of(&name, argument.get_id().as_str());
-        let kinds =
-            if (name.as_str(), argument.get_id().as_str()) == ("show", "what") { &crate::show::KINDS[..] } else { &[] };
-        let own: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).chain(own.into_iter().cloned()).collect();
+        let takes_kinds = (name.as_str(), argument.get_id().as_str()) == ("show", "what");
+        let kinds = crate::show::kinds().filter(|_| takes_kinds);
+        let own: Vec<String> = kinds.chain(own.into_iter().cloned()).collect();
         if own.is_empty() { argument } else { argument.value_parser(PossibleValuesParser::new(own)) }
     };
     command.mut_args(with).mut_subcommands(|command| with_names(command, names))

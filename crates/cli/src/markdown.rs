@@ -1,9 +1,9 @@
 //! `--markdown`: the page of an experiment, from its text and its results.
 
 use kontig_lab::experiment::Variant;
+use kontig_lab::outcome::Outcome;
 use kontig_lab::page::PageText;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::session::Outcome;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_mm::Profile;
 use kontig_report::markdown::{self, MarkdownPage, MarkdownQuestion};

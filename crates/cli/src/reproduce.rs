@@ -8,9 +8,10 @@ use kontig_lab::expected::Expected;
 use kontig_lab::experiment::Experiment;
 use kontig_lab::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
+use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::session::{Outcome, Session};
+use kontig_lab::session::Session;
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, WhatIf, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
@@ -386,7 +387,7 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
         };
         let unfinished = match planned - session.jobs().len() {
             0 => String::new(),
-            n => format!(" ({n} of the {planned} runs planned were never finished)"),
+            n => format!(" ({n} of the {planned} runs planned are not in it)"),
         };
         crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again{unfinished}\n"))?;
         return Ok(Ending::Done);

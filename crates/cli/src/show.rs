@@ -2,7 +2,8 @@
 
 use crate::profile::{ProfileCommand, ShowArgs as OfProfile, profile};
 use crate::wrap::{width, wrap};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use kontig_lab::drawn::{Drawn, drawn};
 use kontig_lab::experiment::Experiment;
 use kontig_lab::plan::room;
 use kontig_lab::store::StoredResult;
@@ -37,43 +38,70 @@ pub struct ShowArgs {
     all_figures: bool,
 }
 
-/// The kinds that a name can follow.
-pub const KINDS: [&str; 4] = ["workload", "machine", "experiment", "profile"];
+/// A kind that a name can follow.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    Workload,
+    Machine,
+    Experiment,
+    Profile,
+}
+
+/// The words for them.
+pub fn kinds() -> impl Iterator<Item = String> {
+    Kind::value_variants().iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned()))
+}
 
 pub fn show(a: &ShowArgs) -> Result<(), LabError> {
+    let wrong = |reason: String| Err(AskedWrongly::Value(format!("kontig show {reason}")).into());
     match a.what.as_slice() {
-        [name] if a.target => crate::print(&catalog::target_text(name)?),
-        [name] if KINDS.contains(&name.as_str()) => {
-            Err(AskedWrongly::Value(format!("kontig show {name}: name the {name}; 'kontig list' shows all")).into())
+        [kind, _] if a.target || a.all_figures => {
+            wrong(format!("{kind}: --target is of an experiment's name alone, --all-figures of a result"))
         }
-        [name] => match catalog::text(name) {
-            Err(_) if Path::new(name).exists() => result(Path::new(name), a.all_figures),
-            text => crate::print(&text?),
+        [kind, name] => match Kind::from_str(kind, false) {
+            Ok(Kind::Workload) => workload(name),
+            Ok(Kind::Machine) => machine(name),
+            Ok(Kind::Experiment) => experiment(name),
+            Ok(Kind::Profile) => profile(&ProfileCommand::Show(OfProfile::brief(name))),
+            Err(_) => wrong(format!("{kind}: unknown kind: it is {}", kinds().collect::<Vec<_>>().join(", "))),
         },
-        [kind, name] => match kind.as_str() {
-            "workload" => workload(name),
-            "machine" => machine(name),
-            "experiment" => experiment(name),
-            "profile" => profile(&ProfileCommand::Show(OfProfile::brief(name))),
-            _ => {
-                let reason =
-                    format!("kontig show: unknown kind '{kind}': it is workload, machine, experiment or profile");
-                Err(AskedWrongly::Value(reason).into())
+        // Clap takes one or two.
+        names => {
+            let name = names.first().map_or("", String::as_str);
+            if a.target {
+                crate::print(&catalog::target_text(name)?)
+            } else if Kind::from_str(name, false).is_ok() {
+                wrong(format!("{name}: name the {name}; 'kontig list' shows all"))
+            } else {
+                match catalog::text(name) {
+                    Err(_) if Path::new(name).exists() => result(Path::new(name), a.all_figures),
+                    Ok(_) if a.all_figures => wrong(format!("{name}: --all-figures is of a stored result")),
+                    text => crate::print(&text?),
+                }
             }
-        },
-        _ => Ok(()),
+        }
     }
 }
 
-/// The tables of a result, as when it was made.
+/// The tables of a result, drawn from its runs; of a part of them, such as a shard, how many there
+/// are.
 fn result(dir: &Path, all_figures: bool) -> Result<(), LabError> {
     let stored = StoredResult::read(dir)?;
+    let Drawn { experiments, parts } = drawn(&stored, dir)?;
     let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
     let figures = if all_figures { Figures::All } else { Figures::Matter };
     let table = |result| kontig_report::table::render(result, figures, width, terminal) + "\n";
-    let tables: String = stored.experiments.iter().map(table).collect();
-    let most = stored.experiments.iter().map(|result| result.repetitions).max().unwrap_or(1);
-    crate::print(&format!("{tables}{}; written by kontig {}\n", stored.seed.said(most), stored.version))
+    let mut text: String = experiments.iter().map(table).collect();
+    for (name, there, planned) in parts {
+        text += &paragraph(&format!(
+            "{name}: {there} of {planned} runs are here, and so no table. 'kontig export' puts shards together; \
+             --resume finishes a session that was stopped."
+        ));
+    }
+    if let Some(most) = experiments.iter().map(|result| result.repetitions).max() {
+        text += &format!("{}; ", stored.seed.said(most));
+    }
+    crate::print(&format!("{text}written by kontig {}\n", stored.version))
 }
 
 fn workload(name: &str) -> Result<(), LabError> {

@@ -4,21 +4,18 @@
 //! far as the host's CPUs and memory allow; results do not depend on how many. Runs that differ in
 //! names alone, such as the baseline of several experiments, run once.
 
-use crate::compare::{Subject, compare};
-use crate::elsewhere::Elsewhere;
 use crate::error::{AskedWrongly, Failed, LabError};
-use crate::experiment::Experiment;
 use crate::files::file_name;
 use crate::gate::{Available, Gate, lock};
 use crate::mmtests;
+use crate::outcome::Outcome;
 use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
-use crate::sweep;
 use kontig_live::Roots;
-use kontig_results::{ExperimentResult, PacePoint, RunResult, Seeds};
-use std::collections::{BTreeMap, BTreeSet};
+use kontig_results::{RunResult, Seeds};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +23,6 @@ use std::sync::{Arc, Mutex};
 
 /// Concurrent runs use at most this much host memory, bytes.
 const MEMORY_FOR_RUNS: u64 = 8 << 30;
-
-/// The result of one experiment.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    pub result: ExperimentResult,
-    /// In the order of the plans.
-    pub runs: Vec<RunResult>,
-    /// Empty without a pace sweep.
-    pub pace: Vec<PacePoint>,
-}
 
 /// A planned run with its progress.
 pub struct Job {
@@ -297,26 +284,7 @@ impl Session {
                 continue;
             }
             let all: Vec<RunResult> = indices.iter().filter_map(|&i| results[i].take()).collect();
-            let variants: BTreeSet<&str> = r.experiment.variant.iter().map(|v| v.name.as_str()).collect();
-            let (runs, swept): (Vec<_>, Vec<_>) =
-                all.into_iter().partition(|run| variants.contains(run.variant.as_str()));
-            let Experiment { id, variant, caveat, lack, .. } = &r.experiment;
-            let notes: Vec<String> = r.notes.iter().cloned().chain(r.rests_on()).collect();
-            let elsewhere = Elsewhere::of(&r.experiment);
-            let subject = Subject {
-                id,
-                case: &r.case,
-                machine: &r.machine_names(),
-                variants: variant,
-                target: r.target.as_ref(),
-                caveats: caveat,
-                lacks: lack,
-                notes: &notes,
-                elsewhere: elsewhere.as_ref(),
-            };
-            let result = compare(&subject, &runs);
-            let pace = sweep::points(&r.variants(), r.experiment.pace.as_ref(), &swept);
-            outcomes.push(Outcome { result, runs, pace });
+            outcomes.push(Outcome::of(r, all));
         }
         outcomes
     }

@@ -8,9 +8,10 @@
 use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Variant};
 use crate::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
+use crate::outcome::Outcome;
 use crate::plan::Views;
 use crate::resolved::Resolved;
-use crate::session::{Outcome, Session};
+use crate::session::Session;
 use kontig_live::Snapshot;
 use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};

@@ -62,7 +62,7 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     }
     if is_unsure(e) {
         let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
-        lines.push(format!("{seeds}: chance alone would make some figures seem to differ; --repetitions 5 says which"));
+        lines.push(format!("{seeds}: chance alone would make some figures seem to differ; five seeds say which"));
     }
     lines
 }
@@ -323,7 +323,7 @@ mod tests {
             lines(&few)[1..],
             [
                 "  seems worse: p99 ×2.40 (10 → 24 us)",
-                "3 seeds: chance alone would make some figures seem to differ; --repetitions 5 says which"
+                "3 seeds: chance alone would make some figures seem to differ; five seeds say which"
             ]
         );
         few.remarks.push(kontig_results::Remark { variant: None, text: NOTHING_IS_RANDOM.into() });

@@ -1,7 +1,7 @@
 //! Requests of a run: parameters of the workload, lists of machines and seeds, files from standard
 //! input; and `kontig show` of all these.
 
-use crate::common::{ASKED_WRONGLY, kontig, machine, refused, refuses, tmp};
+use crate::common::{ASKED_WRONGLY, FAILED, kontig, machine, refused, refuses, tmp};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn names_are_shown_by_their_kind() {
         dir,
         &["show", "wrkload", "heap"],
         ASKED_WRONGLY,
-        &["unknown kind 'wrkload': it is workload, machine, experiment or profile"],
+        &["wrkload: unknown kind: it is workload, machine, experiment, profile"],
     );
     refused(dir, &["show", "workload", "haep"], ASKED_WRONGLY, &["did you mean 'heap'?"]);
 }
@@ -145,6 +145,45 @@ fn a_result_is_shown_as_when_it_was_made() {
     let without_end =
         |text: &str| text.lines().take_while(|line| !line.starts_with("seed 1; ")).collect::<Vec<_>>().join("\n");
     assert_eq!(without_end(&shown), without_end(&made));
+}
+
+#[test]
+fn a_result_whose_tables_are_not_what_its_runs_give_is_not_shown() {
+    let d = tmp();
+    let dir = d.path();
+    printed(dir, &[&WATCH[..], &["--out", "x"]].concat());
+    let changed = |path: &std::path::Path, from: &str, to: &str| {
+        let text = std::fs::read_to_string(path).expect("it is there");
+        assert!(text.contains(from), "{from}");
+        std::fs::write(path, text.replace(from, to)).expect("written");
+    };
+    let result = dir.join("x/result.json");
+    let elapsed = "\"name\": \"elapsed\"";
+    changed(&result, elapsed, "\"name\": \"elapsed twice\"");
+    refused(dir, &["show", "x"], FAILED, &["x: its tables are not what its runs give", "kontig rerun"]);
+    changed(&result, "elapsed twice", "elapsed");
+    let run = std::fs::read_dir(dir.join("x/runs/watch")).expect("runs").flatten().next().expect("a run").path();
+    let run =
+        if run.is_dir() { std::fs::read_dir(&run).expect("runs").flatten().next().expect("one").path() } else { run };
+    changed(&run, "{", "{ ");
+    refused(dir, &["show", "x"], FAILED, &["this run's file was changed"]);
+}
+
+#[test]
+fn of_a_shard_it_is_said_how_many_runs_it_has() {
+    let d = tmp();
+    let dir = d.path();
+    printed(dir, &[&WATCH[..], &["--repetitions", "3", "--shard", "1/2", "--out", "x"]].concat());
+    let shown = printed(dir, &["show", "x"]);
+    assert!(shown.starts_with("watch: 2 of 3 runs are here, and so no table."), "{shown}");
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let d = tmp();
+    let dir = d.path();
+    refused(dir, &["show", "workload", "heap", "--target"], ASKED_WRONGLY, &["--target is of an experiment's name"]);
+    refused(dir, &["show", "heap", "--all-figures"], ASKED_WRONGLY, &["--all-figures is of a stored result"]);
 }
 
 #[test]

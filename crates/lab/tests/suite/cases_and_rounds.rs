@@ -2,9 +2,10 @@
 //! and scores.
 
 use kontig_lab::catalog;
+use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::session::{Outcome, Session};
+use kontig_lab::session::Session;
 use kontig_lab::store::StoredResult;
 use kontig_results::{CaveatKind, MEASURE, Row, Rule, TOTAL};
 use std::collections::BTreeSet;

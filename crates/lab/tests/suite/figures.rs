@@ -3,9 +3,10 @@
 
 use kontig_lab::compare::{Subject, compare};
 use kontig_lab::experiment::{Experiment, Variant};
+use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::session::{Outcome, Session};
+use kontig_lab::session::Session;
 use kontig_lab::target::{Target, TargetRow};
 use kontig_results::{
     Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,

@@ -3,10 +3,11 @@
 //! without a trace in anything else.
 
 use kontig_lab::experiment::Experiment;
+use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::run::{RunControl, run};
-use kontig_lab::session::{Outcome, Session};
+use kontig_lab::session::Session;
 use kontig_results::{MemoryMap, RunResult};
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -61,7 +61,7 @@ fn without_published_rows_only_measured_columns_remain() {
       B = 5.6.0-rc3+proactiveness=20
     B (5.6.0-rc3+proactiveness=20) against A:
       seems better: hugepage alloc latency p50 ×0.00019 (19,840 → 3.7 us)
-    one seed: chance alone would make some figures seem to differ; --repetitions 5 says which
+    one seed: chance alone would make some figures seem to differ; five seeds say which
     ──────────────────────────────────────────────────────────────────────
      row                            unit   measured   measured   measured
                                                   A          B     change

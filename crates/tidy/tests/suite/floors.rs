@@ -43,9 +43,10 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["catalog", "plan"],
             &["elsewhere", "run", "sweep", "swept", "what_if"],
             &["compare", "queue", "resolved"],
-            &["identity", "session"],
+            &["identity", "outcome"],
+            &["session"],
             &["cell", "expected", "simulation", "store"],
-            &["beside", "difference"],
+            &["beside", "difference", "drawn"],
         ],
     ),
     (
