@@ -1,6 +1,6 @@
 //! Recordings of a real host as workloads: allocations from a trace of `kmem:mm_page_alloc` and
-//! `mm_page_free` ([`trace`]), or a process's memory from copies of its `/proc/PID/smaps`
-//! ([`smaps`]).
+//! `mm_page_free` (`trace`), or a process's memory from copies of its `/proc/PID/smaps`
+//! (`smaps`).
 //!
 //! What a recording cannot say, and what a replay does otherwise, is counted, and said.
 
