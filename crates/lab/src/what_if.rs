@@ -15,6 +15,7 @@ use crate::{catalog, parameters, profiles};
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
+use kontig_text::parse_size;
 use kontig_workload::{Room, Workload, shown};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -160,12 +161,20 @@ fn parameters_of(e: &Experiment, changes: &Changes) -> Result<Vec<Parameter>, La
         }
         let values = values.iter().map(|text| parameters::read(workload, name, text, room.as_ref()));
         let values: Vec<toml::Value> = values.collect::<Result<_, _>>().map_err(wrong)?;
-        if let Some((_, twice)) = values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        if let Some((_, twice)) =
+            values.iter().enumerate().find(|(i, value)| values[..*i].iter().any(|other| are_same(other, value)))
+        {
             return Err(wrong(format!("the value {} is given twice", shown(twice))));
         }
         asked.push(Parameter { name: name.clone(), path, values, room: room.clone() });
     }
     Ok(asked)
+}
+
+/// Whether two values of a parameter are one, such as `"1 GiB"` and `"1024 MiB"`.
+fn are_same(a: &toml::Value, b: &toml::Value) -> bool {
+    let bytes = |value: &toml::Value| value.as_str().and_then(parse_size);
+    a == b || bytes(a).is_some_and(|bytes_of_a| bytes(b) == Some(bytes_of_a))
 }
 
 /// Sets the parameters that have one value in every workload that has them, with a line each that

@@ -2,6 +2,7 @@
 
 use kontig_text::parse_size;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// The cost of translation on a processor, as the `[translation]` table of a machine file says it.
 /// Times are nanoseconds.
@@ -81,6 +82,10 @@ pub struct WrongConstant {
 
 /// The longest time that a constant may say: a second.
 const MOST_NS: f64 = 1e9;
+/// Entries of a level of the TLB: no processor has a thousand times what the largest of today have.
+const TLB: RangeInclusive<u32> = 1..=1 << 20;
+/// A model that is further off says nothing.
+const MOST_ERROR: f64 = 1000.0;
 
 impl Processor {
     /// How far to trust the times of accesses, in a line.
@@ -112,14 +117,20 @@ impl Processor {
             return wrong(key, format!("{key} = {ns} is not from 0 to {MOST_NS}"));
         }
         for (key, tlb) in [("tlb1", self.tlb1), ("tlb2", self.tlb2)] {
-            if tlb.entries == 0 || tlb.huge == Some(0) {
-                return wrong(key, format!("{key} has no entries"));
+            if let Some(entries) = [Some(tlb.entries), tlb.huge].into_iter().flatten().find(|n| !TLB.contains(n)) {
+                return wrong(key, format!("{key} has {entries} entries, not {} to {}", TLB.start(), TLB.end()));
             }
         }
         for (key, size) in [("l2", &self.l2), ("l3", &self.l3)] {
-            if parse_size(size).is_none() {
+            if parse_size(size).is_none_or(|bytes| bytes == 0) {
                 return wrong(key, format!("{key} = \"{size}\" is not a size such as \"1 MiB\""));
             }
+        }
+        if !(0.0..=MOST_ERROR).contains(&self.error_percent) {
+            return wrong(
+                "error_percent",
+                format!("error_percent = {} is not from 0 to {MOST_ERROR}", self.error_percent),
+            );
         }
         self.check_independent().map_err(|reason| WrongConstant { key: "independent", reason })
     }
@@ -170,6 +181,9 @@ pub(crate) mod tests {
         assert_eq!(zen4().check(), Ok(()));
         assert_eq!(wrong(Processor { walk_ns: -1.0, ..zen4() }), "walk_ns");
         assert_eq!(wrong(Processor { l3: "much".into(), ..zen4() }), "l3");
+        assert_eq!(wrong(Processor { l3: "0 KiB".into(), ..zen4() }), "l3");
+        assert_eq!(wrong(Processor { error_percent: -1.0, ..zen4() }), "error_percent");
+        assert_eq!(wrong(Processor { tlb1: Tlb { entries: 64, huge: Some(9_999_999) }, ..zen4() }), "tlb1");
         assert_eq!(wrong(Processor { independent: vec![], ..zen4() }), "independent");
         assert_eq!(wrong(Processor { tlb2: Tlb { entries: 0, huge: None }, ..zen4() }), "tlb2");
     }

@@ -157,6 +157,8 @@ fn parameters_that_a_workload_lacks_or_values_that_they_do_not_take_are_refused(
     said("measure.seconds=many", &["'many' is not a number; it takes more than 0"]);
     said("holes=first,round", &["'round' is not a value of it; it takes first, last, random, spread"]);
     said("holes=first,first", &["--with holes: the value first is given twice"]);
+    let args = ["run", "heap", "--machine", "tiny-64m", "--with", "size=2MiB,2048KiB"];
+    refused(d.path(), &args, ASKED_WRONGLY, &["--with size: the value 2048KiB is given twice"]);
     said("holes=first,prepare.holes=last", &["prepare.holes is set twice"]);
     let args = ["run", "kbuild+hugealloc", "--with", "size=1GiB"];
     let says = ["several parameters are called 'size': choose unpack.size, measure.tar.size or measure.hugealloc.size"];
