@@ -1,12 +1,12 @@
 //! `kontig compare`: stored results beside each other.
 
+use crate::figures::FiguresArgs;
 use clap::Args;
 use kontig_lab::beside::{Stored, beside, read_all};
 use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::outcome::Outcome;
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::html::{Page, PageExperiment};
-use kontig_report::table::Figures;
 use kontig_results::{COMPARE_SCHEMA, Comparison};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -26,11 +26,10 @@ pub struct CompareArgs {
     #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
     /// Print one JSON document (schema kontig.compare/3) instead of tables
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["all_figures", "figures"])]
     json: bool,
-    /// Print every figure, of every phase, and not only those that the conclusion is about
-    #[arg(long, conflicts_with = "json")]
-    all_figures: bool,
+    #[command(flatten)]
+    figures: FiguresArgs,
     /// Also print statistics of every figure over repetitions and rounds
     #[arg(long, conflicts_with = "json")]
     statistics: bool,
@@ -58,9 +57,9 @@ pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
         })?;
     } else {
         let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
-        let figures = if a.all_figures { Figures::All } else { Figures::Matter };
+        let figures = a.figures.wanted();
         for x in &outcomes {
-            let mut text = kontig_report::table::render(&x.result, figures, width, terminal);
+            let mut text = kontig_report::table::render(&x.result, &figures, width, terminal);
             if a.statistics {
                 text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
             }

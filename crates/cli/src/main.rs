@@ -10,6 +10,7 @@ mod bench;
 mod compare;
 mod completions;
 mod export;
+mod figures;
 mod grid;
 mod interrupt;
 mod list;

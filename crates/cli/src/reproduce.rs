@@ -17,7 +17,6 @@ use kontig_lab::what_if::{Changes, WhatIf, what_if};
 use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_profiles::STANDARD_INPUT;
 use kontig_report::overview::Listed;
-use kontig_report::table::Figures;
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult, Seeds};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -258,7 +257,7 @@ fn show(
         let terminal = std::io::stdout().is_terminal();
         // Files and pipes have no width.
         let width = crate::wrap::columns();
-        let figures = if o.all_figures { Figures::All } else { Figures::Matter };
+        let figures = o.figures.wanted();
         let mut text = String::new();
         if overview {
             let series = |result| source(session, result).map_or("", |source| source.experiment.series());
@@ -274,7 +273,7 @@ fn show(
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id).filter(|_| !overview) {
             for x in cases {
                 let result = with_remarks_on_kernels(session, &x.result);
-                text += &kontig_report::table::render(&result, figures, width, terminal);
+                text += &kontig_report::table::render(&result, &figures, width, terminal);
                 if o.statistics {
                     text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
                 }

@@ -1,5 +1,6 @@
 //! Options of the commands that run experiments.
 
+use crate::figures::FiguresArgs;
 use crate::number::{MOST, whole};
 use crate::shard::Shard;
 use crate::values::seeds;
@@ -11,11 +12,10 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct OutputArgs {
     /// Print one JSON document (schema kontig.reproduce/5) instead of tables
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["all_figures", "figures"])]
     pub json: bool,
-    /// Print every figure, of every phase, and not only those that the conclusion is about
-    #[arg(long, conflicts_with = "json")]
-    pub all_figures: bool,
+    #[command(flatten)]
+    pub figures: FiguresArgs,
     /// Also print statistics of every figure over repetitions and rounds: mean, deviation, best,
     /// and which differences are significant
     #[arg(long, conflicts_with = "json")]
@@ -118,7 +118,7 @@ pub struct RunArgs {
         long,
         value_name = "I/N",
         requires = "out",
-        conflicts_with_all = ["json", "html", "markdown", "svg", "all_figures", "statistics"]
+        conflicts_with_all = ["json", "html", "markdown", "svg", "all_figures", "figures", "statistics"]
     )]
     pub shard: Option<Shard>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! `kontig show`: the file of what has a name, what is in it, or a stored result.
 
+use crate::figures::FiguresArgs;
 use crate::profile::{ProfileCommand, ShowArgs as OfProfile, profile};
 use crate::wrap::{width, wrap};
 use clap::{Args, ValueEnum};
@@ -31,11 +32,10 @@ pub struct ShowArgs {
     #[arg(value_name = "[KIND] NAME|RESULT", required = true, num_args = 1..=2)]
     what: Vec<String>,
     /// Print the published figures that the experiment of this name is compared with
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["all_figures", "figures"])]
     target: bool,
-    /// Print every figure of a result, and not only those that the conclusion is about
-    #[arg(long, conflicts_with = "target")]
-    all_figures: bool,
+    #[command(flatten)]
+    figures: FiguresArgs,
 }
 
 /// A kind that a name can follow.
@@ -55,8 +55,8 @@ pub fn kinds() -> impl Iterator<Item = String> {
 pub fn show(a: &ShowArgs) -> Result<(), LabError> {
     let wrong = |reason: String| Err(AskedWrongly::Value(format!("kontig show {reason}")).into());
     match a.what.as_slice() {
-        [kind, _] if a.target || a.all_figures => {
-            wrong(format!("{kind}: --target is of an experiment's name alone, --all-figures of a result"))
+        [kind, _] if a.target || a.figures.are_asked_for() => {
+            wrong(format!("{kind}: --target is of an experiment's name alone, figures are of a result"))
         }
         [kind, name] => match Kind::from_str(kind, false) {
             Ok(Kind::Workload) => workload(name),
@@ -74,8 +74,8 @@ pub fn show(a: &ShowArgs) -> Result<(), LabError> {
                 wrong(format!("{name}: name the {name}; 'kontig list' shows all"))
             } else {
                 match catalog::text(name) {
-                    Err(_) if Path::new(name).exists() => result(Path::new(name), a.all_figures),
-                    Ok(_) if a.all_figures => wrong(format!("{name}: --all-figures is of a stored result")),
+                    Err(_) if Path::new(name).exists() => result(Path::new(name), &a.figures.wanted()),
+                    Ok(_) if a.figures.are_asked_for() => wrong(format!("{name}: figures are of a stored result")),
                     text => crate::print(&text?),
                 }
             }
@@ -85,11 +85,10 @@ pub fn show(a: &ShowArgs) -> Result<(), LabError> {
 
 /// The tables of a result, drawn from its runs; of a part of them, such as a shard, how many there
 /// are.
-fn result(dir: &Path, all_figures: bool) -> Result<(), LabError> {
+fn result(dir: &Path, figures: &Figures) -> Result<(), LabError> {
     let stored = StoredResult::read(dir)?;
     let Drawn { experiments, parts } = drawn(&stored, dir)?;
     let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
-    let figures = if all_figures { Figures::All } else { Figures::Matter };
     let table = |result| kontig_report::table::render(result, figures, width, terminal) + "\n";
     let mut text: String = experiments.iter().map(table).collect();
     for (name, there, planned) in parts {

@@ -37,14 +37,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let picture = Picture { title: "Every pageblock of the machine, over the run".into(), ..Picture::default() };
         std::fs::write(directory.join(name), memory_map_svg(runs, &picture)?)?;
     }
-    print!("{}", kontig_report::table::render(&table, kontig_report::table::Figures::All, None, false));
+    print!("{}", kontig_report::table::render(&table, &kontig_report::table::Figures::All, None, false));
     print!("{}", kontig_report::pace::render(&pace, "xeon-64g"));
-    print!("{}", kontig_report::table::render(&table, kontig_report::table::Figures::All, Some(80), true));
-    print!("{}", kontig_report::table::render(&unpublished, kontig_report::table::Figures::All, Some(100), false));
-    print!("{}", kontig_report::table::render(&common::repeated(), kontig_report::table::Figures::All, None, false));
+    print!("{}", kontig_report::table::render(&table, &kontig_report::table::Figures::All, Some(80), true));
+    print!("{}", kontig_report::table::render(&unpublished, &kontig_report::table::Figures::All, Some(100), false));
+    print!("{}", kontig_report::table::render(&common::repeated(), &kontig_report::table::Figures::All, None, false));
     print!(
         "{}",
-        kontig_report::table::render(&common::repeated(), kontig_report::table::Figures::All, Some(80), false)
+        kontig_report::table::render(&common::repeated(), &kontig_report::table::Figures::All, Some(80), false)
     );
     Ok(())
 }

@@ -16,12 +16,20 @@ use kontig_results::{Counts, ExperimentResult, Remark, Row, Score};
 use std::ops::Range;
 
 /// The figures of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Figures {
     /// Published ones; without any, those that the conclusion is about, or all of a single variant
     /// that are not by phase.
     Matter,
     All,
+    /// Those whose names, with their phases, have one of these texts in them, in any case.
+    Named(Vec<String>),
+}
+
+impl Figures {
+    fn name(wanted: &str, row: &Row) -> bool {
+        standing::name(row).to_lowercase().contains(&wanted.to_lowercase())
+    }
 }
 
 /// The table of `e`, with a line for each variant and the conclusion above, and remarks below.
@@ -30,7 +38,7 @@ pub enum Figures {
 /// row's name or figure; figures never wrap. Without a width, lines are as long as they need.
 /// `colour` turns on ANSI colours. A `*` marks headline rows. With [`Figures::All`], rows without
 /// published figures follow in a second table, and figures by phase in a third.
-pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colour: bool) -> String {
+pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, colour: bool) -> String {
     let held = e.rows.iter().any(|row| !row.published.is_empty());
     let layout = Layout::of(e);
     let mut out = format!("{} on {}\n", plain(&standing::title(e)), plain(&e.machine));
@@ -55,6 +63,10 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
     let (published, others): (Vec<&Row>, Vec<&Row>) = layout.single.iter().partition(|row| !row.published.is_empty());
     let others = match figures {
         Figures::All => others,
+        Figures::Named(names) => {
+            let is_named = |row: &&Row| row.published.is_empty() && names.iter().any(|name| Figures::name(name, row));
+            e.rows.iter().filter(is_named).collect()
+        }
         Figures::Matter if held => Vec::new(),
         Figures::Matter if e.variants.len() == 1 => others,
         Figures::Matter => shown::that_matter(e).into_iter().filter(|row| !shown::is_nothing(row)).collect(),
@@ -93,7 +105,7 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
         out.push_str("\nround by round\n");
         out.push_str(&ageing::render(e, width, colour));
     }
-    if figures == Figures::All && !layout.by_phase.is_empty() {
+    if *figures == Figures::All && !layout.by_phase.is_empty() {
         out.push('\n');
         out.push_str(&wrapped(&format!("by phase of the run; {}", standing::phase_of_singles(&layout)), width));
         out.push_str(&fitted(width, |form, width| paint.phases(&layout, form, width)));
@@ -104,8 +116,20 @@ pub fn render(e: &ExperimentResult, figures: Figures, width: Option<usize>, colo
     }
     out.push_str(&remarks(&e.remarks, width));
     let hidden = e.rows.len() - published.len() - others.len();
-    if figures == Figures::Matter && hidden > 0 {
-        out.push_str(&wrapped(&format!("--all-figures prints {hidden} more, --html and --json have them"), width));
+    match figures {
+        Figures::Matter if hidden > 0 => {
+            out.push_str(&wrapped(&format!("--all-figures prints {hidden} more, --html and --json have them"), width));
+        }
+        Figures::Named(names) => {
+            let unknown = names.iter().filter(|name| !e.rows.iter().any(|row| Figures::name(name, row)));
+            for name in unknown {
+                out.push_str(&wrapped(
+                    &format!("no figure has '{}' in its name: --all-figures has all", plain(name)),
+                    width,
+                ));
+            }
+        }
+        Figures::Matter | Figures::All => {}
     }
     out
 }

@@ -129,7 +129,7 @@ fn tried(s: &Simulation, width: usize) -> String {
         None => text + "No rule recommends a setting that could be tried.\n",
         Some(table) => {
             let columns = crate::wrap::columns();
-            text + "\n" + &render(table, Figures::Matter, columns, std::io::stdout().is_terminal())
+            text + "\n" + &render(table, &Figures::Matter, columns, std::io::stdout().is_terminal())
         }
     }
 }

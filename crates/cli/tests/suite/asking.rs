@@ -179,11 +179,28 @@ fn of_a_shard_it_is_said_how_many_runs_it_has() {
 }
 
 #[test]
+fn figures_are_printed_by_their_names() {
+    let d = tmp();
+    let dir = d.path();
+    printed(dir, &[&WATCH[..], &["--out", "x"]].concat());
+    let shown = printed(dir, &["show", "x", "--figures", "KCOMPACTD CPU,elapsed,nosuch"]);
+    let rows = shown.lines().filter_map(|line| line.strip_prefix(' ')?.split("  ").next());
+    let rows: Vec<&str> = rows.filter(|row| !row.is_empty() && !row.starts_with(' ')).collect();
+    assert!(["elapsed", "elapsed, prepare", "kcompactd CPU time"].iter().all(|row| rows.contains(row)), "{shown}");
+    assert!(
+        rows.iter().all(|row| row.contains("elapsed") || row.contains("kcompactd CPU") || *row == "row"),
+        "{shown}"
+    );
+    assert!(shown.contains("no figure has 'nosuch' in its name"), "{shown}");
+    assert!(!shown.contains("--all-figures prints"), "{shown}");
+}
+
+#[test]
 fn options_that_would_do_nothing_are_refused() {
     let d = tmp();
     let dir = d.path();
     refused(dir, &["show", "workload", "heap", "--target"], ASKED_WRONGLY, &["--target is of an experiment's name"]);
-    refused(dir, &["show", "heap", "--all-figures"], ASKED_WRONGLY, &["--all-figures is of a stored result"]);
+    refused(dir, &["show", "heap", "--all-figures"], ASKED_WRONGLY, &["figures are of a stored result"]);
 }
 
 #[test]

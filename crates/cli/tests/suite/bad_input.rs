@@ -921,8 +921,8 @@ fn a_result_cut_by_ctrl_c_is_rerun_as_far_as_it_goes() {
     let second = dir.join("kept/runs/small/vanilla/1.json");
     let (code, stderr) = interrupt(dir, &["reproduce", &e, "--out", "kept", "-j1"], || second.exists());
     assert_eq!(code, Some(FAILED), "{stderr}");
-    let says = "kept: identical, 2 runs byte for byte, as stored and as run again (2 of the 4 runs planned were never \
-                finished)\n";
+    let says = "kept: identical, 2 runs byte for byte, as stored and as run again (2 of the 4 runs planned are not in \
+                it)\n";
     kontig(dir, &["rerun", "kept"]).assert().success().stdout(says).stderr("");
     let whole = std::fs::read(&second).unwrap();
     std::fs::write(&second, &whole[..whole.len() - 7]).unwrap();

@@ -169,7 +169,7 @@ fn a_benchmark_that_nothing_else_knows_has_its_figures_in_the_table_the_json_and
             notes: String::new(),
         }],
     });
-    let text = kontig_report::table::render(&e, kontig_report::table::Figures::All, None, false);
+    let text = kontig_report::table::render(&e, &kontig_report::table::Figures::All, None, false);
     for name in ["blocks kept", "pair taken p99", "heaps: 2 MiB of heap touched p50", "background CPU time"] {
         for (what, shown) in [("table", &text), ("JSON", &json), ("page", &page)] {
             assert!(shown.contains(name), "{name} is not in the {what}");
@@ -207,7 +207,7 @@ fn phases_of_more_and_more_drivers_are_told_apart() {
         [Some(10), Some(30)],
         "each phase has its own distribution"
     );
-    let text = kontig_report::table::render(&e, kontig_report::table::Figures::All, None, false);
+    let text = kontig_report::table::render(&e, &kontig_report::table::Figures::All, None, false);
     let kept = text.lines().find(|line| line.starts_with(" blocks kept, blocks of 8")).expect(&text);
     assert_eq!(kept.split_whitespace().rev().take(3).collect::<Vec<_>>(), ["–", "30", "10"], "{text}");
 }

@@ -107,7 +107,7 @@ fn a_false_alarm_is_counted_and_missed_alike_in_terminal_page_and_json() {
     let mut table = common::table();
     table.rows.push(common::row("DMA32 allocs", "events", false, &[100.0, 95.0], &[Some(100.0), Some(61.0)]));
     table.score = Score::of(&table.rows, &[]);
-    let text = render(&table, Figures::All, None, false);
+    let text = render(&table, &Figures::All, None, false);
     let page = html(&table, &common::small(), "");
     for (form, text, parts) in [
         ("terminal", &text, ["false alarms 1/2", "MISSED: false alarm", "if nothing changed: direction 0/5"]),

@@ -6,7 +6,7 @@ use kontig_results::{ExperimentResult, Remark, Row};
 
 #[test]
 fn published_rows_show_both_and_a_verdict() {
-    insta::assert_snapshot!(render(&common::table(), Figures::All, None, false), @r#"
+    insta::assert_snapshot!(render(&common::table(), &Figures::All, None, false), @r#"
     hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
@@ -42,7 +42,7 @@ fn published_rows_show_both_and_a_verdict() {
 
 #[test]
 fn a_narrow_terminal_keeps_every_figure_whole() {
-    let text = render(&common::table(), Figures::All, Some(80), false);
+    let text = render(&common::table(), &Figures::All, Some(80), false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for figure in ["21,229", "×0.00019", "98,123,456", "384,105"] {
         assert!(text.contains(figure), "{figure} is broken:\n{text}");
@@ -55,7 +55,7 @@ fn without_published_rows_only_measured_columns_remain() {
     let mut table = common::table();
     table.rows.iter_mut().for_each(|row| row.published.clear());
     table.rows.truncate(3);
-    insta::assert_snapshot!(render(&table, Figures::All, None, false), @r#"
+    insta::assert_snapshot!(render(&table, &Figures::All, None, false), @r#"
     hugepage-latency on xeon-1t
       A = 5.6.0-rc3  (baseline)
       B = 5.6.0-rc3+proactiveness=20
@@ -78,10 +78,10 @@ fn without_published_rows_only_measured_columns_remain() {
 fn a_publication_of_the_workload_stands_in_place_of_nothing() {
     let mut table = common::repeated();
     let line = "nothing was published to hold these rows against";
-    assert!(render(&table, Figures::All, None, false).contains(line));
+    assert!(render(&table, &Figures::All, None, false).contains(line));
     let published = Remark { variant: None, text: "'kontig reproduce five' compares this workload".into() };
     table.elsewhere = vec![published, Remark { variant: Some(1), text: "the published step".into() }];
-    let text = render(&table, Figures::All, None, false);
+    let text = render(&table, &Figures::All, None, false);
     assert!(!text.contains(line), "{text}");
     let here = "\n'kontig reproduce five' compares this workload\nB: the published step\n† too few samples";
     assert!(text.contains(here), "{text}");
@@ -89,7 +89,7 @@ fn a_publication_of_the_workload_stands_in_place_of_nothing() {
 
 #[test]
 fn repetitions_show_their_spread_and_how_often_a_variant_won() {
-    insta::assert_snapshot!(render(&common::repeated(), Figures::All, None, false), @"
+    insta::assert_snapshot!(render(&common::repeated(), &Figures::All, None, false), @"
     five on xeon-1t
       A = 20  (baseline)
       B = 100
@@ -126,7 +126,7 @@ fn repetitions_show_their_spread_and_how_often_a_variant_won() {
 
 #[test]
 fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
-    let text = render(&common::repeated(), Figures::All, Some(80), false);
+    let text = render(&common::repeated(), &Figures::All, Some(80), false);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for part in ["60.5–61", "102.5–170.9", "B won 3 of 5, ranges overlap", "217.3†", "3.51"] {
         assert!(text.contains(part), "{part} is missing or broken:\n{text}");
@@ -135,17 +135,17 @@ fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
 
 #[test]
 fn without_more_being_asked_for_a_table_has_what_the_conclusion_is_about() {
-    let text = render(&common::repeated(), Figures::Matter, None, false);
+    let text = render(&common::repeated(), &Figures::Matter, None, false);
     assert!(text.contains("\n kcompactd CPU time, total  "), "{text}");
     assert!(!text.contains("by phase of the run"), "{text}");
     assert!(text.ends_with("--all-figures prints 2 more, --html and --json have them\n"), "{text}");
-    let held = render(&common::table(), Figures::Matter, None, false);
+    let held = render(&common::table(), &Figures::Matter, None, false);
     assert!(held.contains("agrees, off 6.4×") && !held.contains("not published"), "{held}");
 }
 
 #[test]
 fn nothing_measured_is_a_dash_and_never_a_nought() {
-    let text = render(&common::repeated(), Figures::All, None, false);
+    let text = render(&common::repeated(), &Figures::All, None, false);
     let line = |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap().to_owned();
     assert!(line("hugepage alloc latency p50").trim_end().ends_with('–') && !line("hugepage alloc").contains(" 0 "));
     assert!(text.contains("B: nothing was obtained: no hugepage alloc latency"));
@@ -157,8 +157,8 @@ fn colour_is_only_there_when_asked_for_and_names_cannot_bring_their_own() {
     let mut table = common::table();
     table.rows[0].name = "p5\u{1b}[2J".into();
     table.id = "x\u{1b}]0;title\u{7}".into();
-    assert!(!render(&table, Figures::All, None, false).contains('\u{1b}'));
-    let coloured = render(&table, Figures::All, None, true);
+    assert!(!render(&table, &Figures::All, None, false).contains('\u{1b}'));
+    let coloured = render(&table, &Figures::All, None, true);
     assert!(coloured.contains("\u{1b}[") && !coloured.contains("\u{1b}[2J") && !coloured.contains("\u{1b}]"));
 }
 
@@ -182,7 +182,7 @@ fn every_figure_is_shown_whatever_phases_have_it() {
         of("elapsed", "total", 7.25),
     ];
     let e = ExperimentResult { rows, ..base };
-    let text = render(&e, Figures::All, None, false);
+    let text = render(&e, &Figures::All, None, false);
     for value in ["1.25", "2.25", "3.25", "4.25", "5.25", "6.25", "7.25"] {
         assert!(text.contains(value), "{value} is missing from\n{text}");
     }
@@ -200,15 +200,15 @@ fn of_more_than_two_variants_the_change_says_to_which() {
     let e = common::ageing();
     assert_eq!(e.variants.len(), 3);
     assert!(
-        render(&e, Figures::All, None, false).contains(" change to C "),
+        render(&e, &Figures::All, None, false).contains(" change to C "),
         "{}",
-        render(&e, Figures::All, None, false)
+        render(&e, &Figures::All, None, false)
     );
     // With published figures only the last variant has a change; without, each has one.
     let loose =
         ExperimentResult { rows: e.rows.into_iter().map(|row| Row { published: vec![], ..row }).collect(), ..e };
     for (e, to_b) in [(common::ageing(), 0), (loose, 1)] {
-        let text = render(&e, Figures::All, None, false);
+        let text = render(&e, &Figures::All, None, false);
         let head = text.lines().find(|line| line.contains("change to C")).expect("a heading");
         assert_eq!(head.matches("change to B").count(), to_b, "{head}");
     }
@@ -217,7 +217,7 @@ fn of_more_than_two_variants_the_change_says_to_which() {
 #[test]
 fn steps_caveats_and_rounds_are_said_under_the_table() {
     let e = common::ageing();
-    let text = render(&e, Figures::All, None, false);
+    let text = render(&e, &Figures::All, None, false);
     let verdicts = ["Success", "Direct pages", "Swap Outs", "Max", "User"].map(|name| {
         let line = text.lines().find(|line| line.starts_with(&format!(" {name}"))).expect("a row");
         line.rsplit_once("   ").map_or("", |(_, verdict)| verdict).trim()
@@ -289,7 +289,7 @@ fn figures_that_are_0_in_every_phase_are_told_together() {
     };
     let both = |name, values| [of(name, "early", values), of(name, "late", values)];
     let rows = [both("idle", [Some(0.0); 2]), both("partly", [Some(0.0), Some(1.0)]), both("gone", [Some(0.0), None])];
-    let text = render(&ExperimentResult { rows: rows.concat(), ..base }, Figures::All, None, false);
+    let text = render(&ExperimentResult { rows: rows.concat(), ..base }, &Figures::All, None, false);
     assert!(text.contains("\n0 in every phase: idle\n"), "what is missing is not 0:\n{text}");
     assert!(!text.contains(" idle, ") && text.contains(" partly, ") && text.contains(" gone, "), "{text}");
 }

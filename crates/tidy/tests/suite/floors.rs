@@ -52,7 +52,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "cli",
         &[
-            &["markdown", "number", "out", "shard", "values", "wrap"],
+            &["figures", "markdown", "number", "out", "shard", "values", "wrap"],
             &["grid"],
             &["bench", "interrupt", "list", "profile", "progress", "run_args", "workload"],
             &["compare", "export", "oracle", "reproduce", "show"],
