@@ -1,6 +1,7 @@
 //! Options for the figures of a table.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use kontig_report::table::Figures;
 
 /// The figures to print.
@@ -10,7 +11,13 @@ pub struct FiguresArgs {
     #[arg(long)]
     all_figures: bool,
     /// Print the figures whose names have these words in them, of every phase: pswpout,p99
-    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "all_figures")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "all_figures",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
     figures: Vec<String>,
 }
 

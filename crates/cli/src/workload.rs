@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use kontig_lab::recorded::Recording;
 use kontig_lab::{AskedWrongly, LabError, catalog};
-use kontig_profiles::MOST_BYTES;
+use kontig_profiles::{MOST_BYTES, STANDARD_INPUT};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ pub const HELP: &str = "Examples:\n  \
     perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free -- sleep 10\n  \
     perf script -F comm,pid,tid,cpu,time,event,trace > t.txt\n  \
     kontig workload from-trace t.txt > mine.toml && kontig run mine.toml --profile 6.1,7.2\n  \
-    kontig workload from-smaps --every 5 smaps.* > grows.toml\n\n\
+    kontig workload from-smaps --every 5 $(ls -v smaps.*) > grows.toml\n\n\
     The workload goes to standard output, remarks on what is missing to standard error.";
 
 /// The kinds of recordings that it reads.
@@ -61,6 +61,24 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "seconds from 0.001 to 1000000".into())
 }
 
+/// Checks that copies whose names end in numbers come in the order of these: a shell sorts
+/// `smaps.10` before `smaps.2`.
+fn in_order(files: &[PathBuf]) -> Result<(), LabError> {
+    let number = |file: &PathBuf| -> Option<u64> {
+        let name = file.to_str()?;
+        name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
+    };
+    let Some(numbers) = files.iter().map(number).collect::<Option<Vec<u64>>>() else { return Ok(()) };
+    match numbers.windows(2).position(|two| two[0] >= two[1]) {
+        None => Ok(()),
+        Some(at) => {
+            let (first, second) = (files[at].display(), files[at + 1].display());
+            let reason = format!("{first} comes before {second}: name the copies in order, such as $(ls -v smaps.*)");
+            Err(AskedWrongly::Value(reason).into())
+        }
+    }
+}
+
 pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
     let unreadable = |path: &Path, e: std::io::Error| {
         let path = path.display().to_string();
@@ -68,15 +86,21 @@ pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
     };
     let (recording, of, on) = match command {
         WorkloadCommand::FromTrace(TraceArgs { file, on }) => {
-            let text = File::open(file).map_err(|e| unreadable(file, e))?;
-            let path = file.display().to_string();
-            (Recording::of_trace(&path, text)?, path, on)
+            if file.as_os_str() == STANDARD_INPUT {
+                let path = "standard input".to_string();
+                (Recording::of_trace(&path, std::io::stdin().lock())?, path, on)
+            } else {
+                let text = File::open(file).map_err(|e| unreadable(file, e))?;
+                let path = file.display().to_string();
+                (Recording::of_trace(&path, text)?, path, on)
+            }
         }
         WorkloadCommand::FromSmaps(SmapsArgs { files, every, on }) => {
             let read = |file: &PathBuf| {
                 let text = std::fs::read_to_string(file).map_err(|e| unreadable(file, e))?;
                 Ok((file.display().to_string(), text))
             };
+            in_order(files)?;
             let copies = files.iter().map(read).collect::<Result<Vec<_>, LabError>>()?;
             (Recording::of_smaps(&copies, *every)?, format!("{} copies of smaps", copies.len()), on)
         }

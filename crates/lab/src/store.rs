@@ -400,7 +400,14 @@ impl StoredResult {
         let file = if path.is_dir() { path.join(RESULT) } else { path.to_path_buf() };
         let shown = file.display().to_string();
         let bad = |reason: String| LabError::from(Failed::Result { path: shown.clone(), reason });
-        let text = std::fs::read_to_string(&file).map_err(|e| bad(format!("no result can be read here: {e}")))?;
+        let unread = |e: std::io::Error| {
+            let stopped = e.kind() == std::io::ErrorKind::NotFound && file.with_file_name(REQUEST).exists();
+            bad(match stopped {
+                true => "the session that wrote here was stopped: --resume finishes it".into(),
+                false => format!("no result can be read here: {e}"),
+            })
+        };
+        let text = std::fs::read_to_string(&file).map_err(unread)?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| bad(format!("not a result: {e}")))?;
         match value.get("schema").and_then(|s| s.as_str()) {
             Some(RESULT_SCHEMA) => {}

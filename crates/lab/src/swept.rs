@@ -7,8 +7,10 @@ use kontig_text::UNITS;
 use kontig_workload::{bytes, unit};
 use std::collections::BTreeMap;
 
-/// A sweep has as many variants at least.
+/// A sweep has as many variants at least; of several kernels or machines two each, since a value
+/// says nothing against another kernel's baseline.
 const LEAST: usize = 3;
+const LEAST_OF_EACH: usize = 2;
 
 /// The sweeps among these variants: of each kernel and machine, those that differ in one number.
 pub(crate) fn sweeps(variants: &[Variant]) -> Vec<Sweep> {
@@ -21,9 +23,11 @@ pub(crate) fn sweeps(variants: &[Variant]) -> Vec<Sweep> {
         }
     }
     let single = alike.len() == 1;
+    let is_grid = !single && alike.iter().all(|group| group.len() >= LEAST_OF_EACH);
     let sweep = |group: Vec<usize>| {
         let of: Vec<&Variant> = group.iter().map(|i| &variants[*i]).collect();
-        let Numbers { setting, unit, values } = numbers(&of)?;
+        let least = if is_grid { LEAST_OF_EACH } else { LEAST };
+        let Numbers { setting, unit, values } = numbers(&of).filter(|numbers| numbers.values.len() >= least)?;
         let of = if single { String::new() } else { shared(&of) };
         Some(Sweep { of, setting, unit, variants: group, values, pairs: Vec::new() })
     };
@@ -50,7 +54,7 @@ fn numbers(variants: &[&Variant]) -> Option<Numbers> {
         None => (each.into_iter().map(number).collect::<Option<_>>()?, unit(name).into()),
     };
     let all_differ = values.iter().enumerate().all(|(i, value)| !values[..i].contains(value));
-    (values.len() >= LEAST && all_differ).then(|| Numbers { setting: name.clone(), unit, values })
+    all_differ.then(|| Numbers { setting: name.clone(), unit, values })
 }
 
 fn number(value: &toml::Value) -> Option<f64> {

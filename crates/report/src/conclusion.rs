@@ -3,7 +3,7 @@
 
 use crate::number;
 use crate::order;
-use crate::shown::{Shown, is_unsure, name, names, next_to_none, next_to_nothing, shown, unit, words};
+use crate::shown::{Shown, is_next_to_none, is_unsure, name, names, next_to_nothing, shown, unit, words};
 use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
@@ -223,10 +223,13 @@ fn seeds_that_agree(rows: &[&Row], variant: usize) -> String {
 fn moved(e: &ExperimentResult, row: &Row, variant: usize) -> String {
     let name = name(row);
     let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name };
-    let (from, to) = (next_to_none(e, row, base.value), next_to_none(e, row, new.value));
-    let of = |value: f64, little: Option<&str>| little.map_or_else(|| number::rounded(value), str::to_owned);
-    let values = format!("{} → {}{}", of(base.value, from), of(new.value, to), unit(row));
-    match change_to(row, variant).filter(|change| *change > 0.0 && from.is_none() && to.is_none()) {
+    let values = format!("{} → {}{}", number::rounded(base.value), number::rounded(new.value), unit(row));
+    let is_little = [base.value, new.value].iter().any(|value| is_next_to_none(e, row, *value));
+    // A percentile can be of all seeds together alone, where each has too few samples.
+    let by_seed = |row: &Row| row.pairs.get(variant).copied().flatten().is_some();
+    let together = row.merge.distribution().is_some() && !by_seed(row) && e.rows.iter().any(by_seed);
+    let values = if together { format!("{values}, all seeds together") } else { values };
+    match change_to(row, variant).filter(|change| *change > 0.0 && !is_little) {
         Some(change) => format!("{name} {} ({values})", in_words(change)),
         None => format!("{name} {values}"),
     }
@@ -395,7 +398,7 @@ mod tests {
             ["B (new) against A: no difference shown: kcompactd CPU time (less than 0.1 % of a CPU); 1 figure within \
                  a tenth"]
         );
-        assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time next to none → 0.04 us");
+        assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time 1.0e-7 → 0.04 us");
     }
 
     #[test]

@@ -72,10 +72,10 @@ pub(crate) fn next_to_nothing(e: &ExperimentResult, row: &Row, variant: usize) -
     DAEMONS.contains(&row.name.as_str()) && difference(row).zip(least()).is_some_and(|(by, least)| by < least)
 }
 
-/// A daemon's CPU time of which there is next to none, in words.
-pub(crate) fn next_to_none(e: &ExperimentResult, row: &Row, value: f64) -> Option<&'static str> {
+/// Whether a daemon's CPU time is next to none: a factor of it would say nothing.
+pub(crate) fn is_next_to_none(e: &ExperimentResult, row: &Row, value: f64) -> bool {
     let is_little = || Some(value < measured(elapsed(e)?, 0)?.value * SHARE_OF_A_CPU);
-    (DAEMONS.contains(&row.name.as_str()) && is_little()?).then_some("next to none")
+    DAEMONS.contains(&row.name.as_str()) && is_little().unwrap_or(false)
 }
 
 /// Whether a figure matters whatever runs.

@@ -4,7 +4,7 @@
 
 use crate::number;
 use crate::order;
-use crate::shown::{Shown, is_nothing, name, names, next_to_none, next_to_nothing, shown, unit, words};
+use crate::shown::{Shown, is_next_to_none, is_nothing, name, names, next_to_nothing, shown, unit, words};
 use crate::terminal::plain;
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
@@ -20,6 +20,8 @@ struct Finding<'a> {
     text: String,
     /// The natural logarithm of the largest change from the baseline.
     distance: f64,
+    /// Whether no value improves it: what the best of other figures costs.
+    is_cost: bool,
 }
 
 /// The variants of a sweep as a table of their own, the first as its baseline.
@@ -54,6 +56,11 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
     let moved = |finding: &Finding<'_>| finding.distance;
     order::arrange(&mut findings, |finding| (finding.row, moved(finding)));
     let hidden = order::one_of_each(&mut findings, |finding| (finding.row, moved(finding)));
+    // One of the lines is what the others cost.
+    let cost = findings.iter().position(|finding| finding.is_cost);
+    if let Some(at) = cost.filter(|at| *at >= named) {
+        findings[named - 1..=at].rotate_right(1);
+    }
     let (least, most) = (least(&swept.values), most(&swept.values));
     let of = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
     let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
@@ -74,7 +81,9 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         // With as many lines as there may be, the others are counted.
         let and =
             if still.is_empty() { String::new() } else { format!("; no difference shown: {}", count(still.len())) };
-        lines.push(format!("  and {left} more{and}"));
+        let worse = findings.iter().skip(named).filter(|finding| finding.is_cost).count();
+        let worse = if worse == 0 { String::new() } else { format!(", {worse} of them worse") };
+        lines.push(format!("  and {left} more{worse}{and}"));
     } else if !still.is_empty() {
         lines.push(format!("  no difference shown: {}", unmoved(e, &still, named)));
     }
@@ -99,13 +108,11 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
         |of: &[usize], but: usize| -> Vec<f64> { of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect() };
     let at = |i: usize| {
         let (base, new) = (value(0)?, value(i)?);
-        let little = next_to_none(e, row, base);
-        let change = match change_to(row, i).filter(|change| *change > 0.0 && little.is_none()) {
+        let change = match change_to(row, i).filter(|change| *change > 0.0 && !is_next_to_none(e, row, base)) {
             Some(change) => format!(", {}", number::factor(change)),
             None => String::new(),
         };
-        let base = little.map_or_else(|| number::rounded(base), str::to_owned);
-        let figures = format!("{base} → {}{}{change}", number::rounded(new), unit(row));
+        let figures = format!("{} → {}{}{change}", number::rounded(base), number::rounded(new), unit(row));
         Some(format!("at {} ({figures})", number::exact(swept.values[i])))
     };
     if let Some(best) = extreme(&better, lower_is_better) {
@@ -121,14 +128,14 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
         if !worse.is_empty() {
             text += &format!("; {worse_word} at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
         }
-        return Some(Finding { row, text, distance: distance(best) });
+        return Some(Finding { row, text, distance: distance(best), is_cost: false });
     }
     let worst = extreme(&worse, !lower_is_better)?;
     let mut text = format!("{}: {worst_word} {}", name(row), at(worst)?);
     if worse.len() > 1 {
         text += &format!("; {worse_word} at {}", listed(others(&worse, worst)));
     }
-    Some(Finding { row, text, distance: distance(worst) })
+    Some(Finding { row, text, distance: distance(worst), is_cost: true })
 }
 
 /// Figures that show no difference, with the reason of those that move.
@@ -255,6 +262,16 @@ mod tests {
         let mut few = swept(vec![row("p99", Better::Lower, &[5.0, 1.0, 5.0, 5.0])]);
         few.repetitions = 1;
         assert_eq!(lines(&few, &few.sweeps[0])[1], "  p99: seems best at 20 (5 → 1 us, ×0.20)");
+    }
+
+    #[test]
+    fn a_figure_that_only_gets_worse_has_one_of_the_lines() {
+        let rows = (1..=7).map(|i| row(&format!("f{i}"), Better::Lower, &[10.0, 8.0 / f64::from(i), 10.0, 10.0]));
+        let costs = [2.0, 3.0].map(|most| row(&format!("cost {most}"), Better::Lower, &[1.0, 1.0, most, most]));
+        let said = said(rows.chain(costs).collect());
+        let of = |line: usize| said[line].split(':').next().unwrap_or_default().trim().to_owned();
+        assert_eq!((1..=5).map(of).collect::<Vec<_>>(), ["f1", "f2", "f3", "f4", "cost 2"]);
+        assert_eq!(said[6], "  and 4 more, 1 of them worse");
     }
 
     #[test]

@@ -196,10 +196,31 @@ fn figures_are_printed_by_their_names() {
 }
 
 #[test]
+fn a_setting_is_judged_against_its_own_kernel() {
+    let d = tmp();
+    let dir = d.path();
+    let two = ["--profile", "5.9,5.10", "--set", "vm.compaction_proactiveness=0,60"];
+    let said = printed(dir, &[&WATCH[..], &two].concat());
+    let of = |kernel: &str| format!("{kernel}: vm.compaction_proactiveness from 0 to 60, 2 values, each against 0:");
+    assert!(said.contains(&of("5.9")) && said.contains(&of("5.10")), "{said}");
+    assert!(said.contains("C (5.10+proactiveness=0) against A") && !said.contains("D (5.10"), "{said}");
+}
+
+#[test]
+fn a_session_that_was_killed_is_said_to_go_on() {
+    let d = tmp();
+    let dir = d.path();
+    printed(dir, &[&WATCH[..], &["--out", "x"]].concat());
+    std::fs::rename(dir.join("x/result.json"), dir.join("x/request.json")).expect("renamed");
+    refused(dir, &["show", "x"], FAILED, &["x/result.json: the session that wrote here was stopped: --resume"]);
+}
+
+#[test]
 fn options_that_would_do_nothing_are_refused() {
     let d = tmp();
     let dir = d.path();
     refused(dir, &["show", "workload", "heap", "--target"], ASKED_WRONGLY, &["--target is of an experiment's name"]);
+    kontig(dir, &["show", "x", "--figures", ","]).assert().failure().code(ASKED_WRONGLY);
     refused(dir, &["show", "heap", "--all-figures"], ASKED_WRONGLY, &["figures are of a stored result"]);
 }
 

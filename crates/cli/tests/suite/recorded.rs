@@ -48,6 +48,15 @@ fn copies_of_smaps_become_a_workload_that_runs() {
 }
 
 #[test]
+fn a_trace_can_come_from_standard_input() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "t.txt", TRACE);
+    let file = output(dir.path(), &["workload", "from-trace", "t.txt"]).0;
+    let piped = kontig(dir.path(), &["workload", "from-trace", "-"]).write_stdin(TRACE).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&piped.stdout), file.replace("t.txt", "standard input"));
+}
+
+#[test]
 fn bad_input_is_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |args: &[&str]| {
@@ -60,6 +69,8 @@ fn bad_input_is_refused_in_one_line() {
     assert!(refused(&["from-trace", "t.txt"]).contains("t.txt:2: mm_page_alloc without a number pfn"));
     fs::write(dir.path().join("perf.data"), b"PERFILE2\xff\xfe").unwrap();
     assert!(refused(&["from-trace", "perf.data"]).contains("perf.data:1: this is no text"));
+    let shuffled = refused(&["from-smaps", "--every", "5", "smaps.1", "smaps.10", "smaps.2"]);
+    assert!(shuffled.contains("smaps.10 comes before smaps.2") && shuffled.contains("ls -v"), "{shuffled}");
     assert!(refused(&["from-trace", "none.txt"]).contains("none.txt: cannot be read"));
     assert!(refused(&["from-smaps", "--every", "1", "t.txt"]).contains("t.txt:1: "));
     write(dir.path(), "t.txt", TRACE);

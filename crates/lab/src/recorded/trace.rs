@@ -83,15 +83,21 @@ struct Reader {
     left_out: LeftOut,
     live: Live,
     began_us: Option<u64>,
+    /// When the event before happened.
+    last_us: u64,
 }
 
 impl Reader {
     /// Takes in an event.
     ///
     /// # Errors
-    /// A field that it lacks, or that there are too many processes.
+    /// A field that it lacks, a time before that of the event before, or too many processes.
     fn event(&mut self, event: &TraceLine<'_>) -> Result<(), String> {
         let at_us = event.at_us.saturating_sub(*self.began_us.get_or_insert(event.at_us));
+        if event.at_us < self.last_us {
+            return Err("it happened before the event above: sort the lines by their times".into());
+        }
+        self.last_us = event.at_us;
         match event.event {
             "mm_page_alloc" => self.allocated(event, at_us)?,
             "mm_page_free" => {
@@ -208,6 +214,7 @@ impl<R: BufRead> Lines<R> {
         }
         match std::str::from_utf8(&self.bytes) {
             _ if got == 0 => Ok(None),
+            Ok(line) if !line.ends_with('\n') => Err(wrong("the text is cut short: this line has no end").into()),
             Ok(line) => Ok(Some(line.trim_end_matches('\n'))),
             Err(_) => {
                 Err(wrong("this is no text: write the recording as text, with perf script or trace-cmd report").into())
@@ -323,6 +330,10 @@ CPU:1 [LOST 3 EVENTS]
     #[test]
     fn a_text_that_is_no_trace_is_refused_with_its_line() {
         let said = |text: &str| trace(text).err().expect("refused");
+        let cut = TRACE.split_once("_MOVABLE").expect("flags").0;
+        assert_eq!(said(cut), "t.txt:3: the text is cut short: this line has no end");
+        let back = TRACE.replace("100.000030", "100.000003");
+        assert_eq!(said(&back), "t.txt:10: it happened before the event above: sort the lines by their times");
         assert!(said("nonsense\n").starts_with("t.txt:1: no line of a trace"));
         assert_eq!(said("# nothing\n"), "t.txt:1: no kmem:mm_page_alloc in it: there is nothing to replay");
         let without = "cat-7 [000] 1.0: mm_page_alloc: page=0xe1 order=0\n";
