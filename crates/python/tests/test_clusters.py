@@ -93,7 +93,9 @@ class AWorkerIsKilled(unittest.TestCase):
         self.assertEqual(len(by), CELLS)
         again = {cell: processes for cell, processes in by.items() if len(processes) > 1}
         self.assertEqual([of for of in again.values() if killed[0] not in of], [], "done twice, and was not lost")
-        self.assertGreater(len({process for of in by.values() for process in of}), 2, "another took its place")
+        # Whether a new worker still finds work to do is chance; that others do what was lost is not.
+        self.assertNotIn(killed[0], [processes[-1] for processes in again.values()], "it was dead")
+        self.assertGreater(len({process for of in by.values() for process in of}), 1, "others went on")
         print(f"{name}: {CELLS} cells in {took:.1f} s, {len(again)} of them lost and done again", file=sys.stderr)
 
     def test_of_a_dask_cluster_or_skipped(self):
