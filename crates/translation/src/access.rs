@@ -49,9 +49,11 @@ impl Mapped {
     }
 }
 
-/// Bytes of a cache line, and the page table entries in it.
+/// Bytes of a cache line.
 const LINE: f64 = 64.0;
-const GROUP: f64 = 8.0;
+/// The page table entries in a cache line: those of pages, or of frames, in one aligned group.
+pub const PAGES_OF_A_LINE: u32 = 8;
+const GROUP: f64 = PAGES_OF_A_LINE as f64;
 /// Cache lines of a page.
 const LINES: f64 = 64.0;
 

@@ -17,5 +17,5 @@ mod lru;
 mod popularity;
 mod processor;
 
-pub use access::Mapped;
+pub use access::{Mapped, PAGES_OF_A_LINE};
 pub use processor::{Backing, Independent, Processor, Tlb, WrongConstant};

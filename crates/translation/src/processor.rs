@@ -57,7 +57,8 @@ pub enum Backing {
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
     pub entries: u32,
-    /// The entries for huge pages, if these have their own.
+    /// The entries for huge pages, if these have their own. Where they can take only some of those
+    /// that all pages share (Golden Cove), their number, as if they were apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge: Option<u32>,
 }

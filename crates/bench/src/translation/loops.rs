@@ -81,7 +81,7 @@ pub(super) fn line_a_page_ns(memory: &[u8], random: &mut SplitMix64) -> f64 {
     })
 }
 
-/// The skew of skewed accesses.
+/// The skew of skewed accesses, that of the YCSB benchmark.
 pub(super) const THETA: f64 = 0.99;
 
 /// Lines at random, the n-th hottest page as often as n to the power of -[`THETA`] says, each

@@ -2,6 +2,7 @@
 
 use kontig_live::page_words::{PageMapEntry, PageWords};
 use kontig_procfs::Smaps;
+use kontig_translation::PAGES_OF_A_LINE;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(super) fn per_group(pagemap: &str, pages: Range<u64>) -> Option<f64> {
     let mut groups = Vec::new();
     let mut map = PageWords::open(Path::new(pagemap)).ok()?;
     map.read(pages.start, pages.end, |_, words| {
-        groups.extend(words.iter().filter_map(|word| Some(PageMapEntry(*word).pfn()? / 8)));
+        groups.extend(words.iter().filter_map(|word| Some(PageMapEntry(*word).pfn()? / u64::from(PAGES_OF_A_LINE))));
     })
     .ok()?;
     let seen = groups.len();

@@ -37,7 +37,8 @@ def run(
     """Runs a workload or an experiment, by name or file, as `kontig run` does.
 
     Without `machine` and `profile` they are the workload's own. `switch` names patches on top of the profile, `set` has
-    values of sysctls, and `with_` values of the workload's parameters. Raises ValueError if there is no such thing, and RuntimeError if the host lacks the memory.
+    values of sysctls, and `with_` values of the workload's parameters. Raises ValueError if there is no such thing, and
+    RuntimeError if the host lacks the memory.
     """
     space = {"workload": workload, "machine": machine, "profile": profile, "switch": switch, "set": set}
     return sweep(space | {"with": with_, "seed": seed})

@@ -11,7 +11,7 @@ use crate::kernel::Kernel;
 use crate::state::process::address_space::Mapping;
 use kontig_mm::Step;
 use kontig_program::{HPAGE_PMD_NR, Op, Pattern, Region, Value};
-use kontig_translation::Mapped;
+use kontig_translation::{Mapped, PAGES_OF_A_LINE};
 
 #[derive(Clone)]
 pub(crate) struct Access {
@@ -52,7 +52,8 @@ impl Access {
                 let Pages { small, huge } = pages;
                 let in_huge = u64::from(used).saturating_sub(small).min(huge * u64::from(HPAGE_PMD_NR));
                 // What is used is spread evenly.
-                let per_line = (8.0 * f64::from(used) / f64::from(span.pages.max(1))).clamp(1.0, 8.0);
+                let share = f64::from(used) / f64::from(span.pages.max(1));
+                let per_line = (f64::from(PAGES_OF_A_LINE) * share).max(1.0);
                 let per_group = per_group(mapping, span);
                 processor.access_ns(pattern, Mapped { small, in_huge, huge, per_line, per_group })
             }
@@ -73,7 +74,8 @@ struct Pages {
     huge: u64,
 }
 
-/// Page tables that are looked at to tell how the small pages lie: enough of a heap, and quick.
+/// Page tables that are looked at to tell how the small pages lie, of up to 32,768 pages. Chosen: a
+/// look at all of a large heap would take longer than the rest of the call.
 const LOOKED_AT: u32 = 64;
 
 /// The pages that a range lies on.
@@ -100,11 +102,11 @@ fn per_group(m: &Mapping, Span { first, pages, .. }: Span) -> f64 {
         let begin = first + table * HPAGE_PMD_NR;
         for page in begin..(begin + HPAGE_PMD_NR).min(first + pages) {
             let Some(pfn) = m.pte(page) else { continue };
-            let group = Some(pfn.get() / 8);
+            let group = Some(pfn.get() / PAGES_OF_A_LINE);
             seen += 1;
             groups += u32::from(group != last);
             last = group;
         }
     }
-    if groups == 0 { 8.0 } else { f64::from(seen) / f64::from(groups) }
+    if groups == 0 { f64::from(PAGES_OF_A_LINE) } else { f64::from(seen) / f64::from(groups) }
 }
