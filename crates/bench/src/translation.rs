@@ -9,7 +9,8 @@ mod fit;
 mod host;
 pub mod loops;
 pub mod measured;
-mod memory;
+pub mod memory;
+mod other_sizes;
 mod pages;
 pub mod programs;
 mod round;
@@ -20,10 +21,9 @@ use kontig_translation::{Backing, Independent, Processor};
 use loops::cycle_ns;
 use measured::{FirstTouch, Measured, Point};
 use memory::{Memory, Pages};
+pub use round::ROUNDS;
 use round::{LEAST, MIB, Round, SIZES_MIB};
 
-/// Rounds, each with memory of its own: where it lies, and what neighbours do meanwhile, differs.
-pub const ROUNDS: usize = 3;
 /// Cycles that a translation takes from the second level of the TLB; makers' manuals say 7 to 9.
 const CYCLES_OF_TLB2: f64 = 7.0;
 
@@ -47,6 +47,7 @@ pub fn measure(available: u64, mut begins: impl FnMut(&str)) -> Result<Measured,
     for number in 2..=ROUNDS {
         best.take_less(Round::run(most, &host, |what| begins(&format!("round {number} of {ROUNDS}: {what}")))?);
     }
+    let other_sizes = other_sizes::measure(most, &mut begins);
     begins("fit");
     let unfitted = unfitted(host, cycle_ns, &best);
     let backings: &[Backing] =
@@ -58,10 +59,12 @@ pub fn measure(available: u64, mut begins: impl FnMut(&str)) -> Result<Measured,
     let per_group: f64 = points.iter().max_by_key(|point| point.bytes).map_or(1.0, |point| point.per_group);
     // Where frames were not seen, they lie as fits the other loops best.
     let seen = |point: Point| if best.frames_seen { point } else { Point { per_group, ..point } };
+    let all_seen = |points: Vec<Point>| points.into_iter().map(seen).collect();
     Ok(Measured {
         processor,
         points,
         skewed: best.skewed.into_iter().map(seen).collect(),
+        other_sizes: other_sizes.into_iter().map(|(pages, points)| (pages, points.map(all_seen))).collect(),
         first_touch,
         per_group,
         frames_seen: best.frames_seen,

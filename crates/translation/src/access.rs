@@ -1,59 +1,15 @@
 //! The time of one access to memory.
 
 use crate::lru::{Class, characteristic_time, hit};
+use crate::mapped::Mapped;
 use crate::popularity::{grouped, scaled, uniform, zipf};
-use crate::processor::{Backing, Processor, Tlb};
-use kontig_program::{HPAGE_PMD_NR, Hot, Pattern};
+use crate::processor::{Backing, Processor};
+use crate::tlb::Tlbs;
+use kontig_program::{Hot, Pattern};
 use kontig_text::parse_size;
-
-/// The memory that a program uses, by the size of the pages it is mapped with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mapped {
-    /// Small pages in use.
-    pub small: u64,
-    /// Small pages' worth of memory in use within huge pages.
-    pub in_huge: u64,
-    /// The huge pages that these lie in.
-    pub huge: u64,
-    /// Small pages in use to each aligned group of eight pages of the program that has any: 8 where
-    /// all are used. Their entries in the page table share a cache line.
-    pub per_line: f64,
-    /// The same of frames: 1 where physical memory is fragmented, 8 where it is contiguous. The
-    /// host's entries for such a group share a cache line.
-    pub per_group: f64,
-}
-
-impl Mapped {
-    /// All of a mapping of this many small pages in use, without huge pages, and this many to a
-    /// group of frames.
-    pub const fn all_small(pages: u64, per_group: f64) -> Mapped {
-        Mapped { small: pages, in_huge: 0, huge: 0, per_line: GROUP, per_group }
-    }
-    /// The same on huge pages alone.
-    pub const fn all_huge(pages: u64) -> Mapped {
-        Mapped {
-            small: 0,
-            in_huge: pages,
-            huge: pages.div_ceil(HPAGE_PMD_NR as u64),
-            per_line: GROUP,
-            per_group: GROUP,
-        }
-    }
-    /// All small pages' worth of memory in use.
-    pub const fn pages(self) -> u64 {
-        self.small + self.in_huge
-    }
-    /// The share of them within huge pages.
-    pub fn huge_share(self) -> f64 {
-        if self.pages() == 0 { 0.0 } else { self.in_huge as f64 / self.pages() as f64 }
-    }
-}
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
-/// The page table entries in a cache line: those of pages, or of frames, in one aligned group.
-pub const PAGES_OF_A_LINE: u32 = 8;
-const GROUP: f64 = PAGES_OF_A_LINE as f64;
 /// Cache lines of a page.
 const LINES: f64 = 64.0;
 
@@ -80,7 +36,7 @@ impl Processor {
     /// Accesses that wait for each other, to pages in these classes, `lines` of each.
     fn dependent_ns(&self, pages: &[Class], hot: Hot, mapped: Mapped, lines: f64) -> f64 {
         let tlbs = Tlbs::new(self, pages, hot, mapped);
-        let share = mapped.huge_share();
+        let share = mapped.large_share();
         let data = grouped(pages, 1.0 / lines, Hot::Together, |rate| rate);
         // A guest's leaf entries lie beside each other as their pages do; a huge page has none. A
         // host has one for each of its small pages, and these lie as the guest's frames do.
@@ -100,7 +56,7 @@ impl Processor {
     fn independent_ns(&self, mapped: Mapped) -> f64 {
         let size_log2 = |size: &str| libm::log2(parse_size(size).unwrap_or(1) as f64);
         let wanted = libm::log2(mapped.pages() as f64 * 4096.0);
-        let share = mapped.huge_share();
+        let share = mapped.large_share();
         let mut points = self.independent.iter().map(|at| {
             let ns = (1.0 - share) * at.small_ns + share * at.huge_ns;
             (size_log2(&at.size), ns)
@@ -114,56 +70,6 @@ impl Processor {
             below = above;
         }
         below.1
-    }
-}
-
-/// How both levels of the TLB serve the accesses.
-struct Tlbs {
-    /// The time the second level holds a small page's translation.
-    small_held: Option<f64>,
-    /// Misses of the first level, and of both, an access.
-    second_level: f64,
-    walks: f64,
-    /// Those that find huge pages that the processor has as such.
-    huge_walks: f64,
-}
-
-impl Tlbs {
-    fn new(cpu: &Processor, pages: &[Class], hot: Hot, mapped: Mapped) -> Tlbs {
-        // On small pages of the host, the TLB has an entry for each of them.
-        let share = if cpu.backing == Backing::Small { 0.0 } else { mapped.huge_share() };
-        // A huge page of which nothing is in use is in the way of nothing.
-        let per = (mapped.in_huge as f64 / mapped.huge.max(1) as f64).max(1.0);
-        let huge = grouped(pages, per, hot, |rate| rate);
-        let (small, huge): (Vec<_>, Vec<_>) = (scaled(pages, 1.0 - share).collect(), scaled(&huge, share).collect());
-        let held = |tlb: Tlb| match tlb.huge {
-            Some(own) => {
-                let of =
-                    |classes: &[Class], entries: u32| characteristic_time(classes.iter().copied(), f64::from(entries));
-                (of(&small, tlb.entries), of(&huge, own))
-            }
-            None => {
-                let both = small.iter().chain(&huge).copied();
-                let time = characteristic_time(both, f64::from(tlb.entries));
-                (time, time)
-            }
-        };
-        let missed = |classes: &[Class], time| {
-            classes.iter().map(|class| class.items * class.rate * (1.0 - hit(class.rate, time))).sum::<f64>()
-        };
-        let ((small1, huge1), (small2, huge2)) = (held(cpu.tlb1), held(cpu.tlb2));
-        let huge_walks = missed(&huge, huge2);
-        Tlbs {
-            small_held: small2,
-            second_level: missed(&small, small1) + missed(&huge, huge1),
-            walks: missed(&small, small2) + huge_walks,
-            huge_walks,
-        }
-    }
-
-    /// The share of accesses to a small page of this rate that walk.
-    fn misses_small(&self, rate: f64) -> f64 {
-        1.0 - hit(rate, self.small_held)
     }
 }
 
@@ -190,7 +96,9 @@ impl Caches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapped::GROUP;
     use crate::processor::tests::zen4;
+    use kontig_program::HPAGE_PMD_NR;
 
     fn chase(cpu: &Processor, mib: u64) -> [f64; 2] {
         [Mapped::all_small(mib * 256, GROUP), Mapped::all_huge(mib * 256)]

@@ -61,6 +61,17 @@ pub struct Tlb {
     /// that all pages share (Golden Cove), their number, as if they were apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge: Option<u32>,
+    /// The entries for pages of 1 GiB, if these have their own. A level without takes them as huge
+    /// pages, piece by piece.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gigantic: Option<u32>,
+}
+
+impl Tlb {
+    /// A level whose entries all take small and huge pages.
+    pub const fn of(entries: u32) -> Tlb {
+        Tlb { entries, huge: None, gigantic: None }
+    }
 }
 
 /// Independent accesses to memory of one size.
@@ -118,7 +129,9 @@ impl Processor {
             return wrong(key, format!("{key} = {ns} is not from 0 to {MOST_NS}"));
         }
         for (key, tlb) in [("tlb1", self.tlb1), ("tlb2", self.tlb2)] {
-            if let Some(entries) = [Some(tlb.entries), tlb.huge].into_iter().flatten().find(|n| !TLB.contains(n)) {
+            if let Some(entries) =
+                [Some(tlb.entries), tlb.huge, tlb.gigantic].into_iter().flatten().find(|n| !TLB.contains(n))
+            {
                 return wrong(key, format!("{key} has {entries} entries, not {} to {}", TLB.start(), TLB.end()));
             }
         }
@@ -160,8 +173,8 @@ pub(crate) mod tests {
             processor: "Zen 4".into(),
             source: "a test".into(),
             backing: Backing::Small,
-            tlb1: Tlb { entries: 72, huge: None },
-            tlb2: Tlb { entries: 3072, huge: None },
+            tlb1: Tlb::of(72),
+            tlb2: Tlb::of(3072),
             l2: "1 MiB".into(),
             l3: "3891 KiB".into(),
             work_ns: 2.5,
@@ -184,8 +197,8 @@ pub(crate) mod tests {
         assert_eq!(wrong(Processor { l3: "much".into(), ..zen4() }), "l3");
         assert_eq!(wrong(Processor { l3: "0 KiB".into(), ..zen4() }), "l3");
         assert_eq!(wrong(Processor { error_percent: -1.0, ..zen4() }), "error_percent");
-        assert_eq!(wrong(Processor { tlb1: Tlb { entries: 64, huge: Some(9_999_999) }, ..zen4() }), "tlb1");
+        assert_eq!(wrong(Processor { tlb1: Tlb { huge: Some(9_999_999), ..Tlb::of(64) }, ..zen4() }), "tlb1");
         assert_eq!(wrong(Processor { independent: vec![], ..zen4() }), "independent");
-        assert_eq!(wrong(Processor { tlb2: Tlb { entries: 0, huge: None }, ..zen4() }), "tlb2");
+        assert_eq!(wrong(Processor { tlb2: Tlb::of(0), ..zen4() }), "tlb2");
     }
 }

@@ -96,6 +96,7 @@ impl Problem<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::measured::Loop;
+    use super::super::memory::Pages;
     use super::*;
 
     /// The processor of a machine file.
@@ -108,7 +109,7 @@ pub(super) mod tests {
     #[test]
     fn a_processor_is_found_again_from_what_it_takes() {
         let cpu = zen4();
-        let at = |of, mib: usize| Point { of, bytes: mib << 20, ns: [0.0; 2], per_group: 2.0 };
+        let at = |of, mib: usize| Point { of, bytes: mib << 20, larger: Pages::Huge, ns: [0.0; 2], per_group: 2.0 };
         let sizes = [4, 16, 64, 256, 1024, 2048];
         let points = sizes.map(|mib| at(Loop::Chase, mib)).into_iter();
         let points = points.chain([16, 32, 64].map(|mib| at(Loop::LineAPage, mib)));

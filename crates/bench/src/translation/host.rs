@@ -44,15 +44,18 @@ fn tlbs<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
     amd(cpu).or_else(|| intel(cpu))
 }
 
-/// A level with these numbers of entries for small pages and for huge ones.
-fn tlb(small: u32, huge: u32) -> Option<Tlb> {
-    (small > 0).then_some(Tlb { entries: small, huge: (huge > 0 && huge != small).then_some(huge) })
+/// A level with these numbers of entries for small pages, for huge ones, and for those of 1 GiB.
+fn tlb(small: u32, huge: u32, gigantic: u32) -> Option<Tlb> {
+    let own = |entries: u32| (entries > 0 && entries != small).then_some(entries);
+    (small > 0).then_some(Tlb { huge: own(huge), gigantic: (gigantic > 0).then_some(gigantic), ..Tlb::of(small) })
 }
 
 fn amd<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
     let (first, second) = (cpu.get_l1_cache_and_tlb_info()?, cpu.get_l2_l3_cache_and_tlb_info()?);
-    let first = tlb(u32::from(first.dtlb_4k_size()), u32::from(first.dtlb_2m_4m_size()))?;
-    let second = tlb(u32::from(second.dtlb_4k_size()), u32::from(second.dtlb_2m_4m_size()))?;
+    let gigantic = cpu.get_tlb_1gb_page_info();
+    let gigantic = gigantic.map_or((0, 0), |info| (info.dtlb_l1_1gb_size(), info.dtlb_l2_1gb_size()));
+    let first = tlb(first.dtlb_4k_size().into(), first.dtlb_2m_4m_size().into(), gigantic.0.into())?;
+    let second = tlb(second.dtlb_4k_size().into(), second.dtlb_2m_4m_size().into(), gigantic.1.into())?;
     Some([first, second])
 }
 
@@ -71,7 +74,11 @@ fn intel<R: CpuIdReader>(cpu: &CpuId<R>) -> Option<[Tlb; 2]> {
             // A level can be several structures, each of other sizes of pages.
             all().filter(|entry| of(entry)).map(|entry| u32::from(entry.ways()) * entry.sets()).sum()
         };
-        tlb(entries(&|entry| entry.has_4k_entries()), entries(&|entry| entry.has_2mb_entries()))
+        tlb(
+            entries(&|entry| entry.has_4k_entries()),
+            entries(&|entry| entry.has_2mb_entries()),
+            entries(&|entry| entry.has_1gb_entries()),
+        )
     };
     Some([at(1)?, at(2)?])
 }
@@ -84,11 +91,14 @@ fn of_descriptors(leaf: CpuIdResult) -> Option<[Tlb; 2]> {
     // The highest bit says that a register describes nothing.
     let bytes: Vec<u8> = words.into_iter().filter(|word| word >> 31 == 0).flat_map(u32::to_le_bytes).collect();
     let entries = |of: &[(u8, u32)]| of.iter().find(|(byte, _)| bytes.contains(byte)).map(|(_, entries)| *entries);
-    // For small pages of data, for huge ones, and the second level, which both share.
+    // For small pages of data, for huge ones, for those of 1 GiB, and the second level, which the
+    // first two share and which may have some for the third.
     let small = entries(&[(0x03, 64), (0x64, 512), (0xa0, 32)])?;
     let huge = entries(&[(0x05, 32), (0x5a, 32), (0x63, 32)]).unwrap_or(0);
+    let gigantic = entries(&[(0x63, 4)]).unwrap_or(0);
     let second = entries(&[(0xc3, 1536), (0xc1, 1024), (0xca, 512)])?;
-    Some([tlb(small, huge)?, tlb(second, second)?])
+    let gigantic_second = entries(&[(0xc3, 16)]).unwrap_or(0);
+    Some([tlb(small, huge, gigantic)?, tlb(second, second, gigantic_second)?])
 }
 
 /// The release of the running kernel.
@@ -103,14 +113,15 @@ mod tests {
 
     #[test]
     fn entries_that_all_pages_share_are_said_once() {
-        assert_eq!(tlb(72, 72), Some(Tlb { entries: 72, huge: None }));
-        assert_eq!(tlb(64, 32), Some(Tlb { entries: 64, huge: Some(32) }));
-        assert_eq!(tlb(0, 32), None);
+        assert_eq!(tlb(72, 72, 0), Some(Tlb::of(72)));
+        assert_eq!(tlb(64, 32, 4), Some(Tlb { entries: 64, huge: Some(32), gigantic: Some(4) }));
+        assert_eq!(tlb(0, 32, 0), None);
     }
 
     #[test]
     fn a_zen_4_core_has_72_and_3072_entries() {
-        // Leaves 8000_0005h, 8000_0006h of an EPYC 9R14, as far as they matter.
+        // Leaves 8000_0005h, 8000_0006h of an EPYC 9R14, as far as they matter. Its hypervisor
+        // hides 8000_0019h; here that has entries for pages of 1 GiB in the first level alone.
         #[derive(Clone)]
         struct Zen4;
         impl CpuIdReader for Zen4 {
@@ -121,20 +132,20 @@ mod tests {
                     0x8000_0000 => CpuIdResult { eax: 0x8000_0021, ..none },
                     0x8000_0005 => CpuIdResult { eax: 0xff48_ff40, ebx: 0xff48_ff40, ..none },
                     0x8000_0006 => CpuIdResult { eax: 0x5c00_2200, ebx: 0x6c00_4200, ecx: 0x0400_8140, ..none },
+                    0x8000_0019 => CpuIdResult { eax: 0xf030_f030, ..none },
                     _ => none,
                 }
             }
         }
         let tlbs = tlbs(&CpuId::with_cpuid_reader(Zen4)).expect("it says so");
-        assert_eq!(tlbs[0], Tlb { entries: 72, huge: None });
-        assert_eq!(tlbs[1].entries, 3072);
+        assert_eq!(tlbs, [Tlb { gigantic: Some(48), ..Tlb::of(72) }, Tlb::of(3072)]);
     }
 
     #[test]
     fn a_skylake_server_core_describes_its_tlbs_by_bytes() {
         // Leaf 2 of a Xeon Gold 6252, which has no leaf 18h.
         let leaf = CpuIdResult { eax: 0x7603_6301, ebx: 0x00f0_b5ff, ecx: 0, edx: 0x00c3_0000 };
-        let all = [Tlb { entries: 64, huge: Some(32) }, Tlb { entries: 1536, huge: None }];
+        let all = [Tlb { entries: 64, huge: Some(32), gigantic: Some(4) }, Tlb { gigantic: Some(16), ..Tlb::of(1536) }];
         assert_eq!(of_descriptors(leaf), Some(all));
         assert_eq!(of_descriptors(CpuIdResult { edx: 0x80c3_0000, ..leaf }), None);
     }

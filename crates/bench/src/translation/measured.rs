@@ -1,8 +1,9 @@
 //! A measurement of a host.
 
 use super::loops::THETA;
+use super::memory::Pages;
 use kontig_program::{Hot, Pattern};
-use kontig_translation::{Mapped, Processor};
+use kontig_translation::Processor;
 
 /// The share of the time that huge pages save, %, of the times on small pages and on huge ones.
 pub fn gain([small, huge]: [f64; 2]) -> f64 {
@@ -38,7 +39,9 @@ pub enum Loop {
 pub struct Point {
     pub of: Loop,
     pub bytes: usize,
-    /// On small pages, and on huge ones.
+    /// The pages that are held against small ones.
+    pub larger: Pages,
+    /// On small pages, and on larger ones.
     pub ns: [f64; 2],
     /// The small pages to a group of frames ([`Mapped::per_group`]).
     pub per_group: f64,
@@ -56,7 +59,7 @@ impl Point {
     /// The same times as the model gives them.
     pub fn modelled(&self, cpu: &Processor) -> [f64; 2] {
         let pages = (self.bytes / 4096) as u64;
-        [Mapped::all_small(pages, self.per_group), Mapped::all_huge(pages)].map(|mapped| match self.of {
+        [Pages::Small, self.larger].map(|kind| kind.mapped(pages, self.per_group)).map(|mapped| match self.of {
             Loop::Chase => cpu.access_ns(Pattern::Chase, mapped),
             Loop::LineAPage => cpu.line_a_page_ns(mapped),
             Loop::Skewed(hot) => cpu.access_ns(Pattern::Skewed { theta: THETA, hot }, mapped),
@@ -78,8 +81,10 @@ pub struct Measured {
     pub processor: Processor,
     /// The loops that the constants are fitted to.
     pub points: Vec<Point>,
-    /// Skewed accesses, which they are not fitted to.
+    /// Skewed accesses, and chases on pages of other sizes or why there are none: the constants are
+    /// not fitted to these.
     pub skewed: Vec<Point>,
+    pub other_sizes: Vec<(Pages, Result<Vec<Point>, String>)>,
     pub first_touch: FirstTouch,
     /// Small pages to a group of frames, over all memory of the loops, and whether the kernel
     /// showed them: where it does not, what fits best.

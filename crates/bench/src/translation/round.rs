@@ -7,6 +7,8 @@ use super::memory::{Memory, Pages};
 use kontig_program::{Hot, SplitMix64};
 use kontig_text::size;
 
+/// Rounds, each with memory of its own: where it lies, and what neighbours do meanwhile, differs.
+pub const ROUNDS: usize = 3;
 pub(super) const MIB: usize = 1 << 20;
 /// Memory that the loops go over, if there is room.
 pub(super) const SIZES_MIB: [usize; 8] = [4, 16, 64, 128, 256, 512, 1024, 2048];
@@ -53,7 +55,8 @@ impl Round {
         let sizes = SIZES_MIB.map(|mib| mib * MIB).into_iter().filter(|bytes| *bytes <= most);
         let reach = (host.tlb2.entries as usize * 4096).next_power_of_two();
         let beyond = [1, 2, 4, 8].map(|times| times * reach).into_iter().filter(|bytes| *bytes <= most);
-        let point = |of, bytes, ns| Point { of, bytes, ns, per_group: small.per_group(bytes).unwrap_or(0.0) };
+        let per_group = |bytes| small.per_group(bytes).unwrap_or(0.0);
+        let point = |of, bytes, ns| Point { of, bytes, larger: Pages::Huge, ns, per_group: per_group(bytes) };
         let (mut points, mut skewed) = (Vec::new(), Vec::new());
         for bytes in sizes.clone() {
             begins(&format!("chase over {}", size(bytes as u64)));
@@ -85,13 +88,8 @@ impl Round {
         self.work_ns = self.work_ns.min(other.work_ns);
         self.l2_ns = self.l2_ns.min(other.l2_ns);
         self.sequential_ns = self.sequential_ns.min(other.sequential_ns);
-        let both = [(&mut self.points, other.points), (&mut self.skewed, other.skewed)];
-        for (points, other) in both {
-            points.retain_mut(|point| {
-                let same = other.iter().find(|other| (other.of, other.bytes) == (point.of, point.bytes));
-                same.map(|same| point.take_less(same)).is_some()
-            });
-        }
+        take_less(&mut self.points, &other.points);
+        take_less(&mut self.skewed, &other.skewed);
         self.independent.retain_mut(|(bytes, ns)| {
             let same = other.independent.iter().find(|(other, _)| other == bytes);
             same.map(|(_, other)| *ns = [ns[0].min(other[0]), ns[1].min(other[1])]).is_some()
@@ -101,12 +99,26 @@ impl Round {
     }
 }
 
+/// Takes what another round did in less time; loops of one round alone are left out.
+pub(super) fn take_less(points: &mut Vec<Point>, other: &[Point]) {
+    points.retain_mut(|point| {
+        let same = other.iter().find(|other| (other.of, other.bytes) == (point.of, point.bytes));
+        same.map(|same| point.take_less(same)).is_some()
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn round(ns: f64, sizes: &[usize], per_group: f64) -> Round {
-        let point = |bytes: &usize| Point { of: Loop::Chase, bytes: *bytes, ns: [ns, 100.0 - ns], per_group };
+        let point = |bytes: &usize| Point {
+            of: Loop::Chase,
+            bytes: *bytes,
+            larger: Pages::Huge,
+            ns: [ns, 100.0 - ns],
+            per_group,
+        };
         Round {
             work_ns: ns,
             l2_ns: ns,

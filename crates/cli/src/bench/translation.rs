@@ -22,7 +22,7 @@ use kontig_program::Hot;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
-use tables::{Tried, loops, missing, of_programs, said};
+use tables::{Tried, loops, missing, of_programs, other_sizes, said};
 
 pub const HELP: &str = "Examples:\n  \
     kontig bench translation                                what huge pages gain here\n  \
@@ -31,7 +31,9 @@ pub const HELP: &str = "Examples:\n  \
     Loops go over up to 2 GiB on small pages and on huge ones, by turns: they take a quarter of the memory \
     available, half a minute, and need no root. Huge pages must not be switched off \
     (transparent_hugepage/enabled is 'always' or 'madvise'). A chase is what lists, trees and hash maps do: each \
-    access waits for the one before. Gains below 5 % are not shown to be any.";
+    access waits for the one before. Gains below 5 % are not shown to be any.\n\n\
+    Folios of 64 KiB are measured too if transparent_hugepage/hugepages-64kB/enabled is not 'never', and pages of \
+    1 GiB if the pool has free ones. Nothing is set here.";
 
 /// Options of `kontig bench translation`.
 #[derive(Args)]
@@ -51,7 +53,7 @@ pub struct TranslationArgs {
     /// Write a Markdown page
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Print one JSON document (schema kontig.bench-translation/2)
+    /// Print one JSON document (schema kontig.bench-translation/3)
     #[arg(long)]
     json: bool,
 }
@@ -82,8 +84,9 @@ pub fn translation(args: &TranslationArgs) -> Result<(), LabError> {
 
 fn text(m: &Measured, held: &[Tried]) -> String {
     let paragraphs: String = conclusions(m).iter().map(|text| wrap("", text, 0, width()) + "\n").collect();
+    let others = other_sizes(m).map_or(String::new(), |grid| grid.text(0, None) + "\n");
     let noise = not_quiet(m.others).map_or(String::new(), |noise| wrap("", &noise, 0, width()));
-    let mut text = paragraphs + &loops(m).text(0, None) + "\n" + &wrap("", &about(m), 0, width()) + &noise;
+    let mut text = paragraphs + &loops(m).text(0, None) + "\n" + &others + &wrap("", &about(m), 0, width()) + &noise;
     if let Some(grid) = of_programs(held) {
         text += &format!("\n{}", grid.text(0, None));
     }
@@ -92,7 +95,7 @@ fn text(m: &Measured, held: &[Tried]) -> String {
 
 fn document(m: &Measured, held: &[Tried]) -> serde_json::Value {
     let point = |point: &Point| {
-        let [small, huge] = point.modelled(&m.processor);
+        let [small, larger] = point.modelled(&m.processor);
         let of = match point.of {
             Loop::Chase => "chase",
             Loop::LineAPage => "line-a-page",
@@ -100,8 +103,9 @@ fn document(m: &Measured, held: &[Tried]) -> serde_json::Value {
             Loop::Skewed(Hot::Scattered) => "skewed-scattered",
         };
         json!({
-            "loop": of, "bytes": point.bytes, "small_ns": point.ns[0], "huge_ns": point.ns[1],
-            "modelled_small_ns": small, "modelled_huge_ns": huge,
+            "loop": of, "bytes": point.bytes, "larger_pages": point.larger.name(),
+            "small_ns": point.ns[0], "larger_ns": point.ns[1],
+            "modelled_small_ns": small, "modelled_larger_ns": larger,
         })
     };
     let of_program = |(name, held): &Tried| match held {
@@ -113,11 +117,18 @@ fn document(m: &Measured, held: &[Tried]) -> serde_json::Value {
         Err(reason) => json!({ "program": name, "missing": reason }),
     };
     let FirstTouch { ns, again_ns } = m.first_touch;
+    let of_other_sizes = m.other_sizes.iter().filter_map(|(_, points)| points.as_ref().ok()).flatten();
+    let not_measured: Vec<_> = m
+        .other_sizes
+        .iter()
+        .filter_map(|(pages, points)| Some(json!({ "pages": pages.name(), "reason": points.as_ref().err()? })))
+        .collect();
     json!({
-        "schema": "kontig.bench-translation/2",
+        "schema": "kontig.bench-translation/3",
         "version": env!("CARGO_PKG_VERSION"),
         "processor": m.processor,
-        "points": m.points.iter().chain(&m.skewed).map(point).collect::<Vec<_>>(),
+        "points": m.points.iter().chain(&m.skewed).chain(of_other_sizes).map(point).collect::<Vec<_>>(),
+        "not_measured": not_measured,
         "first_touch_of_2_mib": {
             "small_ns": ns[0], "huge_ns": ns[1], "small_again_ns": again_ns[0], "huge_again_ns": again_ns[1],
         },
@@ -132,19 +143,27 @@ fn document(m: &Measured, held: &[Tried]) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_bench::translation::measured::{FirstTouch, Loop, Point};
+    use kontig_bench::translation::memory::Pages;
     use kontig_translation::{Independent, Processor};
+
+    fn chase(mib: usize, larger: Pages, ns: [f64; 2]) -> Point {
+        Point { of: Loop::Chase, bytes: mib << 20, larger, ns, per_group: 2.0 }
+    }
 
     pub(super) fn measured() -> Measured {
         let zen4 = catalog::machine("zen4-guest-16g").expect("built in").0.translation.expect("measured");
         let independent = vec![Independent { size: "2 GiB".into(), small_ns: 17.5, huge_ns: 17.1 }];
         let processor = Processor { independent, ..zen4 };
-        let at = |mib: usize, ns| Point { of: Loop::Chase, bytes: mib << 20, ns, per_group: 2.0 };
+        let at = |mib: usize, ns| chase(mib, Pages::Huge, ns);
         Measured {
             processor,
             points: vec![at(16, [142.0, 139.0]), at(256, [188.0, 170.0]), at(2048, [423.0, 291.0])],
             first_touch: FirstTouch { ns: [1.1e6, 2.2e6], again_ns: [1.0e6, 0.4e6] },
             skewed: Vec::new(),
+            other_sizes: vec![
+                (Pages::Folios, Ok(vec![chase(2048, Pages::Folios, [400.0, 300.0])])),
+                (Pages::Gigantic, Err("none is free in the pool".into())),
+            ],
             per_group: 2.0,
             frames_seen: true,
             spread_percent: 3.0,
@@ -160,6 +179,9 @@ mod tests {
         );
         assert!(
             text.contains("do not wait are as fast on huge pages as on small ones over 2 GiB: 17.5 ns and 17.1 ns")
+        );
+        assert!(
+            text.contains("wait are 25 % faster on folios of 64 KiB over 2 GiB: 400 and 300 ns. On pages of 1 GiB")
         );
     }
 }

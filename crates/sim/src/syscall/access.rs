@@ -55,7 +55,7 @@ impl Access {
                 let share = f64::from(used) / f64::from(span.pages.max(1));
                 let per_line = (f64::from(PAGES_OF_A_LINE) * share).max(1.0);
                 let per_group = per_group(mapping, span);
-                processor.access_ns(pattern, Mapped { small, in_huge, huge, per_line, per_group })
+                processor.access_ns(pattern, Mapped { in_huge, huge, per_line, ..Mapped::all_small(small, per_group) })
             }
         };
         self.last = Some((pages, ns));

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_tlb_is_a_cache_of_pages() {
-        assert_eq!(as_cache(Tlb { entries: 3072, huge: None }), "12582912,12,4096");
-        assert_eq!(as_cache(Tlb { entries: 72, huge: None }), "294912,9,4096");
+        assert_eq!(as_cache(Tlb::of(3072)), "12582912,12,4096");
+        assert_eq!(as_cache(Tlb::of(72)), "294912,9,4096");
     }
 }

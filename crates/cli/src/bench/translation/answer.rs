@@ -3,6 +3,7 @@
 use kontig_bench::translation::ROUNDS;
 use kontig_bench::translation::loops::TURNS;
 use kontig_bench::translation::measured::{FirstTouch, Measured, NEAR, Point, gain};
+use kontig_bench::translation::memory::Pages;
 use kontig_text::size;
 use kontig_translation::Backing;
 
@@ -48,8 +49,26 @@ pub(super) fn conclusions(m: &Measured) -> Vec<String> {
             cpu.sequential_ns
         ));
     }
+    paragraphs.push(of_other_sizes(m));
     paragraphs.push(paid(m.first_touch, chases.last().map(|most| most.ns)));
     paragraphs
+}
+
+/// The gain of pages of other sizes, or why it was not measured.
+fn of_other_sizes(m: &Measured) -> String {
+    let of = |(pages, points): &(Pages, Result<Vec<Point>, String>)| {
+        let last = points.as_ref().map(|points| points.last());
+        match last {
+            Ok(Some(most)) => {
+                let [small, these] = most.ns;
+                let gain = faster(most.ns).replace("huge pages", pages.name());
+                format!("Accesses that wait are {gain} over {}: {small:.0} and {these:.0} ns.", size(most.bytes as u64))
+            }
+            Ok(None) => format!("On {} nothing was measured: each round had others.", pages.name()),
+            Err(reason) => format!("On {} nothing was measured: {reason}.", pages.name()),
+        }
+    };
+    m.other_sizes.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
 /// The host, and how far to trust the figures.

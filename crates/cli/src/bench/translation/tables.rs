@@ -1,7 +1,7 @@
 //! The measurement beside the model, in tables.
 
 use crate::grid::Grid;
-use kontig_bench::translation::measured::{Loop, Measured, gain};
+use kontig_bench::translation::measured::{Loop, Measured, Point, gain};
 use kontig_bench::translation::programs::held::{Held, Verdict};
 use kontig_program::Hot;
 use kontig_text::{parse_size, size};
@@ -47,13 +47,37 @@ pub(super) fn skewed(m: &Measured) -> Grid {
     for point in &m.skewed {
         let cells = |ns: [f64; 2]| [format!("{:.0}", ns[0]), format!("{:.0}", ns[1]), format!("{:.0} %", gain(ns))];
         let hot = if point.of == Loop::Skewed(Hot::Together) { "together" } else { "scattered" };
-        let said = if m.holds(point) { "holds" } else { "MISSED" };
         let head = vec![size(point.bytes as u64), hot.to_string()];
         grid.row(
-            [head, cells(point.ns).into(), cells(point.modelled(&m.processor)).into(), vec![said.into()]].concat(),
+            [head, cells(point.ns).into(), cells(point.modelled(&m.processor)).into(), vec![holds(m, point).into()]]
+                .concat(),
         );
     }
     grid
+}
+
+/// Chases on pages of other sizes beside the model;
+/// none if none was measured.
+pub(super) fn other_sizes(m: &Measured) -> Option<Grid> {
+    let mut grid = Grid::new(["memory", "pages", "small", "these", "gain", "model, gain", ""], &[0, 1, 6]);
+    let points: Vec<&Point> = m.other_sizes.iter().filter_map(|(_, points)| points.as_ref().ok()).flatten().collect();
+    for point in &points {
+        let gain = |ns| format!("{:.0} %", gain(ns));
+        grid.row(vec![
+            size(point.bytes as u64),
+            point.larger.name().into(),
+            format!("{:.0}", point.ns[0]),
+            format!("{:.0}", point.ns[1]),
+            gain(point.ns),
+            gain(point.modelled(&m.processor)),
+            holds(m, point).into(),
+        ]);
+    }
+    (!points.is_empty()).then_some(grid)
+}
+
+fn holds(m: &Measured, point: &Point) -> &'static str {
+    if m.holds(point) { "holds" } else { "MISSED" }
 }
 
 /// Programs beside the model; none if none ran.
