@@ -25,7 +25,7 @@ use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
 pub(crate) struct Allocation {
     wanted: Wanted,
     /// Set once the fast path has failed.
-    slow: Option<Slow>,
+    slow: Option<Box<Slow>>,
     /// Ticks waited because a request without `__GFP_FS` kills nobody.
     spared: u32,
 }
@@ -64,7 +64,7 @@ impl Allocation {
     /// The allocation of a fault that has already tried the fast path.
     pub(crate) fn of_fault(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Allocation {
         let wanted = Wanted::Fault(purpose, at);
-        Allocation { wanted, slow: Some(Slow::new(k, c, wanted)), spared: 0 }
+        Allocation { wanted, slow: Some(Box::new(Slow::new(k, c, wanted))), spared: 0 }
     }
 
     /// Steps towards the block. The error is [`AllocFailure::Failed`] also if the caller was
@@ -78,7 +78,7 @@ impl Allocation {
             return match got {
                 Ok(pfn) => Step::Done(Ok(pfn)),
                 Err(_) => {
-                    self.slow = Some(Slow::of(k, c, request));
+                    self.slow = Some(Box::new(Slow::of(k, c, request)));
                     Step::Working
                 }
             };
@@ -113,7 +113,7 @@ impl Allocation {
         }
         if let Wanted::Fault(..) = self.wanted {
             // It stays on the slow path, as the kernel's does (`goto retry`).
-            self.slow = Some(Slow::new(k, c, self.wanted));
+            self.slow = Some(Box::new(Slow::new(k, c, self.wanted)));
         }
         Step::Wait(Wait::Time(JIFFY_NS))
     }
@@ -133,7 +133,7 @@ const TIMELESS_ROUNDS: u32 = 1_000;
 
 #[derive(Clone)]
 struct Slow {
-    path: Box<AllocSlow>,
+    path: AllocSlow,
     began: u64,
     /// Rounds so far, and when the last of them ended.
     rounds: (u32, u64),
@@ -149,13 +149,7 @@ impl Slow {
     }
 
     fn of(k: &Kernel, c: &Context, request: Request) -> Slow {
-        Slow {
-            path: Box::new(AllocSlow::new(&k.mem, request)),
-            began: c.now,
-            rounds: (0, c.now),
-            timeless: 0,
-            stepped: c.now,
-        }
+        Slow { path: AllocSlow::new(&k.mem, request), began: c.now, rounds: (0, c.now), timeless: 0, stepped: c.now }
     }
 
     fn request(&self) -> &Request {

@@ -20,7 +20,7 @@ pub(crate) struct Preload {
     /// Flags for the last try of a slab.
     gfp: Gfp,
     wanted: usize,
-    grow: Option<Grow>,
+    grow: Option<Box<Grow>>,
     got: Vec<Object>,
 }
 
@@ -62,7 +62,7 @@ impl Preload {
                             continue;
                         }
                         let order = k.pages.files().slabs.last_order(self.cache);
-                        *grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
+                        **grow = Grow { order, is_first: false, allocation: Allocation::new(self.gfp, order) };
                         continue;
                     }
                     Err(failure) => {
@@ -77,7 +77,7 @@ impl Preload {
                 None => {
                     let (order, gfp) = slabs.first_try(self.cache, self.gfp, &k.mem.profile().slab);
                     let allocation = Allocation::new(gfp, order);
-                    self.grow = Some(Grow { order, is_first: true, allocation });
+                    self.grow = Some(Box::new(Grow { order, is_first: true, allocation }));
                 }
             }
         }

@@ -61,7 +61,7 @@ pub(crate) enum Syscall {
     /// An operation with nothing left to do.
     Nothing,
     Compute(compute::Compute),
-    Access(access::Access),
+    Access(Box<access::Access>),
     Spin(compute::Spin),
     Barrier(barrier::BarrierWait),
     Fork(Box<fork::Fork>),
@@ -82,7 +82,7 @@ pub(crate) enum Begun {
     /// The task sleeps for this long, ns.
     Sleep(u64),
     /// The process runs another program when the call is done.
-    Exec(Syscall, Box<dyn Program>),
+    Exec(exit::Exec, Box<dyn Program>),
     Exit,
 }
 
@@ -182,13 +182,14 @@ impl Syscall {
                 own(region)?;
                 Syscall::Mincore(mincore::Mincore::new(process, region))
             }
-            Op::Exec(program) => return Ok(Begun::Exec(Syscall::Exec(exit::Exec::new(process, thread)), program)),
+            Op::Exec(program) => return Ok(Begun::Exec(exit::Exec::new(process, thread), program)),
             Op::Exit => return Ok(Begun::Exit),
             Op::Sleep(ns) => return Ok(Begun::Sleep(ns)),
             Op::Compute(ns) => return Ok(Begun::Own(Syscall::Compute(compute::Compute::new(ns)))),
             Op::Access { region, used, pattern, accesses } => {
                 own(region)?;
-                return Ok(Begun::Own(Syscall::Access(access::Access::new(process, region, used, pattern, accesses))));
+                let access = access::Access::new(process, region, used, pattern, accesses);
+                return Ok(Begun::Own(Syscall::Access(Box::new(access))));
             }
             Op::Spin(ns) => Syscall::Spin(compute::Spin::new(ns)),
         }))

@@ -56,7 +56,7 @@ enum Next {
     /// The next page to touch.
     Page(u32),
     /// A fault in progress.
-    Fault(Fault),
+    Fault(Box<Fault>),
 }
 
 /// The hold on the memory map for a fault.
@@ -144,7 +144,7 @@ impl Touch {
                 self.wait(k)
             }
             Err(Stop::Fault(fault)) => {
-                self.next = Next::Fault(fault);
+                self.next = Next::Fault(Box::new(fault));
                 if self.lock == Lock::Free {
                     self.lock = Lock::Held(k.lock_fault(self.process, self.span.mapping));
                 }

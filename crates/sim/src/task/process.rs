@@ -194,7 +194,7 @@ impl Process {
                         Begun::Exec(call, program) => {
                             c.now += ns(k.costs.syscall);
                             self.exec = Some(program);
-                            self.current.insert(InProgress { call, start_ns })
+                            self.current.insert(InProgress { call: Syscall::Exec(call), start_ns })
                         }
                         Begun::Exit => {
                             c.now += ns(k.costs.syscall);
