@@ -21,7 +21,8 @@ pub(crate) struct Counters {
     pub(crate) tasks: BTreeMap<(String, bool), TaskTime>,
     pub(crate) lock_wait_ns: u64,
     pub(crate) proactive_runs: u64,
-    /// Only on a machine with disks.
+    pub(crate) has_disks: bool,
+    /// None before anything was counted.
     pub(crate) pressure: Option<Pressure>,
 }
 
@@ -39,6 +40,7 @@ impl Counters {
             tasks: self.tasks.iter().map(since).collect(),
             lock_wait_ns: self.lock_wait_ns - earlier.lock_wait_ns,
             proactive_runs: self.proactive_runs - earlier.proactive_runs,
+            has_disks: self.has_disks,
             pressure: self.pressure.as_ref().map(|now| now.since(earlier.pressure.as_ref())),
         }
     }
@@ -72,7 +74,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// The stored form, with tasks by name.
     pub(crate) fn kept(self) -> Phase {
-        let Counters { threads, tasks, lock_wait_ns, proactive_runs, pressure: _ } = self.counted;
+        let Counters { threads, tasks, lock_wait_ns, proactive_runs, .. } = self.counted;
         let threads = threads.into_iter().map(|(t, system_ns)| (t.to_string(), TaskTime { user_ns: 0, system_ns }));
         let mut cpu: BTreeMap<String, TaskTime> = BTreeMap::new();
         for (name, time) in threads.chain(tasks.into_iter().map(|((name, _), time)| (name, time))) {
@@ -157,7 +159,7 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
             time("zone lock wait").read(seconds(&|p| p.counted.lock_wait_ns)),
             Figure::new("proactive compaction runs", "runs").read(runs as f64),
         ];
-        let has_others = of.iter().any(|p| p.counted.pressure.is_some());
+        let has_others = of.iter().any(|p| p.counted.has_disks);
         let others =
             has_others.then(|| time("CPU time of khugepaged, flushers and XFS's threads").read(seconds(&others)));
         let background = of.iter().any(|p| p.counted.tasks.keys().any(|(_, background)| *background)).then(|| {

@@ -1,8 +1,8 @@
-//! Memory pressure, phase by phase, on machines with disks: huge pages given, stalls, pages
-//! reclaimed and refaulted, pageblocks mixed, and the work of kcompactd.
+//! Memory pressure, phase by phase: huge pages given and stalls on every machine; on machines with
+//! disks pages reclaimed and refaulted, pageblocks mixed, and the work of kcompactd, too.
 
 use crate::fragmenting::Fragmenting;
-use crate::vmstat::{VmCounters, better};
+use crate::vmstat::{VmCounters, better, declared};
 use kontig_mm::event::CompactResult;
 use kontig_mm::vmstat::{fewer, more};
 use kontig_mm::{Counter, KcompactdState};
@@ -25,8 +25,18 @@ const BEFORE: &[&str] = &[
     "workingset_refault_file",
     "oom_kill",
 ];
+/// Those of them that say what a workload suffers: a machine without disks has them, too, so that
+/// it can stand beside others. What such a machine cannot do, it has done 0 times.
+const EVERYWHERE: &[&str] =
+    &["thp_fault_alloc", "thp_fault_fallback", "allocstall", "compact_stall", "pswpout", "oom_kill"];
 /// Shown after them, above kcompactd's own.
 const AFTER: &[&str] = &["compact_daemon_wake"];
+
+/// Words in the names of figures that runs of any workload have.
+pub fn figures_of_all_runs() -> impl Iterator<Item = &'static str> {
+    const OTHERS: [&str; 9] = ["elapsed", "user", "system", "kcompactd", "kswapd", "p50", "p95", "p99", "max"];
+    OTHERS.into_iter().chain(BEFORE.iter().chain(AFTER).copied())
+}
 
 /// A counter of kcompactd, and how it is read.
 type Declared = (Counter, fn(&KcompactdState) -> u64);
@@ -64,7 +74,15 @@ pub(crate) struct Pressure {
 }
 
 impl Pressure {
-    /// Since boot; of fragmenting events, those noted.
+    /// Of a machine without disks, since boot.
+    pub(crate) fn without_disks(m: &Machine) -> Pressure {
+        let vmstat = VmCounters::of(m);
+        let of = |counter: Counter| (counter, vmstat.get(counter.name).unwrap_or(0));
+        let named = EVERYWHERE.iter().filter_map(|name| declared().find(|counter| counter.name == *name));
+        Pressure { counted: named.map(of).collect(), split: Vec::new() }
+    }
+
+    /// Of a machine with disks, since boot; of fragmenting events, those noted.
     pub(crate) fn of(m: &Machine, fragmenting: &Fragmenting) -> Pressure {
         let vmstat = VmCounters::of(m);
         let named = |names: &'static [&str]| names.iter().filter_map(|name| vmstat.find(name));

@@ -343,7 +343,11 @@ impl Running<'_> {
             tasks,
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
-            pressure: self.plan.machine.has_disks().then(|| Pressure::of(m, self.sampler.fragmenting())),
+            has_disks: self.plan.machine.has_disks(),
+            pressure: Some(match self.plan.machine.has_disks() {
+                true => Pressure::of(m, self.sampler.fragmenting()),
+                false => Pressure::without_disks(m),
+            }),
         }
     }
 

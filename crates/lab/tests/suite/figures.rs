@@ -457,10 +457,15 @@ fn pressure_is_counted_phase_by_phase_as_vmstat_counts_it() {
 }
 
 #[test]
-fn machines_without_disks_have_no_pressure_to_show() {
+fn machines_without_disks_have_of_pressure_what_a_workload_suffers() {
     let small = small("random", 1, 30);
     assert_eq!(of_phases(&small.result, "pgscan_kswapd"), [""; 0]);
     let vmstat = &small.runs[0].vmstat;
+    let total = |name| values(row(&small.result, name, TOTAL))[0];
+    assert_eq!(total("allocstall"), Some(vmstat["allocstall"] as f64));
+    assert_eq!(total("compact_stall"), Some(vmstat["compact_stall"] as f64));
+    assert!(vmstat["compact_stall"] > 0, "it asks for huge pages on fragmented memory");
+    assert_eq!((total("pswpout"), total("oom_kill")), (Some(0.0), Some(0.0)), "there is no swap");
     for name in ["pswpin", "workingset_refault_file", "nr_slab_reclaimable"] {
         assert_eq!(vmstat.get(name), None, "{name}");
     }
