@@ -8,7 +8,7 @@
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::limits::within;
 use crate::size::{HPAGE_PMD_NR, all_fit, pages};
-use kontig_program::{Batch, Figure, Op, Outcome, Pattern, Program, Reading, Region, Value};
+use kontig_program::{Batch, Figure, Hot, Op, Outcome, Pattern, Program, Reading, Region, Value};
 use serde::{Deserialize, Serialize};
 
 /// Rounds that the accesses are made in.
@@ -30,9 +30,14 @@ pub struct Accesses {
     /// Every one of that many pages is used, evenly spread: 1 for all of them.
     #[serde(default = "one")]
     pub one_in: u32,
-    /// `"chase"`, `"independent"`, `"sequential"`, or `{ skewed = { theta = 0.99, hot =
-    /// "scattered" } }`.
-    pub pattern: Pattern,
+    pub pattern: Order,
+    /// Of skewed accesses: the n-th hottest page is accessed as often as n to the power of -theta
+    /// says; [`THETA`] if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theta: Option<f64>,
+    /// Of skewed accesses: where the hottest pages lie; scattered if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot: Option<Hot>,
     /// Accesses that miss the first level of caches.
     pub accesses: u64,
     /// The program's other work for each of them, ns.
@@ -43,11 +48,40 @@ pub struct Accesses {
     pub advise: bool,
 }
 
+/// The order of accesses, in a word.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    Sequential,
+    Independent,
+    Chase,
+    Skewed,
+}
+
+/// The `theta` of a file that leaves it out: that of YCSB's Zipfian requests.
+const THETA: f64 = 0.99;
+
 const fn one() -> u32 {
     1
 }
 
 impl Accesses {
+    fn pattern(&self) -> Result<Pattern, String> {
+        let only_skewed = |key: &str| Err(format!("{key} is of pattern 'skewed' alone: set pattern=skewed, too"));
+        match (self.pattern, self.theta, self.hot) {
+            (Order::Skewed, theta, hot) => {
+                let theta = theta.unwrap_or(THETA);
+                within("theta", theta, 3.0)?;
+                Ok(Pattern::Skewed { theta, hot: hot.unwrap_or(Hot::Scattered) })
+            }
+            (_, Some(_), _) => only_skewed("theta"),
+            (_, _, Some(_)) => only_skewed("hot"),
+            (Order::Sequential, ..) => Ok(Pattern::Sequential),
+            (Order::Independent, ..) => Ok(Pattern::Independent),
+            (Order::Chase, ..) => Ok(Pattern::Chase),
+        }
+    }
+
     /// Small pages' worth of memory that is used.
     fn used(&self, pages: u32) -> u32 {
         pages.div_ceil(self.one_in.max(1))
@@ -66,10 +100,8 @@ impl Benchmark for Accesses {
             return Err(format!("accesses = {} is not from 1 to {MOST_ACCESSES}", self.accesses));
         }
         within("work_ns", self.work_ns, MOST_WORK_NS)?;
-        if let Pattern::Skewed { theta, .. } = self.pattern {
-            within("theta", theta, 3.0)?;
-        }
         Ok(Process {
+            pattern: self.pattern()?,
             what: self.clone(),
             pages,
             region: Region { mapping: 0, first: 0, pages: 0 },
@@ -121,6 +153,7 @@ impl Benchmark for Accesses {
 #[derive(Clone)]
 pub struct Process {
     what: Accesses,
+    pattern: Pattern,
     pages: u32,
     region: Region,
     stage: Stage,
@@ -159,7 +192,7 @@ impl Process {
         let accesses = all * (round + 1) / ROUNDS - all * round / ROUNDS;
         self.each(Op::Use, 0, self.pages, todo);
         let used = self.what.used(self.pages);
-        todo.push(Op::Access { region: self.region, used, pattern: self.what.pattern, accesses });
+        todo.push(Op::Access { region: self.region, used, pattern: self.pattern, accesses });
         todo.push(Op::Compute((accesses as f64 * self.what.work_ns).round() as u64));
     }
 
@@ -322,6 +355,27 @@ mod tests {
         assert_eq!(refused("accesses = 0"), "accesses = 0 is not from 1 to 1000000000000");
         assert_eq!(refused("accesses = 9\none_in = 513"), "one_in = 513 is not from 1 to 512");
         assert!(refused("accesses = 9\nwork_ns = -1").starts_with("work_ns = -1"));
+    }
+
+    #[test]
+    fn a_skewed_pattern_has_parameters_of_its_own() {
+        let of = |more: &str| {
+            let what: Accesses =
+                toml::from_str(&format!("size = '4 MiB'\naccesses = 64\n{more}")).expect("well-formed");
+            let (ops, _) = match what.program(&Start::default()) {
+                Ok(_) => lived(&what, |accesses| Value::Mapped { small: 0, huge: 2, ns: accesses }),
+                Err(reason) => return Err(reason),
+            };
+            let pattern = |op: &Op| if let Op::Access { pattern, .. } = op { Some(*pattern) } else { None };
+            Ok(ops.iter().find_map(pattern).expect("it accesses its heap"))
+        };
+        let skewed = |theta, hot| Ok(Pattern::Skewed { theta, hot });
+        assert_eq!(of("pattern = 'skewed'"), skewed(0.99, Hot::Scattered));
+        assert_eq!(of("pattern = 'skewed'\ntheta = 0.6\nhot = 'together'"), skewed(0.6, Hot::Together));
+        assert_eq!(of("pattern = 'independent'"), Ok(Pattern::Independent));
+        let said = of("pattern = 'chase'\ntheta = 0.6").expect_err("a chase has no theta");
+        assert_eq!(said, "theta is of pattern 'skewed' alone: set pattern=skewed, too");
+        assert!(of("pattern = 'skewed'\ntheta = 4.0").expect_err("too skewed").starts_with("theta = 4"));
     }
 
     #[test]

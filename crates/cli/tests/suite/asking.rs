@@ -36,6 +36,18 @@ fn values_of_a_parameter_are_variants_and_a_sweep() {
 }
 
 #[test]
+fn accesses_are_skewed_by_parameters() {
+    let d = tmp();
+    let heap = ["run", "jvm-heap", "--with", "size=64MiB,accesses=1000,pattern=skewed"];
+    let e = document(d.path(), &[&heap[..], &["--with", "theta=0.6,0.99,hot=together"]].concat());
+    let e = &e["experiments"][0];
+    assert_eq!(e["variants"], json!(["6.1+theta=0.6", "6.1+theta=0.99"]));
+    assert_eq!(e["sweeps"][0]["values"], json!([0.6, 0.99]));
+    let wrong = ["run", "jvm-heap", "--with", "theta=0.6"];
+    refused(d.path(), &wrong, ASKED_WRONGLY, &["theta is of pattern 'skewed' alone: set pattern=skewed, too"]);
+}
+
+#[test]
 fn a_single_value_changes_the_workload_and_is_said() {
     let d = tmp();
     let e = document(d.path(), &[&WATCH[..], &["--with", "measure.seconds=3,holes=last"]].concat());
