@@ -16,11 +16,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// lasted [`SHORT`], because most of them have ended by then.
 const FEW: usize = 8;
 const SHORT: Duration = Duration::from_secs(20);
-/// No longer silence than this.
+/// No longer silence than this; and, but for the first run and the last, no more lines on runs that
+/// have ended than one in this time.
 const BEAT: Duration = Duration::from_secs(30);
-
-/// Of more runs, a line is told for each hundredth of them.
-const EACH: usize = 100;
 
 /// Waits for the next look; whether the runs go on.
 fn go_on(done: &Receiver<()>) -> bool {
@@ -61,9 +59,9 @@ pub fn show(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     let _ = all.clear();
 }
 
-/// Prints how many runs there are and what they are expected to take, then a line as each of them
-/// ends, or each hundredth of more than a hundred, and as all of an experiment have, or that they
-/// go on, until `done` is closed.
+/// Prints how many runs there are and what they are expected to take, then a line as the first
+/// ends, as the last does, as one does after half a minute without, and as all of an experiment
+/// have, or that they go on, until `done` is closed.
 pub fn tell(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     let begin = Instant::now();
     let mut lines = Lines::new(jobs.iter().map(Told::job).collect());
@@ -125,15 +123,14 @@ struct Lines {
     told: Vec<bool>,
     /// The permille of all runs when the session began: an earlier one may have finished some.
     before: u64,
-    /// The runs that had ended when the last line was told.
-    at: usize,
+    /// When the last line on a run was told; none yet, or the time since the session began.
+    at: Option<Duration>,
 }
 
 impl Lines {
     fn new(of: Vec<Told>) -> Lines {
         let told: Vec<bool> = of.iter().map(|run| (run.permille)() >= 1000).collect();
-        let at = told.iter().filter(|told| **told).count();
-        let mut lines = Lines { of, told, before: 0, at };
+        let mut lines = Lines { of, told, before: 0, at: None };
         lines.before = lines.permille().0;
         lines
     }
@@ -205,8 +202,8 @@ impl Lines {
         for i in ended {
             self.told[i] = true;
             n += 1;
-            if n == runs || (n - self.at) * EACH >= runs {
-                self.at = n;
+            if n == runs || self.at.is_none_or(|at| elapsed >= at + BEAT) {
+                self.at = Some(elapsed);
                 let rest = match rest {
                     Some(rest) if n < runs => format!(", about {} to go", time(rest)),
                     _ => String::new(),
@@ -297,24 +294,25 @@ mod tests {
         b.store(500, Ordering::Relaxed);
         assert_eq!(lines.ended(at(60)), ["1 of 3: java / old; 1 min 0 s so far, about 1 min 0 s to go"]);
         b.store(1000, Ordering::Relaxed);
-        let ended = ["2 of 3: java / new; 1 min 20 s so far, about 40 s to go", "java has ended; 1 experiment is left"];
-        assert_eq!(lines.ended(at(80)), ended);
+        let ended = ["2 of 3: java / new; 1 min 40 s so far, about 50 s to go", "java has ended; 1 experiment is left"];
+        assert_eq!(lines.ended(at(100)), ended);
         c.store(1000, Ordering::Relaxed);
         let last = ["3 of 3: usemem / old; 2 min 0 s so far", "usemem has ended; it was the last"];
         assert_eq!(lines.ended(at(120)), last);
     }
 
     #[test]
-    fn of_many_runs_each_hundredth_is_told() {
+    fn of_many_short_runs_the_first_the_last_and_one_each_half_minute_are_told() {
         let runs: Vec<Arc<AtomicU32>> = (0..1000).map(|_| Arc::new(AtomicU32::new(0))).collect();
         let mut lines = Lines::new(runs.iter().map(|run| of("watch / 6.1", run)).collect());
         let mut told = Vec::new();
         for (i, run) in runs.iter().enumerate() {
             run.store(1000, Ordering::Relaxed);
-            told.extend(lines.ended(Duration::from_secs(i as u64)));
+            // A run each tenth of a second.
+            told.extend(lines.ended(Duration::from_millis(100 * i as u64)));
         }
-        assert_eq!(told.len(), 100);
-        assert!(told[0].starts_with("10 of 1000: ") && told[99].starts_with("1000 of 1000: "), "{told:?}");
+        let which: Vec<&str> = told.iter().filter_map(|line| line.split(':').next()).collect();
+        assert_eq!(which, ["1 of 1000", "301 of 1000", "601 of 1000", "901 of 1000", "1000 of 1000"], "{told:?}");
     }
 
     #[test]
