@@ -2,7 +2,7 @@
 
 use kontig_lab::{AskedWrongly, LabError};
 use kontig_results::Seeds;
-use kontig_text::{UNITS, parse_size};
+use kontig_text::{UNITS, grouped, parse_size};
 
 /// More values than anyone reads a table of.
 const MOST_OF_A_RANGE: u64 = 100;
@@ -10,28 +10,65 @@ const MOST_OF_A_RANGE: u64 = 100;
 /// A setting or parameter with its values.
 pub type Assigned = (String, Vec<String>);
 
-/// The values of a range `0..100:20`, both ends included, or the one value; none for a wrong range.
-fn spelled_out(value: &str) -> Option<Vec<String>> {
-    let Some((from, rest)) = value.split_once("..") else { return Some(vec![value.to_owned()]) };
-    let (to, step) = rest.split_once(':')?;
-    let ends = [from, to, step];
+/// The values of a range `0..100:20`, both ends included, or the one value.
+///
+/// # Errors
+/// What is wrong with the range, and what to write instead.
+fn spelled_out(value: &str) -> Result<Vec<String>, String> {
+    let Some((from, rest)) = value.split_once("..") else { return Ok(vec![value.to_owned()]) };
+    let (to, step) = rest
+        .split_once(':')
+        .ok_or_else(|| format!("the range {value} has no step: write {value}:STEP, as in 0..100:20"))?;
+    let ends = [from, to, step].map(str::trim);
     let plain: Option<Vec<u64>> = ends.iter().map(|text| text.parse().ok()).collect();
     if let Some(numbers) = plain {
-        return Some(steps(&numbers)?.iter().map(u64::to_string).collect());
+        return Ok(steps(value, ends, &numbers)?.iter().map(u64::to_string).collect());
     }
-    let sizes: Vec<u64> = ends.iter().map(|text| parse_size(text)).collect::<Option<_>>()?;
+    if let Some(text) = ends.iter().find(|text| text.parse::<f64>().is_ok_and(|number| number.fract() != 0.0)) {
+        return Err(format!("{text} in {value} is no whole number: of those only lists are taken, as 0.5,1,1.5"));
+    }
+    let no_number = |text: &str| {
+        format!("'{text}' in the range {value} is neither a whole number nor a size: write 0..100:20, 1GiB..4GiB:1GiB")
+    };
+    let sizes: Vec<u64> =
+        ends.iter().map(|text| parse_size(text).ok_or_else(|| no_number(text))).collect::<Result<_, _>>()?;
     // In the unit of the step.
-    let letter = step.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c)).strip_suffix("iB")?;
-    let unit = UNITS.iter().find(|(name, _)| *name == letter)?.1;
+    let letter = step.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c)).strip_suffix("iB");
+    let unit = letter.and_then(|letter| Some((letter, UNITS.iter().find(|(name, _)| *name == letter)?.1)));
+    let (letter, unit) = unit.ok_or_else(|| {
+        format!("the step {step} of {value} has no unit, and its ends have one: give it one, as 1GiB..4GiB:512MiB")
+    })?;
     let size = |bytes: &u64| format!("{}{letter}iB", *bytes as f64 / unit as f64);
-    Some(steps(&sizes)?.iter().map(size).collect())
+    Ok(steps(value, ends, &sizes)?.iter().map(size).collect())
 }
 
-fn steps(ends: &[u64]) -> Option<Vec<u64>> {
-    let [from, to, step] = *ends else { return None };
-    let reaches_its_end = step > 0 && from <= to && (to - from).is_multiple_of(step);
-    let is_range = reaches_its_end && (to - from) / step < MOST_OF_A_RANGE;
-    is_range.then(|| (0..=(to - from) / step).map(|i| from + i * step).collect())
+/// The numbers of a range, given with its texts.
+fn steps(range: &str, [from, to, step]: [&str; 3], numbers: &[u64]) -> Result<Vec<u64>, String> {
+    let [first, last, by] = *numbers else { return Ok(Vec::new()) };
+    if by == 0 {
+        return Err(format!("the step of {range} is 0: a step is 1 or more"));
+    }
+    if first > last {
+        return Err(format!("the range {range} goes down: write the lower end first, {to}..{from}:{step}"));
+    }
+    if !(last - first).is_multiple_of(by) {
+        return Err(format!(
+            "the steps of {range} do not come to {to}: choose an end that {from} plus steps of {step} reaches"
+        ));
+    }
+    let values = (last - first) / by + 1;
+    few(values).map_err(|many| format!("the range {range} has {many}: take a longer step"))?;
+    Ok((0..values).map(|i| first + i * by).collect())
+}
+
+/// # Errors
+/// How many values those are, if too many.
+fn few(values: u64) -> Result<(), String> {
+    if values <= MOST_OF_A_RANGE {
+        Ok(())
+    } else {
+        Err(format!("{} values, and {MOST_OF_A_RANGE} are the most", grouped(values)))
+    }
 }
 
 /// The parts between commas that stand in no brackets.
@@ -49,10 +86,10 @@ fn parts(text: &str) -> Vec<&str> {
 /// # Errors
 /// How it is written.
 pub fn setting(text: &str) -> Result<Assigned, LabError> {
-    let example = "SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60";
-    match assigned(text).as_deref() {
-        Some([one]) => Ok(one.clone()),
-        _ => Err(wrongly("--set", text, example)),
+    let example = "SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60 or 0..100:20";
+    match assigned("--set", text, example)?.as_slice() {
+        [one] => Ok(one.clone()),
+        _ => Err(wrongly("--set", text, "one sysctl an option: give --set once for each")),
     }
 }
 
@@ -61,20 +98,18 @@ pub fn setting(text: &str) -> Result<Assigned, LabError> {
 /// # Errors
 /// How they are written.
 pub fn parameters(text: &str) -> Result<Vec<Assigned>, LabError> {
-    assigned(text)
-        .ok_or_else(|| wrongly("--with", text, "KEY=VALUE, such as jobs=8 or jobs=8,size=16GiB; several as 4,8"))
+    let example = "KEY=VALUE, such as jobs=8 or jobs=8,size=16GiB; several as 4,8 or 1GiB..4GiB:1GiB";
+    assigned("--with", text, example)
 }
 
-fn wrongly(option: &str, text: &str, example: &str) -> LabError {
-    AskedWrongly::Value(format!(
-        "{option} {text}: write it as {example}, a range of at most {MOST_OF_A_RANGE}, whose last step comes to its \
-         end, as 0..100:20"
-    ))
-    .into()
+fn wrongly(option: &str, text: &str, reason: &str) -> LabError {
+    AskedWrongly::Value(format!("{option} {text}: {reason}")).into()
 }
 
 /// Everything assigned, with all values: a part without `=` is another value of the one before.
-fn assigned(text: &str) -> Option<Vec<Assigned>> {
+fn assigned(option: &str, text: &str, example: &str) -> Result<Vec<Assigned>, LabError> {
+    let wrong = |reason: &str| wrongly(option, text, reason);
+    let form = || wrong(&format!("write it as {example}"));
     let mut all: Vec<Assigned> = Vec::new();
     for part in parts(text) {
         let value = match part.split_once('=') {
@@ -84,11 +119,22 @@ fn assigned(text: &str) -> Option<Vec<Assigned>> {
             }
             None => part,
         };
-        let (_, values) = all.last_mut()?;
-        values.extend(spelled_out(value)?);
+        let (_, values) = all.last_mut().ok_or_else(form)?;
+        values.extend(spelled_out(value).map_err(|reason| wrong(&reason))?);
     }
-    let is_whole = |(name, values): &Assigned| !name.is_empty() && values.iter().all(|value| !value.trim().is_empty());
-    all.iter().all(is_whole).then_some(all)
+    for (name, values) in &all {
+        if name.is_empty() {
+            return Err(form());
+        }
+        if values.iter().any(|value| value.trim().is_empty()) {
+            let reason = match values.as_slice() {
+                [_] => format!("{name} has no value: write it as {example}"),
+                _ => format!("a value of {name} is empty: there is a comma too many"),
+            };
+            return Err(wrong(&reason));
+        }
+    }
+    Ok(all)
 }
 
 /// Seeds: one, from which repetitions go on, or the list of all: `1,5,9`, `1..5`.
@@ -96,24 +142,37 @@ fn assigned(text: &str) -> Option<Vec<Assigned>> {
 /// # Errors
 /// How they are written.
 pub fn seeds(text: &str) -> Result<Seeds, String> {
-    const FORM: &str = "expected a whole number from 0 to 18446744073709551615, or several as 1,5,9 or 1..5, each once";
+    const FORM: &str = "expected a whole number from 0 to 18446744073709551615, or several as 1,5,9 or 1..5";
     if let Ok(first) = text.parse() {
         return Ok(Seeds::From(first));
     }
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| FORM.to_owned());
     let mut all: Vec<u64> = Vec::new();
     for part in text.split(',') {
-        let of = match part.split_once("..") {
-            Some((from, to)) => {
-                let ends = from.parse().ok().zip(to.parse::<u64>().ok());
-                let few = ends.filter(|(from, to)| from <= to && to - from < MOST_OF_A_RANGE);
-                few.map(|(from, to)| (from..=to).collect::<Vec<u64>>())
+        match part.split_once("..") {
+            Some((_, to)) if to.contains(':') => {
+                return Err(format!("the range {part} has a step, and seeds have none: 1..5 are five of them"));
             }
-            None => part.parse().ok().map(|seed| vec![seed]),
-        };
-        all.extend(of.ok_or(FORM)?);
+            Some((from, to)) => {
+                let (from, to) = (number(from)?, number(to)?);
+                if from > to {
+                    return Err(format!("the range {part} goes down: write the lower end first, {to}..{from}"));
+                }
+                few((to - from).saturating_add(1)).map_err(|many| {
+                    format!(
+                        "the range {part} has {}: --seed {from} --repetitions N takes more",
+                        many.replace("values", "seeds")
+                    )
+                })?;
+                all.extend(from..=to);
+            }
+            None => all.push(number(part)?),
+        }
     }
-    let twice = all.iter().enumerate().any(|(i, seed)| all[..i].contains(seed));
-    if twice { Err(FORM.into()) } else { Ok(Seeds::These(all)) }
+    if let Some((_, twice)) = all.iter().enumerate().find(|(i, seed)| all[..*i].contains(seed)) {
+        return Err(format!("seed {twice} is given twice: name each once"));
+    }
+    Ok(Seeds::These(all))
 }
 
 #[cfg(test)]
@@ -125,12 +184,30 @@ mod tests {
         let of = |text| setting(text).map(|(_, values)| values.join(" ")).map_err(|e| e.to_string());
         assert_eq!(of("vm.x=0..100:20"), Ok("0 20 40 60 80 100".into()));
         assert_eq!(of("vm.x=5,10..24:7,50"), Ok("5 10 17 24 50".into()));
-        let missed = "vm.x=0..100:30";
-        for wrong in ["vm.x=0..100", missed, "vm.x=0..100:0", "vm.x=9..1:1", "vm.x=0..100000:1", "vm.x=a..b:1", "vm.x="]
-        {
-            assert!(of(wrong).expect_err("refused").starts_with(&format!("--set {wrong}: write it as")), "{wrong}");
-        }
-        assert!(of("vm.x=1,vm.y=2").is_err(), "one sysctl an option");
+    }
+
+    #[test]
+    fn a_wrong_list_or_range_is_answered_with_the_right_form() {
+        let said = |text: &str| {
+            let said = setting(text).map_err(|e| e.to_string()).expect_err("refused");
+            said.strip_prefix(&format!("--set {text}: ")).map(str::to_owned).expect("it names the option")
+        };
+        assert_eq!(said("vm.x=0..100"), "the range 0..100 has no step: write 0..100:STEP, as in 0..100:20");
+        assert_eq!(said("vm.x=0..100:0"), "the step of 0..100:0 is 0: a step is 1 or more");
+        assert_eq!(said("vm.x=9..1:2"), "the range 9..1:2 goes down: write the lower end first, 1..9:2");
+        let beyond = "the steps of 0..100:30 do not come to 100: choose an end that 0 plus steps of 30 reaches";
+        assert_eq!(said("vm.x=0..100:30"), beyond);
+        let many = "the range 0..100000:1 has 100,001 values, and 100 are the most: take a longer step";
+        assert_eq!(said("vm.x=0..100000:1"), many);
+        let fraction = "0.5 in 0..2:0.5 is no whole number: of those only lists are taken, as 0.5,1,1.5";
+        assert_eq!(said("vm.x=0..2:0.5"), fraction);
+        let unit = "the step 1 of 1GiB..2GiB:1 has no unit, and its ends have one: give it one, as 1GiB..4GiB:512MiB";
+        assert_eq!(said("vm.x=1GiB..2GiB:1"), unit);
+        assert!(said("vm.x=a..b:1").starts_with("'a' in the range a..b:1 is neither a whole number nor a size"));
+        assert!(said("vm.x=").starts_with("vm.x has no value: write it as SYSCTL=VALUE, such as"));
+        assert_eq!(said("vm.x=1,"), "a value of vm.x is empty: there is a comma too many");
+        assert!(said("60").starts_with("write it as SYSCTL=VALUE"));
+        assert_eq!(said("vm.x=1,vm.y=2"), "one sysctl an option: give --set once for each");
     }
 
     #[test]
@@ -154,8 +231,15 @@ mod tests {
         assert_eq!(seeds("7"), Ok(Seeds::From(7)));
         assert_eq!(seeds("1,5,9"), Ok(Seeds::These(vec![1, 5, 9])));
         assert_eq!(seeds("1..3,8"), Ok(Seeds::These(vec![1, 2, 3, 8])));
-        for wrong in ["", "-1", "1,1", "3..1", "1..3,2", "x", "1.5", "0..1000000"] {
-            assert!(seeds(wrong).is_err(), "{wrong}");
+        let said = |text| seeds(text).expect_err("refused");
+        let many = "the range 1..101 has 101 seeds, and 100 are the most: --seed 1 --repetitions N takes more";
+        assert_eq!(said("1..101"), many);
+        assert_eq!(said("3..1"), "the range 3..1 goes down: write the lower end first, 1..3");
+        assert_eq!(said("1..3,2"), "seed 2 is given twice: name each once");
+        assert_eq!(said("1..9:2"), "the range 1..9:2 has a step, and seeds have none: 1..5 are five of them");
+        for wrong in ["", "1,", "..", "-1", "x", "1.5"] {
+            assert!(said(wrong).starts_with("expected a whole number from 0 to"), "{wrong}");
         }
+        assert!(said("0..18446744073709551615").contains(" has 18,446,744,073,709,551,615 seeds"));
     }
 }
