@@ -82,6 +82,18 @@ pub fn check_writable(path: &Path) -> Result<(), LabError> {
     std::fs::write(&part, b"").and_then(|()| std::fs::remove_file(&part)).map_err(fail)
 }
 
+/// Refuses a file that exists. A device takes any number of writes.
+///
+/// # Errors
+/// If something has that name.
+pub fn check_new(path: &Path) -> Result<(), LabError> {
+    if path.symlink_metadata().is_err() || is_device(path) {
+        return Ok(());
+    }
+    let reason = format!("{} exists, and nothing is overwritten: name a file that does not", path.display());
+    Err(AskedWrongly::Value(reason).into())
+}
+
 /// The temporary name a file is written under.
 fn part_of(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();

@@ -15,7 +15,7 @@ use kontig_bench::translation::measure;
 use kontig_bench::translation::measured::{FirstTouch, Loop, Measured, Point};
 use kontig_bench::translation::programs;
 use kontig_lab::catalog;
-use kontig_lab::files::{check_distinct, check_writable, write_file};
+use kontig_lab::files::{check_distinct, check_new, check_writable, write_file};
 use kontig_lab::session::memory_for_runs;
 use kontig_lab::{Failed, LabError};
 use kontig_program::Hot;
@@ -40,7 +40,7 @@ pub const HELP: &str = "Examples:\n  \
 #[command(after_help = HELP)]
 pub struct TranslationArgs {
     /// Write a machine file: the machine of --machine with this host's address translation and
-    /// first touch
+    /// first touch. An existing file is refused
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The machine that --out changes
@@ -61,6 +61,7 @@ pub struct TranslationArgs {
 pub fn translation(args: &TranslationArgs) -> Result<(), LabError> {
     let base = args.out.as_ref().map(|out| Ok::<_, LabError>((out, catalog::machine(&args.machine)?.0))).transpose()?;
     check_distinct(&[("--out", args.out.as_deref()), ("--markdown", args.markdown.as_deref())])?;
+    args.out.iter().try_for_each(|path| check_new(path))?;
     args.out.iter().chain(&args.markdown).try_for_each(|path| check_writable(path))?;
     let bar = ProgressBar::new_spinner();
     bar.set_style(

@@ -71,11 +71,11 @@ fn a_setting_is_refused_for_the_reason_there_is() {
             from("5.9")
         ),
     );
-    let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60, a range of at most \
-                100, whose last step comes to its end, as 0..100:20";
-    for text in ["vm.extfrag_threshold", "=5", "extfrag_threshold="] {
+    let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60 or 0..100:20";
+    for text in ["vm.extfrag_threshold", "=5"] {
         set(&["--set", text], &format!("--set {text}: {form}"));
     }
+    set(&["--set", "extfrag_threshold="], &format!("--set extfrag_threshold=: extfrag_threshold has no value: {form}"));
     for value in ["1001", "-1", "60%", "0x10", "1 2", "5.0", "4294967296"] {
         let says = format!("vm.extfrag_threshold: '{value}' is not a whole number from 0 to 1000");
         set(&["--set", &format!("extfrag_threshold={value}")], &says);
@@ -88,6 +88,15 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         &["--set", "vm.compact_memory=1"],
         "vm.compact_memory starts a compaction and is no setting: run the workload 'compact'",
     );
+}
+
+#[test]
+fn a_machine_file_of_the_users_is_not_replaced() {
+    let d = tmp();
+    write(d.path(), "my.toml", "# mine\n");
+    let says = ["my.toml exists, and nothing is overwritten: name a file that does not"];
+    refused(d.path(), &["bench", "translation", "--out", "my.toml"], ASKED_WRONGLY, &says);
+    assert_eq!(std::fs::read_to_string(d.path().join("my.toml")).expect("a file"), "# mine\n");
 }
 
 #[test]
