@@ -57,6 +57,13 @@ pub fn export(a: &ExportArgs) -> Result<(), LabError> {
         1 => format!("{runs}; 1 of them is in several results, and stands once\n"),
         shared => format!("{runs}; {} of them are in several results, and stand once\n", grouped(shared)),
     };
+    if merged.missing > 0 {
+        let planned = counted((merged.runs.len() + merged.missing) as u64, "run");
+        text += &format!(
+            "{} of {planned} are missing: name the other shards, or finish them with --resume\n",
+            grouped(merged.missing)
+        );
+    }
     for (dir, rows) in outputs {
         let (files, counts) = rows.finish()?;
         let format = files.finish()?;

@@ -50,6 +50,22 @@ struct Part<'a> {
     input: &'a Resolved,
 }
 
+impl Part<'_> {
+    /// How many of its runs there are, if some are missing: of a shard, or of a session that was
+    /// stopped.
+    fn lacking(&self) -> Result<Option<String>, LabError> {
+        let (there, planned) = self.of.result.runs_of(self.input)?;
+        Ok((there < planned).then(|| {
+            format!(
+                "{} has {there} of the {planned} runs of {}: the command that made it, with --resume and without \
+                 --shard, does the others",
+                self.of.name,
+                self.input.key()
+            )
+        }))
+    }
+}
+
 /// Reads these directories.
 ///
 /// # Errors
@@ -75,7 +91,7 @@ pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
         let parts: Vec<Part<'_>> = all.iter().filter_map(|of| Some(Part { of, input: of.of(&key)? })).collect();
         match parts.as_slice() {
             [only] => notes.push(format!("{key} is only in {}, and has no table", only.of.name)),
-            parts => outcomes.push(together(parts)),
+            parts => outcomes.push(together(parts)?),
         }
     }
     if outcomes.is_empty() {
@@ -89,7 +105,7 @@ pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
     Ok((outcomes, notes))
 }
 
-fn together(parts: &[Part<'_>]) -> Outcome {
+fn together(parts: &[Part<'_>]) -> Result<Outcome, LabError> {
     let names = names(parts);
     let mut variants = Vec::new();
     let mut runs = Vec::new();
@@ -113,7 +129,9 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     machines.sort_unstable();
     machines.dedup();
     let differences: Vec<Difference> = parts[1..].iter().flat_map(|part| differences(first, part)).collect();
-    let mut notes: Vec<String> = differences.iter().map(|difference| difference.text.clone()).collect();
+    let lacking = parts.iter().filter_map(|part| part.lacking().transpose());
+    let mut notes: Vec<String> = lacking.collect::<Result<_, _>>()?;
+    notes.extend(differences.iter().map(|difference| difference.text.clone()));
     for of in parts.iter().flat_map(|part| part.input.notes.iter().cloned().chain(part.input.rests_on())) {
         if !notes.contains(&of) {
             notes.push(of);
@@ -136,7 +154,7 @@ fn together(parts: &[Part<'_>]) -> Outcome {
     if differences.iter().any(|difference| difference.is_of_the_run) {
         result.sweeps.clear();
     }
-    Outcome { result, runs, pace: Vec::new() }
+    Ok(Outcome { result, runs, pace: Vec::new() })
 }
 
 /// Each part's variants, by names that occur once: their own; the result's where each has a single

@@ -14,7 +14,7 @@ use crate::files::{check_directory, file_name, write_with_directory};
 use crate::hash::sha256;
 use crate::identity::Identity;
 use crate::outcome::Outcome;
-use crate::plan::{RunPlan, key};
+use crate::plan::{RunPlan, Views, key};
 use crate::resolved::Resolved;
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult, Seeds};
@@ -448,22 +448,43 @@ impl StoredResult {
     /// # Errors
     /// If it has a run that its inputs do not lead to.
     pub fn stored_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, StoredRun)>, LabError> {
-        let mut found = Vec::new();
+        let planned = self.planned_runs(path)?.into_iter();
+        Ok(planned.filter_map(|(plan, identity, file)| Some((plan, identity, file?))).collect())
+    }
+
+    /// All runs that its inputs lead to, in the order of their plans, each with its file if it has
+    /// that run. No run's file is read.
+    ///
+    /// # Errors
+    /// As [`StoredResult::stored_runs`].
+    pub fn planned_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, Option<StoredRun>)>, LabError> {
+        let mut planned = Vec::new();
         for input in &self.inputs {
             for (plan, identity) in input.identified(&self.seed, &self.version)? {
                 let name = run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition);
-                if let Some(file) = self.runs.get(&name) {
-                    found.push((plan, identity, StoredRun { dir: directory(path).into(), name, file: file.clone() }));
-                }
+                let file = self.runs.get(&name).cloned();
+                let run = file.map(|file| StoredRun { dir: directory(path).into(), name, file });
+                planned.push((plan, identity, run));
             }
         }
-        match self.runs.len() - found.len() {
-            0 => Ok(found),
+        let found = planned.iter().filter(|(.., run)| run.is_some()).count();
+        match self.runs.len() - found {
+            0 => Ok(planned),
             others => {
                 let reason = format!("damaged: its inputs do not lead to {others} of its {} runs", self.runs.len());
                 Err(Failed::Result { path: directory(path).join(RESULT).display().to_string(), reason }.into())
             }
         }
+    }
+
+    /// How many runs of an experiment it has, and of how many.
+    ///
+    /// # Errors
+    /// If its inputs contradict themselves.
+    pub fn runs_of(&self, input: &Resolved) -> Result<(usize, usize), LabError> {
+        let plans = input.plans(&self.seed, &Views::default())?;
+        let plans = || plans.iter().flatten();
+        Ok((plans().filter(|plan| self.has(plan)).count(), plans().count()))
     }
 
     /// Reads every run's file of the result at `path` and compares it with the stored hash. Returns

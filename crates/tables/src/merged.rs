@@ -6,6 +6,7 @@ use kontig_lab::files::check_named_once;
 use kontig_lab::store::{StoredResult, StoredRun};
 use kontig_lab::{Failed, LabError};
 use kontig_results::{MemoryMap, RunResult};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A run of one or more results.
@@ -29,6 +30,9 @@ pub struct Merged {
     pub runs: Vec<Run>,
     /// Runs that more than one result has.
     pub shared: usize,
+    /// Runs that the results' inputs lead to and none of them has: of other shards, or of a session
+    /// that was stopped.
+    pub missing: usize,
 }
 
 impl Merged {
@@ -39,16 +43,23 @@ impl Merged {
     /// If one is no result, or two have different results of the same inputs.
     pub fn read(dirs: &[PathBuf]) -> Result<Merged, LabError> {
         check_named_once(dirs)?;
-        let mut all = Vec::new();
+        let (mut all, mut lacking) = (Vec::new(), BTreeSet::new());
         for dir in dirs {
             let result = StoredResult::read(dir)?;
-            let runs = result.stored_runs(dir)?.into_iter();
-            all.extend(
-                runs.map(|(plan, identity, file)| Run { facts: Facts::new(&plan, identity, &result.version), file }),
-            );
+            for (plan, identity, file) in result.planned_runs(dir)? {
+                match file {
+                    Some(file) => all.push(Run { facts: Facts::new(&plan, identity, &result.version), file }),
+                    None => {
+                        lacking.insert(identity.run);
+                    }
+                }
+            }
+        }
+        for run in &all {
+            lacking.remove(&run.facts.identity.run);
         }
         all.sort_by(|a, b| a.facts.place().cmp(&b.facts.place()));
-        let mut merged = Merged { runs: Vec::with_capacity(all.len()), shared: 0 };
+        let mut merged = Merged { runs: Vec::with_capacity(all.len()), shared: 0, missing: lacking.len() };
         let mut last_is_shared = false;
         for run in all {
             match merged.runs.last().filter(|last| last.facts.identity == run.facts.identity) {

@@ -77,6 +77,24 @@ fn values_in_several_results_are_one_sweep() {
 }
 
 #[test]
+fn of_results_that_are_not_whole_it_is_said_how_many_runs_they_have() {
+    let d = tmp();
+    let dir = d.path();
+    stored(dir, "s1", &["--repetitions", "3", "--shard", "1/2"]);
+    stored(dir, "s2", &["--repetitions", "3", "--shard", "2/2"]);
+    let said = |results: &[&str]| compared(dir, results)["experiments"][0]["remarks"].to_string();
+    let both = said(&["s1", "s2"]);
+    for has in ["s1 has 2 of the 3 runs of watch", "s2 has 1 of the 3 runs of watch"] {
+        let rest = "the command that made it, with --resume and without --shard, does the others";
+        assert!(both.contains(&format!("{has}: {rest}")), "{both}");
+    }
+    // As it says.
+    stored(dir, "s1", &["--repetitions", "3", "--resume"]);
+    let one = said(&["s1", "s2"]);
+    assert!(!one.contains("s1 has") && one.contains("s2 has 1 of the 3 runs"), "{one}");
+}
+
+#[test]
 fn results_that_cannot_be_compared_are_refused_in_a_line() {
     let d = tmp();
     let dir = d.path();
