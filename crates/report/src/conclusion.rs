@@ -3,7 +3,7 @@
 
 use crate::number;
 use crate::order;
-use crate::shown::{Shown, is_next_to_none, is_unsure, name, names, next_to_nothing, shown, unit, words};
+use crate::shown::{Shown, is_next_to_none, is_unsure, names, next_to_nothing, shown, unit, words};
 use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
@@ -15,6 +15,8 @@ use kontig_results::{ExperimentResult, Row};
 const NAMED: usize = 5;
 const NAMED_OF_TWO: usize = 3;
 const NAMED_IN_A_LINE: usize = 2;
+/// Factors that differ by less say the same.
+const SAME_FACTOR: f64 = 0.005;
 /// A conclusion with more variants than this has a line for each.
 const FEW: usize = 3;
 
@@ -174,8 +176,9 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         let seeds = seeds_that_agree(rows, variant);
         order::arrange(rows, |row| (row, distance(row)));
         let hidden = order::one_of_each(rows, |row| (row, distance(row)));
-        let mut parts: Vec<String> = rows.iter().take(named).map(|row| moved(e, row, variant)).collect();
-        let left = rows.len().saturating_sub(named) + hidden;
+        let alike = moved_alike(e, rows, variant);
+        let mut parts: Vec<String> = alike.iter().take(named).map(|rows| moved(e, rows, variant)).collect();
+        let left = alike.iter().skip(named).map(Vec::len).sum::<usize>() + hidden;
         parts.extend((left > 0).then(|| format!("{left} more")));
         (!parts.is_empty()).then(|| format!("{word}{seeds}: {}", parts.join("; ")))
     };
@@ -190,9 +193,9 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     let no_difference = || {
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
         let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", list(rows)));
-        let same = (!same.is_empty()).then(|| format!("{} within a tenth", count(same.len())));
-        let idle = part(&idle, "less than 0.1 % of a CPU");
-        let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), idle, same];
+        let same = same.len() + idle.len();
+        let same = (same > 0).then(|| format!("{} equal or nearly so", count(same)));
+        let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), same];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
@@ -219,19 +222,52 @@ fn seeds_that_agree(rows: &[&Row], variant: usize) -> String {
     pairs.map_or_else(String::new, |pairs| format!(" in {0} of {0} seeds", pairs.of))
 }
 
-/// A figure that moved: `fallbacks −30 % (200 → 140)`.
-fn moved(e: &ExperimentResult, row: &Row, variant: usize) -> String {
-    let name = name(row);
-    let (Some(base), Some(new)) = (measured(row, 0), measured(row, variant)) else { return name };
-    let values = format!("{} → {}{}", number::rounded(base.value), number::rounded(new.value), unit(row));
+/// Figures that moved alike, which one cause moves as a rule: by one factor, or from the same value
+/// to the same.
+fn moved_alike<'a>(e: &ExperimentResult, rows: &[&'a Row], variant: usize) -> Vec<Vec<&'a Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    for row in rows {
+        let is_alike = |other: &Row| match (factor(e, row, variant), factor(e, other, variant)) {
+            (Some(one), Some(other)) => (one / other - 1.0).abs() < SAME_FACTOR,
+            _ => values(row, variant) == values(other, variant),
+        };
+        match groups.iter_mut().find(|group| group.len() < NAMED && is_alike(group[0])) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// The factor of a figure's move, unless it is from or to next to nothing.
+fn factor(e: &ExperimentResult, row: &Row, variant: usize) -> Option<f64> {
+    let (base, new) = (measured(row, 0)?, measured(row, variant)?);
     let is_little = [base.value, new.value].iter().any(|value| is_next_to_none(e, row, *value));
+    change_to(row, variant).filter(|change| *change > 0.0 && !is_little)
+}
+
+/// `200 → 140 pages`.
+fn values(row: &Row, variant: usize) -> String {
+    let Some((base, new)) = measured(row, 0).zip(measured(row, variant)) else { return String::new() };
+    format!("{} → {}{}", number::rounded(base.value), number::rounded(new.value), unit(row))
+}
+
+/// Figures that moved alike: `fallbacks −30 % (200 → 140)`.
+fn moved(e: &ExperimentResult, rows: &[&Row], variant: usize) -> String {
     // A percentile can be of all seeds together alone, where each has too few samples.
     let by_seed = |row: &Row| row.pairs.get(variant).copied().flatten().is_some();
-    let together = row.merge.distribution().is_some() && !by_seed(row) && e.rows.iter().any(by_seed);
-    let values = if together { format!("{values}, all seeds together") } else { values };
-    match change_to(row, variant).filter(|change| *change > 0.0 && !is_little) {
-        Some(change) => format!("{name} {} ({values})", in_words(change)),
-        None => format!("{name} {values}"),
+    let mut each: Vec<String> = Vec::new();
+    for row in rows {
+        let together = row.merge.distribution().is_some() && !by_seed(row) && e.rows.iter().any(by_seed);
+        let values = values(row, variant) + if together { ", all seeds together" } else { "" };
+        if !each.contains(&values) {
+            each.push(values);
+        }
+    }
+    let (names, values) = (names(rows).join(", "), each.join("; "));
+    match rows.first().and_then(|row| factor(e, row, variant)) {
+        Some(change) => format!("{names} {} ({values})", in_words(change)),
+        None => format!("{names} {values}"),
     }
 }
 
@@ -282,7 +318,26 @@ mod tests {
                 "B (new) against A:",
                 "  worse: pages −30 % (100 → 70 us); p99 ×2.40 (10 → 24 us); stalls 0 → 1,500 us",
                 "  better: fallbacks −30 % (200 → 140 us)",
-                "  no difference shown: 1 figure within a tenth",
+                "  no difference shown: 1 figure equal or nearly so",
+            ]
+        );
+    }
+
+    #[test]
+    fn figures_that_moved_alike_are_one_finding() {
+        let rows = vec![
+            row("filling", Better::Lower, &[100.0, 80.0]),
+            row("p99", Better::Lower, &[10.0, 24.0]),
+            row("all of it", Better::Lower, &[10.01, 8.0]),
+            row("stalls", Better::Lower, &[0.0, 1500.0]),
+            row("as many", Better::Lower, &[0.0, 1500.0]),
+            row("fewer", Better::Lower, &[0.0, 1400.0]),
+        ];
+        assert_eq!(
+            lines(&result(&["base", "new"], rows))[1..],
+            [
+                "  worse: p99 ×2.40 (10 → 24 us); stalls, as many 0 → 1,500 us; fewer 0 → 1,400 us",
+                "  better: filling, all of it −20 % (100 → 80 us; 10.01 → 8 us)",
             ]
         );
     }
@@ -314,7 +369,7 @@ mod tests {
         let rows = vec![row("oom_kill", Better::Lower, &[0.0, 0.0]), row("p99", Better::Lower, &[10.0, 10.0])];
         assert_eq!(
             lines(&result(&["base", "new"], rows)),
-            ["B (new) against A: no difference shown: 1 figure within a tenth"]
+            ["B (new) against A: no difference shown: 1 figure equal or nearly so"]
         );
     }
 
@@ -350,7 +405,7 @@ mod tests {
         let mut e = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 10.0])]);
         let ended = |far: &str| vec![format!("ended at the first failed allocation, with {far} % of memory taken")];
         e.endings = vec![ended("99.4"), ended("99.5 to 99.6")];
-        assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure within a tenth"]);
+        assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure equal or nearly so"]);
         e.endings[1] = ended("60.2 to 99.6");
         assert!(lines(&e)[0].starts_with("counts are of unequal work: A ended at the first failed allocation, with"));
     }
@@ -393,11 +448,7 @@ mod tests {
             let rows = vec![total("elapsed", &[30.0, 30.0]), total("kcompactd CPU time", &daemon)];
             lines(&result(&["base", "new"], rows))
         };
-        assert_eq!(
-            of([1e-7, 0.004]),
-            ["B (new) against A: no difference shown: kcompactd CPU time (less than 0.1 % of a CPU); 1 figure within \
-                 a tenth"]
-        );
+        assert_eq!(of([1e-7, 0.004]), ["B (new) against A: no difference shown: 2 figures equal or nearly so"]);
         assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time 1.0e-7 → 0.04 us");
     }
 
@@ -422,7 +473,7 @@ mod tests {
             [
                 "B (b) against A: worse: p99 ×2.40 (10 → 24 us)",
                 "C (c) against A: better: p99 −50 % (10 → 5 us)",
-                "D (d) against A: no difference shown: 1 figure within a tenth",
+                "D (d) against A: no difference shown: 1 figure equal or nearly so",
             ]
         );
     }

@@ -13,15 +13,54 @@ use kontig_results::{Better, ExperimentResult, Row, Sweep};
 /// Figures with a line of their own, of a single sweep and of each of several.
 const NAMED: usize = 5;
 const NAMED_OF_EACH: usize = 3;
+/// Logarithms of changes that differ by less say the same.
+const SAME_MOVE: f64 = 0.005;
 
 /// A figure that some value changes.
 struct Finding<'a> {
     row: &'a Row,
-    text: String,
+    /// The figures that it is of, and how each of them moved at one value.
+    names: Vec<String>,
+    figures: Vec<String>,
+    /// `best at 60`, the factor there, and what other values do.
+    at: String,
+    factor: String,
+    others: String,
     /// The natural logarithm of the largest change from the baseline.
     distance: f64,
     /// Whether no value improves it: what the best of other figures costs.
     is_cost: bool,
+}
+
+impl Finding<'_> {
+    /// Whether another figure moves alike, as one cause makes them do.
+    fn is_like(&self, other: &Finding<'_>) -> bool {
+        (&self.at, &self.factor, &self.others) == (&other.at, &other.factor, &other.others)
+            && (!self.factor.is_empty() || self.figures == other.figures)
+            && (self.distance == other.distance || (self.distance - other.distance).abs() < SAME_MOVE)
+    }
+
+    /// `stalls: best at 60 (100 → 10 us, ×0.10); nearly so at 100`.
+    fn text(&self) -> String {
+        let Finding { names, figures, at, factor, others, .. } = self;
+        format!("{}: {at} ({}{factor}){others}", names.join(", "), figures.join("; "))
+    }
+}
+
+/// Findings that say the same as one.
+fn folded(findings: Vec<Finding<'_>>) -> Vec<Finding<'_>> {
+    let mut all: Vec<Finding<'_>> = Vec::new();
+    for finding in findings {
+        match all.iter_mut().find(|other| other.is_like(&finding)) {
+            Some(other) => {
+                other.names.extend(finding.names);
+                let new = finding.figures.into_iter().filter(|figures| !other.figures.contains(figures));
+                other.figures.extend(new.collect::<Vec<_>>());
+            }
+            None => all.push(finding),
+        }
+    }
+    all
 }
 
 /// The variants of a sweep as a table of their own, the first as its baseline.
@@ -56,6 +95,7 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
     let moved = |finding: &Finding<'_>| finding.distance;
     order::arrange(&mut findings, |finding| (finding.row, moved(finding)));
     let hidden = order::one_of_each(&mut findings, |finding| (finding.row, moved(finding)));
+    let mut findings = folded(findings);
     // One of the lines is what the others cost.
     let cost = findings.iter().position(|finding| finding.is_cost);
     if let Some(at) = cost.filter(|at| *at >= named) {
@@ -72,8 +112,9 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         swept.values.len(),
         number::exact(swept.values[0])
     )];
-    lines.extend(findings.iter().take(named).map(|finding| format!("  {}", finding.text)));
-    let left = findings.len().saturating_sub(named) + hidden;
+    lines.extend(findings.iter().take(named).map(|finding| format!("  {}", finding.text())));
+    let of = |finding: &Finding<'_>| finding.names.len();
+    let left = findings.iter().skip(named).map(of).sum::<usize>() + hidden;
     let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
     if findings.is_empty() {
         lines.push("  no difference shown in any figure".into());
@@ -81,7 +122,7 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         // With as many lines as there may be, the others are counted.
         let and =
             if still.is_empty() { String::new() } else { format!("; no difference shown: {}", count(still.len())) };
-        let worse = findings.iter().skip(named).filter(|finding| finding.is_cost).count();
+        let worse: usize = findings.iter().skip(named).filter(|finding| finding.is_cost).map(of).sum();
         let worse = if worse == 0 { String::new() } else { format!(", {worse} of them worse") };
         lines.push(format!("  and {left} more{worse}{and}"));
     } else if !still.is_empty() {
@@ -106,17 +147,25 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
     let [worse_word, _] = words(e, ["worse", "better"]);
     let others =
         |of: &[usize], but: usize| -> Vec<f64> { of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect() };
-    let at = |i: usize| {
+    let finding = |word: &str, i: usize, others: String, is_cost: bool| {
         let (base, new) = (value(0)?, value(i)?);
-        let change = match change_to(row, i).filter(|change| *change > 0.0 && !is_next_to_none(e, row, base)) {
+        let factor = match change_to(row, i).filter(|change| *change > 0.0 && !is_next_to_none(e, row, base)) {
             Some(change) => format!(", {}", number::factor(change)),
             None => String::new(),
         };
-        let figures = format!("{} → {}{}{change}", number::rounded(base), number::rounded(new), unit(row));
-        Some(format!("at {} ({figures})", number::exact(swept.values[i])))
+        Some(Finding {
+            row,
+            names: vec![name(row)],
+            figures: vec![format!("{} → {}{}", number::rounded(base), number::rounded(new), unit(row))],
+            at: format!("{word} at {}", number::exact(swept.values[i])),
+            factor,
+            others,
+            distance: distance(i),
+            is_cost,
+        })
     };
     if let Some(best) = extreme(&better, lower_is_better) {
-        let mut text = format!("{}: {best_word} {}", name(row), at(best)?);
+        let mut text = String::new();
         let near = |i: &usize| {
             value(*i).zip(value(best)).is_some_and(|(v, b)| v == b || (v / b - 1.0).abs() < CHANGE_THAT_COUNTS)
         };
@@ -128,14 +177,14 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
         if !worse.is_empty() {
             text += &format!("; {worse_word} at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
         }
-        return Some(Finding { row, text, distance: distance(best), is_cost: false });
+        return finding(&best_word, best, text, false);
     }
     let worst = extreme(&worse, !lower_is_better)?;
-    let mut text = format!("{}: {worst_word} {}", name(row), at(worst)?);
-    if worse.len() > 1 {
-        text += &format!("; {worse_word} at {}", listed(others(&worse, worst)));
-    }
-    Some(Finding { row, text, distance: distance(worst), is_cost: true })
+    let text = match worse.len() {
+        1 => String::new(),
+        _ => format!("; {worse_word} at {}", listed(others(&worse, worst))),
+    };
+    finding(&worst_word, worst, text, true)
 }
 
 /// Figures that show no difference, with the reason of those that move.
@@ -155,10 +204,9 @@ fn unmoved(e: &ExperimentResult, rows: &[&Row], named: usize) -> String {
 
 /// The reason why a figure that moves shows no difference; `None` of one that hardly moves.
 fn why_not(e: &ExperimentResult, row: &Row) -> Option<&'static str> {
-    let any = |is: fn(&Shown) -> bool| (1..e.variants.len()).any(|i| is(&shown(row, i)));
-    if (1..e.variants.len()).any(|i| next_to_nothing(e, row, i)) {
-        Some("less than 0.1 % of a CPU")
-    } else if any(|shown| matches!(shown, Shown::Missing)) {
+    let moves = || (1..e.variants.len()).filter(|i| !next_to_nothing(e, row, *i));
+    let any = |is: fn(&Shown) -> bool| moves().any(|i| is(&shown(row, i)));
+    if any(|shown| matches!(shown, Shown::Missing)) {
         Some("not in every run")
     } else if any(|shown| matches!(shown, Shown::TooFew)) {
         Some("too few samples")
@@ -189,7 +237,7 @@ fn most(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::test_rows::{result, row, sweep};
-    use kontig_results::Pairs;
+    use kontig_results::{Pairs, TOTAL};
 
     fn swept(rows: Vec<Row>) -> ExperimentResult {
         let sweeps = vec![sweep("vm.x", &[0.0, 20.0, 60.0, 100.0])];
@@ -249,6 +297,29 @@ mod tests {
             said(rows)[1..],
             ["  moved: worst at 60 (1 → 30 us, ×30.0); worse at 100", "  no difference shown: elapsed time",]
         );
+    }
+
+    #[test]
+    fn figures_that_move_alike_have_one_line() {
+        let rows = vec![
+            row("filling", Better::Lower, &[100.0, 50.0, 40.0, 100.0]),
+            row("all of it", Better::Lower, &[10.0, 5.0, 4.0, 10.0]),
+            row("other", Better::Lower, &[10.0, 5.0, 3.0, 10.0]),
+        ];
+        let first = "  filling, all of it: best at 60 (100 → 40 us; 10 → 4 us, ×0.40)";
+        assert_eq!(said(rows)[1..], [first, "  other: best at 60 (10 → 3 us, ×0.30)"]);
+    }
+
+    #[test]
+    fn a_daemon_that_hardly_runs_shows_no_difference_and_needs_no_reason() {
+        let total = |name: &str, values: &[f64]| Row { phase: TOTAL.into(), ..row(name, Better::Lower, values) };
+        let rows = vec![
+            row("p99", Better::Lower, &[10.0, 5.0, 10.0, 10.0]),
+            total("elapsed", &[30.0; 4]),
+            total("kcompactd CPU time", &[1e-7, 0.004, 0.001, 0.001]),
+        ];
+        let p99 = "  p99: best at 20 (10 → 5 us, ×0.50)";
+        assert_eq!(said(rows)[1..], [p99, "  no difference shown: elapsed, kcompactd CPU time"]);
     }
 
     #[test]
