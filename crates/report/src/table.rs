@@ -8,7 +8,7 @@ use crate::conclusion::{self, Called};
 use crate::number;
 use crate::shown;
 use crate::standing::{self, Count, Layout};
-use crate::terminal::{arranged, empty, fits, letter, none, plain, wrapped};
+use crate::terminal::{arranged, empty, fits, letter, none, plain, stacked, wrapped};
 use crate::transposed;
 use crate::verdict::{self, Standing, measured};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
@@ -88,7 +88,7 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
         match width.filter(|_| e.variants.len() > SIDE_BY_SIDE && !SINGLE_LINES.into_iter().any(side_by_side)) {
             Some(width) => {
                 out.push_str(&transposed::render(e, &others, width, colour));
-                out.push_str("\nranges and changes do not fit here: --html and --json have them");
+                out.push_str("\nchanges do not fit here: --html and --json have them");
             }
             None => out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width))),
         }
@@ -363,15 +363,6 @@ impl Paint<'_> {
         }
         set_figures(&mut table, figures, wide);
         arranged(table, width)
-    }
-}
-
-/// A figure with its range below, for a narrow column. A long range breaks after the dash.
-fn stacked(figure: &str, range: &str) -> String {
-    if range.chars().count() <= 11 {
-        format!("{figure}\n{range}")
-    } else {
-        format!("{figure}\n{}", range.replace('–', "–\n"))
     }
 }
 

@@ -59,3 +59,12 @@ pub(crate) fn letter(variant: usize) -> String {
 pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
+
+/// A figure with its range below, for a narrow column. A long range breaks after the dash.
+pub(crate) fn stacked(figure: &str, range: &str) -> String {
+    if range.chars().count() <= 11 {
+        format!("{figure}\n{range}")
+    } else {
+        format!("{figure}\n{}", range.replace('–', "–\n"))
+    }
+}
