@@ -122,7 +122,8 @@ mod tests {
             let sent = serde_json::to_vec(cell).expect("JSON");
             let arrived: Cell = serde_json::from_slice(&sent).expect("a cell");
             assert_eq!(arrived.plan().expect("a plan").1, *identity);
-            let alone = RunResult { repetition: run.repetition, ..arrived.run().expect("it runs") };
+            // A session does not hold the events that it has stored.
+            let alone = RunResult { repetition: run.repetition, events: Vec::new(), ..arrived.run().expect("it runs") };
             assert_eq!(alone, *run);
         }
         let other = Cell { version: "0.0.1".into(), ..cells[0].clone() };

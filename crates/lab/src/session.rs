@@ -14,7 +14,7 @@ use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
 use kontig_live::Roots;
-use kontig_results::{RunResult, Seeds};
+use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -191,15 +191,38 @@ impl Session {
         threads: usize,
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
     ) -> (Vec<Outcome>, Option<LabError>) {
-        let (results, error) = self.results(threads, finished);
+        let is_drawn = self.drawn();
+        let (results, error) = self.carry_out(threads, finished, &|job, run| held(is_drawn[job], run));
         (self.outcomes(results), error)
     }
 
-    /// The same without tables: the run of each job that has finished.
+    /// The same without tables: the whole run of each job that has finished.
     pub(crate) fn results(
         &self,
         threads: usize,
         finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+    ) -> (Vec<Option<RunResult>>, Option<LabError>) {
+        self.carry_out(threads, finished, &|_, run| run)
+    }
+
+    /// Of each job, whether a page draws its values over time.
+    pub(crate) fn drawn(&self) -> Vec<bool> {
+        let variants = |r: &Resolved| r.variants().into_iter().zip(0..).collect::<BTreeMap<String, usize>>();
+        let variants: Vec<BTreeMap<String, usize>> = self.resolved.iter().map(variants).collect();
+        let of = |job: &Job| {
+            let variants = &variants[job.experiment];
+            let place = variants.get(&job.plan.variant.name);
+            place.is_some_and(|place| is_drawn(*place, variants.len(), job.plan.repetition as usize))
+        };
+        self.jobs.iter().map(of).collect()
+    }
+
+    /// Runs everything. `hold` takes away what of a job's run is not to be held in memory.
+    fn carry_out(
+        &self,
+        threads: usize,
+        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+        hold: &(dyn Fn(usize, RunResult) -> RunResult + Sync),
     ) -> (Vec<Option<RunResult>>, Option<LabError>) {
         let gate = Gate::new(memory_for_runs());
         let sharing = self.sharing();
@@ -210,7 +233,8 @@ impl Session {
         families.retain(|family| family.clone().any(is_left));
         families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
         let queue = Queue::new(families);
-        let results: Mutex<Vec<Option<RunResult>>> = Mutex::new(self.finished.clone());
+        let earlier = self.finished.iter().enumerate().map(|(job, run)| Some(hold(job, run.clone()?)));
+        let results: Mutex<Vec<Option<RunResult>>> = Mutex::new(earlier.collect());
         let error: Mutex<Option<LabError>> = Mutex::new(self.finished.iter().flatten().find_map(|r| finished(r).err()));
         let failed = |e: LabError| {
             // Store the error first: jobs that then stop must not be taken for the cause.
@@ -229,7 +253,7 @@ impl Session {
                     sharing[i].iter().try_for_each(|&job| {
                         let named = self.named(job, &r);
                         finished(&named)?;
-                        lock(&results)[job] = Some(named);
+                        lock(&results)[job] = Some(hold(job, named));
                         Ok(())
                     })
                 };
@@ -288,6 +312,13 @@ impl Session {
         }
         outcomes
     }
+}
+
+/// A run as it is held in memory until all have ended: without what neither tables nor pages show.
+/// Its file, if there is one, has all.
+fn held(is_drawn: bool, run: RunResult) -> RunResult {
+    let run = RunResult { events: Vec::new(), ..run };
+    if is_drawn { run } else { RunResult { series: Vec::new(), map: MemoryMap::default(), ..run } }
 }
 
 /// Host memory that runs share, bytes: what is available, within control groups, of 8 GiB.

@@ -5,9 +5,9 @@
 //! the one moment it shows.
 
 use crate::pace::{self, Sweep};
-use crate::{curve, palette, shown, thin, verdict};
+use crate::{bounds, curve, palette, shown, thin, verdict};
 use kontig_results::PacePoint;
-use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Merge, Phase, Row, RunResult, Series};
+use kontig_results::{ExperimentResult, Histogram, MEASURE, MemoryMap, Merge, Phase, Row, RunResult, Series, is_drawn};
 use serde::Serialize;
 
 /// One experiment of a page.
@@ -26,9 +26,6 @@ pub struct PageExperiment<'a> {
     /// Assumptions and caveats, likewise.
     pub notes: String,
 }
-
-/// Points of a series that a screen can still resolve.
-const POINTS: usize = 1200;
 
 /// All data of the page.
 #[derive(Serialize)]
@@ -68,7 +65,7 @@ struct Curves<'a> {
     unit: &'a str,
     /// All repetitions merged, by variant.
     buckets: Vec<Vec<(f64, u64)>>,
-    /// Each repetition, by variant; empty if there is only one.
+    /// Each repetition, by variant; empty if there is only one. Of many some.
     repetitions: Vec<Vec<&'a [(f64, u64)]>>,
     published: Vec<Vec<(f64, f64)>>,
 }
@@ -109,7 +106,7 @@ struct SweptFigure<'a> {
     unit: &'a str,
     /// The table's figure, by variant.
     merged: Vec<Option<f64>>,
-    /// That of each seed, by variant; empty if there is only one.
+    /// That of each seed, by variant; empty if there is only one. Of many some.
     seeds: Vec<Vec<f64>>,
 }
 
@@ -189,7 +186,7 @@ fn experiment<'a>(e: &'a PageExperiment<'a>) -> Experiment<'a> {
         sweeps: e.result.sweeps.iter().map(|sweep| swept_figures(e, sweep, &variants)).collect(),
         series: series(&variants),
         phases: variants.iter().map(|(_, runs)| runs.first().map_or(vec![], |run| spans(&run.phases))).collect(),
-        maps: variants.iter().map(|(_, runs)| map(runs)).collect(),
+        maps: maps(&variants),
         variants: variants.iter().map(|(name, _)| *name).collect(),
     }
 }
@@ -203,18 +200,24 @@ fn curves<'a>(e: &'a PageExperiment<'a>, variants: &[(&'a str, Vec<&'a RunResult
                 true => curve::published(&e.result.rows, (name, phase), unit, variant),
                 false => vec![],
             };
-            let single = |runs: &[&'a RunResult]| -> Vec<&'a [(f64, u64)]> {
-                let own = runs.iter().flat_map(|run| &run.histograms).filter(same).filter(|h| !h.buckets.is_empty());
+            let single = |variant: usize, runs: &[&'a RunResult]| -> Vec<&'a [(f64, u64)]> {
+                let drawn = (0..runs.len()).filter(|run| is_drawn(variant, variants.len(), *run)).count();
+                let own =
+                    runs[..drawn].iter().flat_map(|run| &run.histograms).filter(same).filter(|h| !h.buckets.is_empty());
                 own.map(|h| h.buckets.as_slice()).collect()
             };
-            let repetitions = variants.iter().map(|(_, runs)| if runs.len() > 1 { single(runs) } else { vec![] });
+            let each = variants.iter().enumerate();
+            let repetitions = each.map(|(i, (_, runs))| if runs.len() > 1 { single(i, runs) } else { vec![] });
+            let is_drawn = |variant: &usize| is_drawn(*variant, variants.len(), 0);
             Curves {
                 repetitions: repetitions.collect(),
                 name: if phase == MEASURE { name.into() } else { format!("{name}, {phase}") },
                 unit,
                 buckets: variants
                     .iter()
-                    .map(|(_, runs)| Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same)))
+                    .enumerate()
+                    .map(|(variant, (_, runs))| if is_drawn(&variant) { runs.as_slice() } else { &[] })
+                    .map(|runs| Histogram::pooled(runs.iter().flat_map(|run| &run.histograms).filter(same)))
                     .map(|pooled| pooled.map_or(vec![], |h| h.buckets))
                     .collect(),
                 published: (0..variants.len()).map(published).collect(),
@@ -253,7 +256,10 @@ fn swept_figures<'a>(
     let figure = |row: &'a Row| {
         let seeds = |(_, runs): &(&str, Vec<&RunResult>)| match runs.len() {
             0 | 1 => vec![],
-            _ => runs.iter().filter_map(|run| of_seed(row, run)).collect(),
+            _ => {
+                let seeds = runs.iter().filter_map(|run| of_seed(row, run)).collect();
+                bounds::some_dots(seeds, sweep.values.len())
+            }
         };
         SweptFigure {
             name: shown::name(row),
@@ -271,20 +277,32 @@ fn swept_figures<'a>(
 }
 
 fn series<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Lines<'a>> {
-    let all = variants.iter().flat_map(|(_, runs)| runs).flat_map(|run| &run.series);
+    let each = variants.iter().enumerate();
+    let each = each.flat_map(|(variant, (_, runs))| runs.iter().enumerate().map(move |(i, run)| (variant, i, *run)));
+    let drawn: Vec<(usize, usize, &RunResult)> =
+        each.filter(|(variant, repetition, _)| is_drawn(*variant, variants.len(), *repetition)).collect();
+    let most = bounds::points(drawn.len());
+    let all = drawn.iter().flat_map(|(.., run)| &run.series);
     distinct(all.map(|s| (s.name.as_str(), s.unit.as_str())))
         .map(|(name, unit)| {
             let same = |s: &&Series| s.name == name && s.unit == unit;
-            let lines = variants.iter().enumerate().flat_map(|(variant, (_, runs))| {
-                runs.iter().enumerate().filter_map(move |(repetition, run)| {
-                    let points = thin::thin(&run.series.iter().find(same)?.points, POINTS);
-                    let points = points.into_iter().filter(|p| p.1.is_finite()).map(|(t, v)| (seconds(t), v));
-                    Some(Line { variant, repetition, points: points.collect() })
-                })
+            let lines = drawn.iter().filter_map(|&(variant, repetition, run)| {
+                let points = thin::thin(&run.series.iter().find(same)?.points, most);
+                let points = points.into_iter().filter(|p| p.1.is_finite()).map(|(t, v)| (seconds(t), v));
+                Some(Line { variant, repetition, points: points.collect() })
             });
             Lines { name, unit, lines: lines.collect() }
         })
         .collect()
+}
+
+/// The maps of variants, as many as a page has room for.
+fn maps<'a>(variants: &[(&'a str, Vec<&'a RunResult>)]) -> Vec<Map<'a>> {
+    let all: Vec<Map<'_>> = variants.iter().map(|(_, runs)| map(runs)).collect();
+    let bytes = |map: &Map<'_>| map.frames.iter().map(|frame| frame.cells.len()).sum();
+    let kept = bounds::maps(all.iter().map(bytes));
+    let none = || Map { zones: vec![], frames: vec![] };
+    all.into_iter().enumerate().map(|(i, map)| if i < kept { map } else { none() }).collect()
 }
 
 fn map<'a>(runs: &[&'a RunResult]) -> Map<'a> {

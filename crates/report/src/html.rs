@@ -5,8 +5,10 @@
 //! Tables and text are HTML from here; the page's script draws the rest from JSON that can contain
 //! neither tags nor comments.
 
+mod left_out;
 mod rounds;
 
+use crate::bounds;
 use crate::conclusion::{self, Called};
 use crate::data::Data;
 pub use crate::data::PageExperiment;
@@ -141,13 +143,14 @@ fn section(out: &mut String, i: usize, e: &PageExperiment<'_>) {
         pills(out, e.result);
     }
     conclusion(out, e.result);
-    figures(out, e.result);
+    figures(out, e);
     part(out, "sweep");
     if !e.result.rows.is_empty() {
-        let layout = Layout::of(e.result);
-        tables(out, e.result, &layout.single, held);
-        rounds::write(out, e.result);
-        phases(out, e.result, &layout);
+        let of = bounds::columns(e.result);
+        let layout = Layout::of(&of);
+        tables(out, &of, &layout.single, held);
+        rounds::write(out, &of);
+        phases(out, &of, &layout);
     }
     if !held {
         remarks(out, e.result);
@@ -178,17 +181,26 @@ fn conclusion(out: &mut String, e: &ExperimentResult) {
     out.push_str("</div>");
 }
 
-/// A link to all figures as a file, which the page itself holds.
-fn figures(out: &mut String, e: &ExperimentResult) {
-    let file = take_away::file(e);
-    if file.rows > 0 {
-        let (name, rows) = (escape(&file.name), kontig_text::grouped(file.rows));
-        let _ = write!(
-            out,
-            "<p class=\"take-away\"><a download=\"{name}\" href=\"{}\">Figures as CSV</a> <small>{rows} rows, one for \
-             each figure and variant</small></p>",
-            file.address
-        );
+/// A link to the figures as a file, which the page itself holds, and what the page leaves out.
+fn figures(out: &mut String, e: &PageExperiment<'_>) {
+    let said = match take_away::file(e.result) {
+        Some(file) if file.rows > 0 => {
+            let (name, rows) = (escape(&file.name), kontig_text::grouped(file.rows));
+            let which = if file.is_whole { "each figure" } else { "each figure that the conclusion is about" };
+            format!(
+                "<a download=\"{name}\" href=\"{}\">Figures as CSV</a> <small>{rows} rows, one for {which} and \
+                 variant</small>",
+                file.address
+            )
+        }
+        Some(_) => String::new(),
+        None => "<small>The figures are too many for a page: kontig export writes them as CSV.</small>".into(),
+    };
+    if !said.is_empty() {
+        let _ = write!(out, "<p class=\"take-away\">{said}</p>");
+    }
+    if let Some(left_out) = left_out::said(e) {
+        let _ = write!(out, "<p class=\"small\">{}</p>", escape(&left_out));
     }
 }
 

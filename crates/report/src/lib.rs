@@ -5,6 +5,7 @@
 //! from anywhere, so names in it are treated as hostile.
 
 mod ageing;
+mod bounds;
 mod conclusion;
 mod curve;
 mod data;

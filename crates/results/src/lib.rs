@@ -35,7 +35,7 @@ pub use row::{Measured, Pairs, Row};
 pub use run::{Phase, Round, RunResult, TaskTime};
 pub use score::{Apart, Counts, FalseAlarms, Score, Tally};
 pub use seeds::Seeds;
-pub use series::Series;
+pub use series::{Series, is_drawn};
 pub use statistics::Statistics;
 pub use table::{
     Answer, COMPARE_SCHEMA, Compared, Comparison, ExperimentResult, NOTHING_IS_RANDOM, REPRODUCE_SCHEMA, Remark,

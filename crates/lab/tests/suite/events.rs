@@ -8,6 +8,7 @@ use kontig_lab::session::Session;
 use kontig_results::RunResult;
 use kontig_text::grouped;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// Takes huge pages on 64 MiB again and again, until one fails.
 const EXPERIMENT: &str = r#"id = "small"
@@ -31,11 +32,14 @@ fn runs(pause_us: u32, tries: u32, threads: usize) -> (Vec<String>, Vec<RunResul
     let experiment: Experiment = toml::from_str(&text).unwrap();
     assert!(catalog::machine(&experiment.machine).is_ok());
     let session = Session::new(vec![Resolved::new(experiment, None).unwrap()], 1, &Views::default()).unwrap();
-    let (mut outcomes, error) = session.run(threads, &|_| Ok(()));
+    let runs = Mutex::new(Vec::new());
+    let (mut outcomes, error) = session.run(threads, &|run| {
+        runs.lock().unwrap().push(run.clone());
+        Ok(())
+    });
     assert_eq!(error, None);
-    let outcome = outcomes.pop().unwrap();
-    let remarks = outcome.result.remarks.into_iter().map(|r| r.text);
-    (remarks.filter(|text| text.contains("not kept")).collect(), outcome.runs)
+    let remarks = outcomes.pop().unwrap().result.remarks.into_iter().map(|r| r.text);
+    (remarks.filter(|text| text.contains("not kept")).collect(), runs.into_inner().unwrap())
 }
 
 #[test]

@@ -238,3 +238,22 @@ fn twelve_variants_have_colours_of_their_own_and_no_more_than_four_share_a_patte
     }
     assert_eq!(key(12), keys[0]);
 }
+
+#[test]
+fn a_page_of_many_runs_stays_small_and_says_what_it_leaves_out() {
+    let table = common::table();
+    let few = common::small();
+    let many: Vec<RunResult> = (0..400)
+        .flat_map(|i| {
+            let again = few.iter().filter(|run| run.repetition == 0).cloned();
+            again.map(move |run| RunResult { repetition: i, map: Default::default(), ..run })
+        })
+        .collect();
+    let [small, large] = [&few, &many].map(|runs| html(&table, runs, "A page"));
+    let said = "of each variant 30 of 400 seeds are drawn over time";
+    assert!(large.contains(said) && !small.contains("leaves something out"));
+    let series = &data(&large)["experiments"][0]["series"][0]["lines"];
+    assert_eq!(series.as_array().map(Vec::len), Some(2 * 30));
+    let curve = &data(&large)["experiments"][0]["curves"][0];
+    assert_eq!(curve["repetitions"][0].as_array().map(Vec::len), Some(30));
+}
