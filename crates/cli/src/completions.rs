@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command};
 use clap_complete::Shell;
-use kontig_lab::{LabError, catalog, profiles};
+use kontig_lab::{LabError, catalog, figures_of_all_runs, profiles};
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 
 /// Prints the script of a shell.
@@ -13,15 +13,25 @@ pub fn completions(shell: Shell, command: Command) -> Result<(), LabError> {
 
 fn script(shell: Shell, command: Command, names: &Names) -> String {
     let mut text = Vec::new();
-    let mut command = with_names(command, names);
+    let mut command = with_names(without_hidden(&command), names, shell);
     clap_complete::generate(shell, &mut command, "kontig", &mut text);
     let text = String::from_utf8_lossy(&text).into_owned();
     match shell {
         // For fish, clap completes what options take, and not what commands do.
         Shell::Fish => text + &of_commands(&command),
         Shell::Bash => text + &words() + include_str!("completions/lists.bash"),
+        Shell::Zsh => with_names_of_kinds(&text, names),
         _ => text,
     }
+}
+
+/// The command without what only the program itself calls, which clap would complete.
+fn without_hidden(command: &Command) -> Command {
+    Command::new("kontig")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(command.get_arguments().cloned())
+        .subcommands(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned())
 }
 
 /// A function of bash that prints the words that a sysctl takes.
@@ -37,15 +47,27 @@ fn words() -> String {
 
 /// The names that commands take, as fish completes them.
 fn of_commands(command: &Command) -> String {
-    let line = |command: &Command| {
-        let values = command.get_positionals().flat_map(Arg::get_possible_values);
-        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        let name = command.get_name();
-        let line =
-            format!("complete -c kontig -n \"__fish_kontig_using_subcommand {name}\" -a \"{}\"\n", names.join(" "));
+    let names = |of: &Command| {
+        let values = of.get_positionals().flat_map(Arg::get_possible_values);
+        values.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let line = |when: String, names: String| {
+        let line = format!("complete -c kontig -n \"__fish_kontig_using_subcommand {when}\" -a \"{names}\"\n");
         (!names.is_empty()).then_some(line)
     };
-    command.get_subcommands().filter_map(line).collect()
+    let of = |command: &Command| {
+        let (name, below) = (command.get_name(), command.get_subcommands().map(Command::get_name).collect::<Vec<_>>());
+        let not_below = match below.as_slice() {
+            [] => String::new(),
+            below => format!("; and not __fish_seen_subcommand_from {}", below.join(" ")),
+        };
+        let own = line(format!("{name}{not_below}"), names(command));
+        let of_below = |of: &Command| {
+            line(format!("{name}; and __fish_seen_subcommand_from {}", of.get_name()), names(of)).unwrap_or_default()
+        };
+        own.unwrap_or_default() + &command.get_subcommands().map(of_below).collect::<String>()
+    };
+    command.get_subcommands().map(of).collect()
 }
 
 /// Everything that an option can name.
@@ -58,6 +80,8 @@ struct Names {
     sysctls: Vec<String>,
     /// The keys of all workloads' parameters.
     parameters: Vec<String>,
+    /// Figures of every run, by words that are in their names.
+    figures: Vec<String>,
 }
 
 impl Names {
@@ -75,6 +99,7 @@ impl Names {
             switches: kontig_profiles::switches().into_keys().collect(),
             sysctls: SYSCTLS.iter().filter(|sysctl| sysctl.is_setting()).map(|sysctl| sysctl.name.to_owned()).collect(),
             parameters,
+            figures: figures_of_all_runs().map(str::to_owned).collect(),
         })
     }
 
@@ -98,24 +123,65 @@ impl Names {
             ("run", "switch") => self.switches.iter().collect(),
             ("run", "set") => self.sysctls.iter().collect(),
             ("run", "with") => self.parameters.iter().collect(),
+            (_, "figures") => self.figures.iter().collect(),
+            ("workload", OF_KIND) => all(&["workloads"]),
+            ("machine", OF_KIND) => all(&["machines"]),
+            ("experiment", OF_KIND) => all(&["experiments"]),
+            ("profile", OF_KIND) => all(&["profiles"]),
             ("run" | "verify", "profile") | ("show" | "diff", "profile" | "from" | "to") => all(&["profiles"]),
             _ => Vec::new(),
         }
     }
 }
 
+/// The argument of `kontig show KIND`.
+const OF_KIND: &str = "of-kind";
+
 /// The command with the names that its arguments take, for a script alone: as it is parsed, a file
 /// may stand for a name.
-fn with_names(command: Command, names: &Names) -> Command {
+fn with_names(command: Command, names: &Names, shell: Shell) -> Command {
     let name = command.get_name().to_owned();
     let with = |argument: Arg| {
-        let own = names.of(&name, argument.get_id().as_str());
-        let takes_kinds = (name.as_str(), argument.get_id().as_str()) == ("show", "what");
-        let kinds = crate::show::kinds().filter(|_| takes_kinds);
-        let own: Vec<String> = kinds.chain(own.into_iter().cloned()).collect();
+        let own: Vec<String> = names.of(&name, argument.get_id().as_str()).into_iter().cloned().collect();
         if own.is_empty() { argument } else { argument.value_parser(PossibleValuesParser::new(own)) }
     };
-    command.mut_args(with).mut_subcommands(|command| with_names(command, names))
+    let takes_kinds = name == "show" && command.get_arguments().any(|argument| argument.get_id() == "what");
+    if takes_kinds {
+        return with_kinds(command.mut_args(with), names, shell);
+    }
+    command.mut_args(with).mut_subcommands(|command| with_names(command, names, shell))
+}
+/// Stands in zsh's script where the names of a kind are wanted.
+const MARK: &str = "@of-kind";
+
+/// `kontig show`, whose second word depends on the first: to clap's scripts a kind is a command of
+/// its own. In zsh's, names of both cannot stand in one place, so that a function has those of a
+/// kind.
+fn with_kinds(show: Command, names: &Names, shell: Shell) -> Command {
+    let of_kind = |of: Vec<String>| Arg::new(OF_KIND).value_parser(PossibleValuesParser::new(of));
+    if shell == Shell::Zsh {
+        let all = crate::show::kinds().chain(names.of("show", "what").into_iter().cloned()).collect::<Vec<_>>();
+        let what = |what: Arg| what.num_args(1).value_parser(PossibleValuesParser::new(all));
+        return show.mut_arg("what", what).arg(of_kind(vec![MARK.into()]));
+    }
+    let kind = |kind: String| {
+        let of = names.of(&kind, OF_KIND).into_iter().cloned().collect();
+        Command::new(kind).disable_version_flag(true).arg(of_kind(of))
+    };
+    show.subcommands(crate::show::kinds().map(kind))
+}
+
+/// Zsh's script with a function that completes the names of the kind before.
+fn with_names_of_kinds(script: &str, names: &Names) -> String {
+    const HEAD: &str = "#compdef kontig\n";
+    let case = |kind: String| {
+        let of: Vec<&str> = names.of(&kind, OF_KIND).into_iter().map(String::as_str).collect();
+        format!("        {kind}) compadd -- {} ;;\n", of.join(" "))
+    };
+    let cases: String = crate::show::kinds().map(case).collect();
+    let function =
+        format!("{HEAD}\n_kontig_of_kind() {{\n    case \"${{words[CURRENT-1]}}\" in\n{cases}    esac\n}}\n");
+    script.replacen(HEAD, &function, 1).replace(&format!("({MARK})"), "_kontig_of_kind")
 }
 
 #[cfg(test)]
@@ -133,6 +199,30 @@ mod tests {
                 assert!(script.contains(name), "{shell} completes {name}");
             }
         }
+    }
+
+    #[test]
+    fn no_shell_completes_what_only_the_program_calls() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let script = script(shell, crate::args::Cli::command(), &Names::read().expect("all is built in"));
+            assert!(script.contains("reproduce") && script.contains("completions"), "{shell}");
+            for hidden in ["write-one", "restore-at-end", MARK] {
+                assert!(!script.contains(hidden), "{shell} completes {hidden}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_kinds_of_show_have_names_of_their_own() {
+        let script = |shell| script(shell, crate::args::Cli::command(), &Names::read().expect("all is built in"));
+        let fish = script(Shell::Fish);
+        let line = |when: &str| fish.lines().find(|line| line.contains(when)).unwrap_or_else(|| panic!("{when}"));
+        let machines = line("subcommand show; and __fish_seen_subcommand_from machine\" -a \"");
+        assert!(machines.contains("box-2g") && !machines.contains("stutter"), "{machines}");
+        let zsh = script(Shell::Zsh);
+        let line = zsh.lines().find(|line| line.trim_start().starts_with("workload) compadd -- "));
+        assert!(line.is_some_and(|line| line.contains(" heap ") && !line.contains(" stutter ")), "{line:?}");
+        assert!(zsh.starts_with("#compdef kontig\n\n_kontig_of_kind() {") && zsh.contains("of-kind:_kontig_of_kind'"));
     }
 
     #[test]
