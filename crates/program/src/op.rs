@@ -192,6 +192,11 @@ pub enum Op {
         gfp: Gfp,
         order: Order,
     },
+    /// A kernel driver frees a block as it was allocated.
+    FreeBlock {
+        block: Frame,
+        order: Order,
+    },
     /// A kernel driver splits its block into single pages.
     SplitPages {
         block: Frame,

@@ -7,8 +7,9 @@
 //! What is movable is memory of the process: it is touched, and unmapped when it is freed, in parts
 //! if it was. A huge page is asked for (`MADV_HUGEPAGE`), and `mincore` of its second page says
 //! whether it came; all else are single pages. Everything else is allocated as a driver does, and
-//! freed page by page. Allocations and frees of a process follow one another, so that one that
-//! waits delays the next: how far behind the recording it is, is measured.
+//! freed as the block that it was, or in pages where the recording freed it in parts. Allocations
+//! and frees of a process follow one another, so that one that waits delays the next: how far
+//! behind the recording it is, is measured.
 
 pub mod recording;
 
@@ -268,7 +269,7 @@ impl Replayer {
             (Use::Ends(Act::Take(id, _, order)), Value::Block(Some(first))) => {
                 self.replayed += 1;
                 self.kernel.record(outcome.latency_ns());
-                self.blocks.insert(id, Block { first, left: 1 << order.get(), is_split: order == Order::ZERO });
+                self.blocks.insert(id, Block { first, left: 1 << order.get(), is_split: false });
             }
             (Use::Ends(Act::Take(..)), _) => self.failed += 1,
             _ => {}
@@ -292,11 +293,16 @@ impl Replayer {
             Act::Give(id, order, first, pages) => {
                 // What failed cannot be given back.
                 let Some(block) = self.blocks.get_mut(&id) else { return };
-                if !std::mem::replace(&mut block.is_split, true) {
+                let is_whole = pages == 1 << order.get();
+                if !is_whole && !std::mem::replace(&mut block.is_split, true) {
                     todo.push(Op::SplitPages { block: block.first, order });
                     self.handed_over.push(Use::Other);
                 }
-                todo.push(Op::FreePages { first: Frame::new(block.first.get() + u64::from(first)), pages });
+                let first = Frame::new(block.first.get() + u64::from(first));
+                todo.push(match is_whole {
+                    true => Op::FreeBlock { block: first, order },
+                    false => Op::FreePages { first, pages },
+                });
                 block.left -= pages;
                 if block.left == 0 {
                     self.blocks.remove(&id);
@@ -451,15 +457,14 @@ mod tests {
     }
 
     #[test]
-    fn kernel_memory_is_a_drivers_and_is_freed_page_by_page() {
+    fn kernel_memory_is_a_drivers_and_is_freed_as_the_block_that_it_was() {
         let (ops, program) = replayed("0 2 0 3\n", false);
         let block = Frame::new(0);
         assert_eq!(
             ops[1..],
             [
                 (0, Op::AllocPages { gfp: Gfp::KERNEL, order: Order::new(2) }),
-                (10, Op::SplitPages { block, order: Order::new(2) }),
-                (10, Op::FreePages { first: block, pages: 4 }),
+                (10, Op::FreeBlock { block, order: Order::new(2) }),
             ]
         );
         // The free was due at 3 µs, and came at 10.
@@ -470,7 +475,7 @@ mod tests {
     fn an_allocation_that_fails_is_counted_and_not_freed() {
         let (ops, program) = replayed("0 2 0 30\n50 0 1 -\n", true);
         assert_eq!((program.failed, program.replayed), (1, 1));
-        assert!(!ops.iter().any(|(_, op)| matches!(op, Op::FreePages { .. })));
+        assert!(!ops.iter().any(|(_, op)| matches!(op, Op::FreeBlock { .. })));
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub(crate) enum Syscall {
     Touch(touch::Touch),
     Munmap(munmap::Munmap),
     AllocPages(alloc_pages::AllocPages),
+    FreeBlock(free_pages::FreeBlock),
     SplitPages(free_pages::SplitPages),
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
@@ -132,6 +133,10 @@ impl Syscall {
             }
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
+            }
+            Op::FreeBlock { block, order } => {
+                let order = translate::order(order).ok_or_else(|| SimError::bad_address(&op))?;
+                Syscall::FreeBlock(free_pages::FreeBlock { block: translate::pfn(block, &op)?, order })
             }
             Op::SplitPages { block, order } => {
                 let order = translate::order(order).ok_or_else(|| SimError::bad_address(&op))?;
@@ -220,6 +225,7 @@ impl Syscall {
             Syscall::Touch(call) => call.step(k, c),
             Syscall::Munmap(call) => call.step(k, c),
             Syscall::AllocPages(call) => call.step(k, c),
+            Syscall::FreeBlock(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::SplitPages(call) => Ok(Step::Done(call.run(k))),
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),
