@@ -88,8 +88,8 @@ pub enum Do {
     Fill,
     /// Write to all of what was filled last again.
     Touch,
-    /// Read `size` of the memory that another process shares under `shared`, in pieces of `piece`; at
-    /// random places of the first `within` if `random`.
+    /// Read `size` of the memory that another process shares under `shared`, in pieces of `piece`;
+    /// at random places of the first `within` if `random`.
     ReadShared,
     /// Unmap what was filled last.
     Free,
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_can_be_shared_and_read_by_others_at_random_places_of_it() {
+    fn memory_that_one_shares_is_read_by_others_at_random_places_of_it() {
         let region = Region { mapping: 3, first: 0, pages: 4 };
         let mut owner = steps("steps = [{ do = 'fill', size = '16 KiB', shared = 7 }]")
             .program(&Start::default())
