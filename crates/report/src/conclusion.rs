@@ -112,14 +112,14 @@ fn by_rule(e: &ExperimentResult, called: Called) -> Vec<String> {
             None => rules.push((all, vec![i])),
         }
     }
-    let of = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
+    let said = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
         n if n == e.endings.len() => format!("every variant {rule}, each at another point"),
         _ => {
             let names: Vec<String> = variants.iter().map(|i| called.variant(e, *i)).collect();
             format!("{} {rule}", names.join(", "))
         }
     };
-    rules.iter().map(of).collect()
+    rules.iter().map(said).collect()
 }
 
 /// The rows of one variant, by what they show.
@@ -139,26 +139,26 @@ struct Sorted<'a> {
 }
 
 fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Called) -> Vec<String> {
-    let mut of = Sorted::default();
+    let mut sorted = Sorted::default();
     for row in rows {
         let list = match shown(row, variant) {
             Shown::Nothing => continue,
-            _ if next_to_nothing(e, row, variant) => &mut of.idle,
-            Shown::Worse => &mut of.worse,
-            Shown::Better => &mut of.better,
-            Shown::Overlaps => &mut of.overlaps,
-            Shown::TooFew => &mut of.too_few,
-            Shown::Same => &mut of.same,
+            _ if next_to_nothing(e, row, variant) => &mut sorted.idle,
+            Shown::Worse => &mut sorted.worse,
+            Shown::Better => &mut sorted.better,
+            Shown::Overlaps => &mut sorted.overlaps,
+            Shown::TooFew => &mut sorted.too_few,
+            Shown::Same => &mut sorted.same,
             // What neither has is no difference.
             Shown::Missing => match (measured(row, 0), measured(row, variant)) {
                 (None, None) => continue,
-                (None, _) => &mut of.baseline_lacks,
-                _ => &mut of.lacks,
+                (None, _) => &mut sorted.baseline_lacks,
+                _ => &mut sorted.lacks,
             },
         };
         list.push(row);
     }
-    let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = of;
+    let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = sorted;
     let few = e.variants.len() <= FEW;
     let named = match e.variants.len() {
         ..=2 => NAMED,
@@ -192,8 +192,8 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
-    let has_no = |of: usize, rows: &[&Row]| {
-        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, of), list(rows)))
+    let has_no = |who: usize, rows: &[&Row]| {
+        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, who), list(rows)))
     };
     let lacking: Vec<String> = [has_no(0, &baseline_lacks), has_no(variant, &lacks)].into_iter().flatten().collect();
     let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
