@@ -25,7 +25,7 @@ pub struct CompareArgs {
     /// Result directories written by --out; the first holds the baseline
     #[arg(value_name = "RESULT", required = true)]
     results: Vec<PathBuf>,
-    /// Print one JSON document (schema kontig.compare/3) instead of tables
+    /// Print one JSON document (schema kontig.compare/4) instead of tables
     #[arg(long, conflicts_with_all = ["all_figures", "figures"])]
     json: bool,
     #[command(flatten)]

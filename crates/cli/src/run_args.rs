@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Where results go, and how much of the host the runs may use.
 #[derive(Args)]
 pub struct OutputArgs {
-    /// Print one JSON document (schema kontig.reproduce/5) instead of tables
+    /// Print one JSON document (schema kontig.reproduce/6) instead of tables
     #[arg(long, conflicts_with_all = ["all_figures", "figures"])]
     pub json: bool,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Examples, below the options.
 pub const HELP: &str = "Examples:\n  \
-    perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free -- sleep 10\n  \
+    perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free,migrate:remove_migration_pte -- sleep 10\n  \
     perf script -F comm,pid,tid,cpu,time,event,trace > t.txt\n  \
     kontig workload from-trace t.txt > mine.toml && kontig run mine.toml --profile 6.1,7.2\n  \
     kontig workload from-smaps --every 5 $(ls -v smaps.*) > grows.toml\n\n\
@@ -19,7 +19,7 @@ pub const HELP: &str = "Examples:\n  \
 #[derive(Subcommand)]
 pub enum WorkloadCommand {
     /// Replay the allocations of a trace: text of perf script, trace-cmd report or ftrace with
-    /// kmem:mm_page_alloc and kmem:mm_page_free
+    /// kmem:mm_page_alloc and kmem:mm_page_free, and migrate:remove_migration_pte if it has it
     FromTrace(TraceArgs),
     /// Replay a process's memory from copies of its /proc/PID/smaps, as it grew and shrank
     FromSmaps(SmapsArgs),

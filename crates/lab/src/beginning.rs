@@ -61,11 +61,6 @@ impl Beginning {
         }
     }
 
-    /// Whether it depends on the seed.
-    pub(crate) fn is_drawn(&self) -> bool {
-        !matches!(self, Beginning::Host(_))
-    }
-
     /// Notes for a run that begins so.
     pub(crate) fn notes(&self, base: &str) -> Vec<String> {
         match self {

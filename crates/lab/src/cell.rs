@@ -28,8 +28,7 @@ impl Cell {
     /// if nothing in the workload is random.
     pub fn all(of: &Resolved, seeds: &[u64]) -> Vec<Cell> {
         let e = &of.experiment;
-        let is_random = e.variant.iter().any(|v| e.workload_of(v).is_ok_and(|workload| workload.is_random()));
-        let seeds = &seeds[..if is_random { seeds.len() } else { seeds.len().min(1) }];
+        let seeds = &seeds[..if e.is_random() { seeds.len() } else { seeds.len().min(1) }];
         // What all cells share, without the variants: of thousands each cell would copy all.
         let shared = Resolved {
             experiment: Experiment {

@@ -13,7 +13,6 @@ use crate::repetitions::{Repetitions, merged};
 use crate::target::{Target, TargetRow, is_of_case};
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::{Noise, Remark, RunResult, judge};
-use std::collections::BTreeMap;
 
 /// A published experiment with the same workload as another.
 pub struct Elsewhere {
@@ -70,11 +69,11 @@ impl Elsewhere {
             false => format!("{} {}", row.name, change(*values)),
         });
         let published: Vec<String> = published.collect();
-        let of = match one_column {
+        let what = match one_column {
             true => format!("of {}", from.name),
             false => format!("from {} to {}", named(from, to), named(to, from)),
         };
-        let mut text = format!("'kontig reproduce {}' compares this workload with what was published {of}", self.id);
+        let mut text = format!("'kontig reproduce {}' compares this workload with what was published {what}", self.id);
         if !published.is_empty() {
             text += &format!(": {}", published.join(", "));
         }
@@ -88,9 +87,9 @@ impl Elsewhere {
         for (i, _) in variants.iter().enumerate().skip(1).filter(|(_, v)| self.is_step(&variants[0], v)) {
             let held = rows.iter().filter_map(|(row, values)| {
                 let quantity = Quantity::of_row(row, runs);
-                let of = [merged(&quantity, &by_variant[0])?, merged(&quantity, &by_variant[i])?];
-                let measured = of.map(|m| m.value);
-                let samples = of.iter().filter_map(|m| m.samples).min().map(|n| format!(" ({n} samples)"));
+                let both = [merged(&quantity, &by_variant[0])?, merged(&quantity, &by_variant[i])?];
+                let measured = both.map(|m| m.value);
+                let samples = both.iter().filter_map(|m| m.samples).min().map(|n| format!(" ({n} samples)"));
                 let noise = row.null_test.map_or(Noise::Unknown, Noise::Published);
                 let step = judge::judge(1, 0, *values, Some(measured), noise);
                 let moves = judge::changes(measured);
@@ -125,10 +124,10 @@ impl Elsewhere {
             |a: &Variant, b: &Variant, switch: &String| b.switches.contains(switch) && !a.switches.contains(switch);
         let gained: Vec<&String> =
             published_to.switches.iter().filter(|s| gains(published_from, published_to, s)).collect();
-        let values = [published_from, published_to, from, to].map(settings);
-        let of = |i: usize, name: &String| values[i].get(name).cloned().or_else(|| default(name));
-        let set: Vec<&String> = values[1].keys().filter(|name| of(0, name) != of(1, name)).collect();
-        let is_set = |name: &&String| of(0, name) == of(2, name) && of(1, name) == of(3, name);
+        let values = [published_from, published_to, from, to].map(Variant::sysctls_by_full_name);
+        let value = |i: usize, name: &String| values[i].get(name).cloned().or_else(|| default(name));
+        let set: Vec<&String> = values[1].keys().filter(|name| value(0, name) != value(1, name)).collect();
+        let is_set = |name: &&String| value(0, name) == value(2, name) && value(1, name) == value(3, name);
         let made = |s: &&String| gains(from, to, s);
         // Another kernel may already have what the switches add.
         let is_patched = match from.profile == published_from.profile {
@@ -137,12 +136,6 @@ impl Elsewhere {
         };
         !(gained.is_empty() && set.is_empty()) && is_patched && set.iter().all(is_set)
     }
-}
-
-/// A variant's sysctls under full names.
-fn settings(v: &Variant) -> BTreeMap<String, String> {
-    let full = |name: String| Sysctl::find(&name).map_or(name.clone(), |sysctl| sysctl.name.to_owned());
-    v.sysctl_texts().into_iter().map(|(name, value)| (full(name), value)).collect()
 }
 
 /// The value boot sets, if it is the same everywhere.
@@ -155,8 +148,8 @@ fn default(name: &str) -> Option<String> {
 fn named(v: &Variant, other: &Variant) -> String {
     let mut what = vec![v.profile.clone()];
     what.extend(v.switches.iter().filter(|s| !other.switches.contains(s)).map(|s| format!("with {s}")));
-    let others = settings(other);
-    let own = settings(v).into_iter().filter(|(name, value)| others.get(name) != Some(value));
+    let others = other.sysctls_by_full_name();
+    let own = v.sysctls_by_full_name().into_iter().filter(|(name, value)| others.get(name) != Some(value));
     what.extend(own.map(|(name, value)| format!("{name}={value}")));
     format!("{} ({})", v.name, what.join(", "))
 }

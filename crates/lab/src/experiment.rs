@@ -6,6 +6,7 @@ use crate::names::short_sysctl;
 use crate::page::PageText;
 use crate::parameters;
 use crate::target::CaveatOf;
+use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,6 +107,12 @@ impl Variant {
     /// The sysctls as texts.
     pub fn sysctl_texts(&self) -> Vec<(String, String)> {
         texts(&self.sysctls)
+    }
+
+    /// The same, under the kernel's names.
+    pub fn sysctls_by_full_name(&self) -> BTreeMap<String, String> {
+        let named = |(name, value): (String, String)| (Sysctl::full_name(&name).to_owned(), value);
+        self.sysctl_texts().into_iter().map(named).collect()
     }
 }
 
@@ -216,6 +223,11 @@ impl Experiment {
             values => parameters::set(&self.workload, values, None)
                 .map_err(|refused| format!("{}: {}", refused.name, refused.reason)),
         }
+    }
+
+    /// Whether the seed of a run matters.
+    pub(crate) fn is_random(&self) -> bool {
+        self.variant.iter().any(|v| self.workload_of(v).is_ok_and(|workload| workload.is_random()))
     }
 
     /// Checks that its cases have distinct names and valid workloads.

@@ -47,12 +47,12 @@ impl Fragmenting {
     /// The fragmenting ones, all and by type.
     pub(crate) fn counted(&self) -> [(Counter, u64); 4] {
         let counter = |name, words| Counter::new(name, "events", Wanted::Fewer, words);
-        let of = |t: MigrateType| self.by_type[t as usize];
+        let by_type = |t: MigrateType| self.by_type[t as usize];
         [
             (counter("extfrag events, order < 9", "Requests that mixed a pageblock"), self.small()),
-            (counter("extfrag events, unmovable", "By unmovable requests"), of(MigrateType::Unmovable)),
-            (counter("extfrag events, movable", "By movable requests"), of(MigrateType::Movable)),
-            (counter("extfrag events, reclaimable", "By reclaimable requests"), of(MigrateType::Reclaimable)),
+            (counter("extfrag events, unmovable", "By unmovable requests"), by_type(MigrateType::Unmovable)),
+            (counter("extfrag events, movable", "By movable requests"), by_type(MigrateType::Movable)),
+            (counter("extfrag events, reclaimable", "By reclaimable requests"), by_type(MigrateType::Reclaimable)),
         ]
     }
 

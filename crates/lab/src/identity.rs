@@ -9,7 +9,6 @@ use crate::experiment::Variant;
 use crate::hash::sha256;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
-use kontig_mm::sysctl::Sysctl;
 use kontig_results::Seeds;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -59,14 +58,13 @@ impl Resolved {
 /// All that a variant sets, under the kernel's names; its profile and switches are in the plan's
 /// profile.
 fn settings(variant: &Variant) -> Variant {
-    let named = |(name, value): (String, String)| (Sysctl::find(&name).map_or(name, |s| s.name.into()), value.into());
     let mut settings = variant.clone();
     settings.name.clear();
     settings.profile.clear();
     // The plan has the machine itself.
     settings.machine = None;
     settings.switches.clear();
-    settings.sysctls = variant.sysctl_texts().into_iter().map(named).collect();
+    settings.sysctls = variant.sysctls_by_full_name().into_iter().map(|(name, value)| (name, value.into())).collect();
     settings
 }
 

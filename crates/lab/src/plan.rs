@@ -42,6 +42,8 @@ pub struct RunPlan {
     pub begins_as: Option<Beginning>,
     /// The workload's phases and tasks.
     pub scenario: Scenario,
+    /// Whether the seed matters.
+    pub is_random: bool,
     pub repetition: u32,
     pub seed: u64,
     /// Directory for the machine's proc files at the start and the end of the measurement.
@@ -74,11 +76,6 @@ impl RunPlan {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
-    /// Whether anything depends on the seed.
-    pub(crate) fn is_random(&self) -> bool {
-        self.begins_as.as_ref().is_some_and(Beginning::is_drawn) || self.scenario.is_random()
-    }
-
     /// Whether another plan of the same workload has the same result, but for names. A plan that
     /// writes files of its own always runs.
     pub(crate) fn has_result_of(&self, other: &RunPlan) -> bool {
@@ -87,6 +84,7 @@ impl RunPlan {
             experiment: _,
             case: _,
             scenario: _,
+            is_random: _,
             rounds,
             variant,
             profile,

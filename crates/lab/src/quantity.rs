@@ -140,8 +140,8 @@ impl Quantity {
         let value = match &self.from {
             From::Figure(name) => self.reading(window, name).and_then(|reading| reading.value),
             From::Distribution => {
-                let of = self.figure.merge.distribution();
-                of.and_then(|of| window.histograms.iter().find(|h| h.is(of, &self.figure.phase)))
+                let name = self.figure.merge.distribution();
+                name.and_then(|name| window.histograms.iter().find(|h| h.is(name, &self.figure.phase)))
                     .and_then(|h| self.of(h))
             }
             From::Formula(formula) => Some(formula.value(window)?),
@@ -188,8 +188,8 @@ impl Quantity {
         let of_a_round = |window: &Window<'_>| match &self.from {
             From::Figure(name) => self.reading(window, name).is_some(),
             From::Distribution => {
-                let of = self.figure.merge.distribution();
-                of.is_some_and(|of| window.histograms.iter().any(|h| h.is(of, &self.figure.phase)))
+                let name = self.figure.merge.distribution();
+                name.is_some_and(|name| window.histograms.iter().any(|h| h.is(name, &self.figure.phase)))
             }
             From::Formula(formula) => !formula.is_of_other_phases(),
             From::Nothing(_) => true,
@@ -215,10 +215,10 @@ impl Quantity {
 
     /// The statistic over all runs' samples together, with their number.
     pub(crate) fn pooled(&self, runs: &[&RunResult]) -> Option<(f64, u64)> {
-        let of = self.figure.merge.distribution()?;
-        let of_runs =
+        let name = self.figure.merge.distribution()?;
+        let all =
             runs.iter().flat_map(|run| run.histograms.iter().chain(run.rounds.iter().flat_map(|r| &r.histograms)));
-        let pooled = Histogram::pooled(of_runs.filter(|h| h.is(of, &self.figure.phase)))?;
+        let pooled = Histogram::pooled(all.filter(|h| h.is(name, &self.figure.phase)))?;
         Some((self.of(&pooled)? * self.factor, pooled.samples()))
     }
 
@@ -231,8 +231,8 @@ impl Quantity {
                 let windows: Vec<Window<'_>> = runs.iter().flat_map(|run| self.windows(run)).collect();
                 let why: Vec<NoValue> = windows.iter().filter_map(|window| self.read(window).err()).collect();
                 let first = why.first()?;
-                let of = windows.len();
-                Some(if why.len() < of { format!("in {} of {of}, {first}", why.len()) } else { first.to_string() })
+                let all = windows.len();
+                Some(if why.len() < all { format!("in {} of {all}, {first}", why.len()) } else { first.to_string() })
             }
             _ => None,
         }

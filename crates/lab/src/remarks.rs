@@ -8,7 +8,7 @@ use crate::experiment::Variant;
 use crate::quantity::Quantity;
 use crate::repetitions::{Repetitions, merged};
 use kontig_mm::sysctl::Sysctl;
-use kontig_results::{Ending, MEASURE, NOTHING_IS_RANDOM, Reading, Remark, RunResult};
+use kontig_results::{Ended, MEASURE, NOTHING_IS_RANDOM, Reading, Remark, RunResult};
 use kontig_text::grouped;
 
 /// All remarks on the runs of these variants, in the order they are shown. `notes` are about the
@@ -25,7 +25,7 @@ pub(crate) fn remarks(
         by_variant.iter().enumerate().flat_map(of).collect()
     };
     let mut remarks: Vec<Remark> = not_random(by_variant).map(of_all).into_iter().collect();
-    remarks.extend(each(&|_, runs| endings(runs)));
+    remarks.extend(each(&|_, runs| endings(runs).iter().map(Ended::to_string).collect()));
     remarks.extend(each(&|_, runs| missing(runs)));
     remarks.extend(each(&|_, runs| not_there(published, runs)));
     remarks.extend(remedy(by_variant).map(of_all));
@@ -51,37 +51,9 @@ fn remedy(by_variant: &[Repetitions<'_>]) -> Option<String> {
     by_variant.iter().flatten().find_map(|run| run.endings.0.first()).map(|ending| ending.remedy.clone())
 }
 
-/// The rules that ended the runs' tasks, and their progress: a remark for each task, phase and
-/// rule.
-pub(crate) fn endings(runs: &Repetitions<'_>) -> Vec<String> {
-    let mut alike: Vec<Vec<&Ending>> = Vec::new();
-    for ending in runs.iter().flat_map(|run| &run.endings.0) {
-        let what = |e: &Ending| (e.task.clone(), e.phase.clone(), e.rule.clone());
-        match alike.iter_mut().find(|others| what(others[0]) == what(ending)) {
-            Some(others) => others.push(ending),
-            None => alike.push(vec![ending]),
-        }
-    }
-    alike.iter().map(|endings| ended(endings, runs.len())).collect()
-}
-
-/// How one task ended in one phase by one rule, in some or all repetitions of a variant.
-fn ended(endings: &[&Ending], repetitions: usize) -> String {
-    let first = endings[0];
-    let named = if first.task.is_empty() { String::new() } else { format!("{}: ", first.task) };
-    let phase = if first.phase == MEASURE { String::new() } else { format!(" in {}", first.phase) };
-    let mut text = format!("{named}ended{phase} at {}", first.rule);
-    if endings.len() < repetitions {
-        text += &format!(" in {} of {repetitions} repetitions", endings.len());
-    }
-    let all = |f: fn(f64, f64) -> f64, start| endings.iter().filter_map(|e| e.reached).fold(start, f);
-    let (low, high) = (all(f64::min, f64::INFINITY), all(f64::max, f64::NEG_INFINITY));
-    let percent = |x: f64| format!("{x:.1}");
-    if low <= high {
-        let range = if percent(low) == percent(high) { percent(low) } else { format!("{low:.1} to {high:.1}") };
-        text += &format!(", with {range} % of {} taken", first.goal);
-    }
-    text
+/// The rules that ended the runs' tasks, and their progress.
+pub(crate) fn endings(runs: &Repetitions<'_>) -> Vec<Ended> {
+    Ended::each(runs.iter().map(|run| run.endings.0.as_slice()))
 }
 
 /// Figures that some or all repetitions lack: a remark for each reason.

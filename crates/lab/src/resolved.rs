@@ -308,6 +308,7 @@ impl Resolved {
             machine: self.machine_of(v).clone(),
             begins_as: self.begins_as.clone(),
             scenario: workload.scenario(),
+            is_random: workload.is_random(),
             repetition: 0,
             seed,
             procfs: None,
@@ -335,9 +336,7 @@ impl Resolved {
         let each = (0..self.experiment.variant.len()).map(|i| self.plan(i, seeds.of(0)));
         let each: Vec<RunPlan> = each.collect::<Result<_, _>>()?;
         // If nothing is random, once: a copy of a run is no evidence.
-        let is_random = |v| self.experiment.workload_of(v).is_ok_and(|workload| workload.is_random());
-        let is_random = self.experiment.variant.iter().any(is_random);
-        let repetitions = if is_random { self.experiment.repetitions } else { 1 };
+        let repetitions = if self.experiment.is_random() { self.experiment.repetitions } else { 1 };
         for (plan, v) in each.iter().zip(&self.experiment.variant) {
             let of_variant = |d: &PathBuf| self.directory(d).join(file_name(&v.name));
             let (base, mmtests) = (views.procfs.as_ref().map(of_variant), views.mmtests.as_ref().map(of_variant));

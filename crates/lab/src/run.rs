@@ -435,7 +435,7 @@ impl Running<'_> {
             variant: self.plan.variant.name.clone(),
             repetition: self.plan.repetition,
             seed: self.plan.seed,
-            random: self.plan.is_random(),
+            random: self.plan.is_random,
             without_effect,
             figures,
             rounds,

@@ -16,8 +16,8 @@ const LEAST_OF_EACH: usize = 2;
 pub(crate) fn sweeps(variants: &[Variant]) -> Vec<Sweep> {
     let mut alike: Vec<Vec<usize>> = Vec::new();
     for (i, v) in variants.iter().enumerate() {
-        let of = |v: &Variant| (v.profile.clone(), v.switches.clone(), v.machine.clone());
-        match alike.iter_mut().find(|group| of(&variants[group[0]]) == of(v)) {
+        let apart = |v: &Variant| (v.profile.clone(), v.switches.clone(), v.machine.clone());
+        match alike.iter_mut().find(|group| apart(&variants[group[0]]) == apart(v)) {
             Some(group) => group.push(i),
             None => alike.push(vec![i]),
         }
@@ -25,10 +25,10 @@ pub(crate) fn sweeps(variants: &[Variant]) -> Vec<Sweep> {
     let single = alike.len() == 1;
     let is_grid = !single && alike.iter().all(|group| group.len() >= LEAST_OF_EACH);
     let sweep = |group: Vec<usize>| {
-        let of: Vec<&Variant> = group.iter().map(|i| &variants[*i]).collect();
+        let members: Vec<&Variant> = group.iter().map(|i| &variants[*i]).collect();
         let least = if is_grid { LEAST_OF_EACH } else { LEAST };
-        let Numbers { setting, unit, values } = numbers(&of).filter(|numbers| numbers.values.len() >= least)?;
-        let of = if single { String::new() } else { shared(&of) };
+        let Numbers { setting, unit, values } = numbers(&members).filter(|numbers| numbers.values.len() >= least)?;
+        let of = if single { String::new() } else { shared(&members) };
         Some(Sweep { of, setting, unit, variants: group, values, pairs: Vec::new() })
     };
     alike.into_iter().filter_map(sweep).collect()
@@ -46,9 +46,9 @@ fn numbers(variants: &[&Variant]) -> Option<Numbers> {
     let mut names: Vec<&String> = settings.iter().flat_map(BTreeMap::keys).collect();
     names.sort_unstable();
     names.dedup();
-    names.retain(|name| settings.iter().any(|of| of.get(*name) != settings[0].get(*name)));
+    names.retain(|name| settings.iter().any(|own| own.get(*name) != settings[0].get(*name)));
     let [name] = names[..] else { return None };
-    let each = settings.iter().map(|of| of.get(name)).collect::<Option<Vec<&toml::Value>>>()?;
+    let each = settings.iter().map(|own| own.get(name)).collect::<Option<Vec<&toml::Value>>>()?;
     let (values, unit) = match each.iter().map(|value| bytes(value)).collect::<Option<Vec<u64>>>() {
         Some(sizes) => in_one_unit(&sizes),
         None => (each.into_iter().map(number).collect::<Option<_>>()?, unit(name).into()),

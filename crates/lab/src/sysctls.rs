@@ -71,7 +71,7 @@ pub fn set_own(variants: &mut [Variant], own: &[(String, String)]) -> Result<Vec
 /// # Errors
 /// If it keeps all memory free.
 pub(crate) fn leaves_memory(name: &str, value: &str, pages: u64) -> Result<(), String> {
-    let keeps_free = Sysctl::find(name).is_some_and(|sysctl| sysctl.name == "vm.min_free_kbytes");
+    let keeps_free = Sysctl::full_name(name) == "vm.min_free_kbytes";
     let has = pages * 4;
     match value.parse::<u32>() {
         Ok(kib) if keeps_free && u64::from(kib) >= has => {
@@ -176,6 +176,11 @@ fn listed(names: &[String], and: &str) -> String {
         Some((one, [])) => one.clone(),
         Some((last, others)) => format!("{} {and} {last}", others.join(", ")),
     }
+}
+
+/// Whether a value is the one that boot sets everywhere.
+pub(crate) fn is_default(sysctl: &Sysctl, value: &str) -> bool {
+    sysctl.default_value().is_some_and(|d| value.trim() == sysctl.text_of(d))
 }
 
 #[cfg(test)]

@@ -6,19 +6,19 @@
 //! settings that differ from boot's, and what else has several values. Variants that have become
 //! equal run once.
 
+mod names;
+mod notes;
+mod parameters;
+
 use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
 use crate::page::PageText;
-use crate::plan::room;
-use crate::sysctls;
-use crate::{catalog, parameters, profiles};
-use kontig_mm::Profile;
+use crate::{profiles, sysctls};
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
-use kontig_text::parse_size;
-use kontig_workload::{Room, Workload, shown};
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use names::rename_and_drop_same;
+use notes::Notes;
+use parameters::{parameters_of, set_parameters};
 
 /// The changes to an experiment.
 #[derive(Clone, Debug, Default)]
@@ -52,18 +52,18 @@ pub struct WhatIf {
 /// If a change does not exist, does not fit, or is requested twice.
 pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError> {
     let settings = settings(&changes.settings)?;
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     if let Some(file) = &changes.snapshot {
         e.workload.begin_with_snapshot(file);
         e.case.iter_mut().filter_map(|case| case.workload.as_mut()).for_each(|w| w.begin_with_snapshot(file));
     }
-    let asked = parameters_of(&e, changes)?;
+    let asked = parameters_of(&e, changes.machines.first(), changes.snapshot.is_some(), &changes.parameters)?;
     on_machines(&mut e, &changes.machines)?;
     e.variant = on_profiles(&e.variant, changes, &mut notes)?;
     for (sysctl, values) in &settings {
         e.variant = with_setting(&e.variant, sysctl, values, &mut notes)?;
         for case in &mut e.case {
-            case.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
+            case.sysctls.retain(|name, _| Sysctl::full_name(name) != sysctl.name);
         }
     }
     let of_the_workload = set_parameters(&mut e, &asked)?;
@@ -89,7 +89,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError>
     // A sweep adds many runs on a machine of its own: it belongs to the published table only.
     e.pace = None;
     e.validate().map_err(|wrong| AskedWrongly::Contradictory { path: e.id.clone(), reason: wrong.reason })?;
-    Ok(WhatIf { experiment: e, notes, of_the_workload })
+    Ok(WhatIf { experiment: e, notes: notes.0, of_the_workload })
 }
 
 /// Puts the experiment on these machines: on one, or every variant on each of several.
@@ -114,119 +114,8 @@ fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), LabError> 
     Ok(())
 }
 
-/// A parameter of the workload, as it was asked for.
-struct Parameter {
-    /// The user's name for it.
-    name: String,
-    /// The whole name, by which a variant has it.
-    path: String,
-    /// In the order asked for; several make a variant each.
-    values: Vec<toml::Value>,
-    room: Option<Room>,
-}
-
-/// The workloads that an experiment's cases run, or its own.
-fn workloads(e: &mut Experiment) -> Vec<&mut Workload> {
-    let has_own = e.case.is_empty() || e.case.iter().any(|case| case.workload.is_none());
-    let own = has_own.then_some(&mut e.workload);
-    own.into_iter().chain(e.case.iter_mut().filter_map(|case| case.workload.as_mut())).collect()
-}
-
-/// Something wrong with a parameter asked for.
-fn of_with(name: &str, reason: &str) -> LabError {
-    AskedWrongly::Value(format!("--with {name}: {reason}")).into()
-}
-
-/// The parameters asked for. Each has one name here, and each of its values appears once.
-fn parameters_of(e: &Experiment, changes: &Changes) -> Result<Vec<Parameter>, LabError> {
-    // A snapshot's machine is as large as its host.
-    let machine = changes.machines.first().unwrap_or(&e.machine);
-    let room = match (&changes.snapshot, changes.parameters.is_empty()) {
-        (None, false) => Some(room(&catalog::machine(machine)?.0)),
-        _ => None,
-    };
-    let mut e = e.clone();
-    let mut asked: Vec<Parameter> = Vec::new();
-    for (name, values) in &changes.parameters {
-        let mut of = workloads(&mut e).into_iter().map(|w| parameters::path(w, name).map(|path| (path, &*w)));
-        let mut found = of.next().unwrap_or_else(|| Err("there is no workload".into()));
-        // Of several cases' workloads, one may have it.
-        if let Some(other) = of.find(Result::is_ok).filter(|_| found.is_err()) {
-            found = other;
-        }
-        let wrong = |reason: String| of_with(name, &reason);
-        let (path, workload) = found.map_err(wrong)?;
-        if asked.iter().any(|other| other.path == path) {
-            return Err(wrong(format!("{path} is set twice")));
-        }
-        let values = values.iter().map(|text| parameters::read(workload, name, text, room.as_ref()));
-        let values: Vec<toml::Value> = values.collect::<Result<_, _>>().map_err(wrong)?;
-        if let Some((_, twice)) =
-            values.iter().enumerate().find(|(i, value)| values[..*i].iter().any(|other| are_same(other, value)))
-        {
-            return Err(wrong(format!("the value {} is given twice", shown(twice))));
-        }
-        asked.push(Parameter { name: name.clone(), path, values, room: room.clone() });
-    }
-    Ok(asked)
-}
-
-/// Whether two values of a parameter are one, such as `"1 GiB"` and `"1024 MiB"`.
-fn are_same(a: &toml::Value, b: &toml::Value) -> bool {
-    let bytes = |value: &toml::Value| value.as_str().and_then(parse_size);
-    a == b || bytes(a).is_some_and(|bytes_of_a| bytes(b) == Some(bytes_of_a))
-}
-
-/// Sets the parameters that have one value in every workload that has them, with a line each that
-/// says so. Of those with several values every variant has each.
-fn set_parameters(e: &mut Experiment, asked: &[Parameter]) -> Result<Vec<String>, LabError> {
-    let wrong = |refused: parameters::Refused| of_with(&refused.name, &refused.reason);
-    let room = asked.first().and_then(|parameter| parameter.room.as_ref());
-    let mut said = Vec::new();
-    for workload in workloads(e) {
-        let own: Vec<&Parameter> = asked.iter().filter(|of| parameters::path(workload, &of.name).is_ok()).collect();
-        for Parameter { name, path, values, .. } in own.iter().filter(|of| of.values.len() == 1) {
-            let before = parameters::text(workload, name);
-            said.push(format!("{path} = {}; the workload's own is {before}", shown(&values[0])));
-        }
-        // Of those with several values every variant has its own.
-        let values: Vec<(&str, &toml::Value)> = own.iter().map(|of| (of.name.as_str(), &of.values[0])).collect();
-        *workload = parameters::set(workload, &values, room).map_err(wrong)?;
-    }
-    said.dedup();
-    for of in asked.iter().filter(|of| of.values.len() == 1) {
-        // So that a run says what it was given. Of several cases' workloads one may lack it.
-        if workloads(e).iter().all(|w| parameters::path(w, &of.name).is_ok()) {
-            e.variant.iter_mut().for_each(|v| drop(v.with.insert(of.path.clone(), of.values[0].clone())));
-        }
-    }
-    for of in asked.iter().filter(|of| of.values.len() > 1) {
-        let each = |v: &Variant| {
-            let with = |value: &toml::Value| {
-                let mut v = v.clone();
-                v.with.insert(of.path.clone(), value.clone());
-                v
-            };
-            of.values.iter().map(with).collect::<Vec<_>>()
-        };
-        e.variant = e.variant.iter().flat_map(each).collect();
-    }
-    let variants = e.variant.clone();
-    for workload in workloads(e) {
-        for v in variants.iter().filter(|v| !v.with.is_empty()) {
-            let values: Vec<(&str, &toml::Value)> = v.with.iter().map(|(path, value)| (path.as_str(), value)).collect();
-            let as_asked = |refused: parameters::Refused| {
-                let asked = asked.iter().find(|of| of.path == refused.name).map(|of| of.name.clone());
-                wrong(parameters::Refused { name: asked.unwrap_or(refused.name), ..refused })
-            };
-            parameters::set(workload, &values, room).map_err(as_asked)?;
-        }
-    }
-    Ok(said)
-}
-
 /// The variants on each requested profile, or on their own, with the requested switches.
-fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Vec<String>) -> Result<Vec<Variant>, LabError> {
+fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Notes) -> Result<Vec<Variant>, LabError> {
     let mut all = Vec::new();
     if changes.profiles.is_empty() {
         all.extend_from_slice(variants);
@@ -255,7 +144,7 @@ fn with_setting(
     variants: &[Variant],
     sysctl: &Sysctl,
     values: &[String],
-    notes: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<Vec<Variant>, LabError> {
     let profiles = profiles::of_each(variants.iter().map(Variant::kernel))?;
     let some = profiles.iter().any(|p| sysctl.exists(p));
@@ -264,7 +153,7 @@ fn with_setting(
         if some && !sysctl.exists(p) {
             let (name, to) = (sysctl.name, &v.profile);
             let values = values.join(",");
-            note(notes, format!("{name}={values} is not set for profile {to}, which does not have it"));
+            notes.add(format!("{name}={values} is not set for profile {to}, which does not have it"));
             all.push(v.clone());
             continue;
         }
@@ -272,38 +161,32 @@ fn with_setting(
             sysctls::check(v, p, sysctl.name, value)?;
             let mut v = v.clone();
             // The experiment may have set it under the short name.
-            v.sysctls.retain(|name, _| Sysctl::find(name).is_none_or(|s| s.name != sysctl.name));
+            v.sysctls.retain(|name, _| Sysctl::full_name(name) != sysctl.name);
             v.sysctls.insert(sysctl.name.into(), toml::Value::String(value.clone()));
             all.push(v);
         }
     }
     if let [value] = values
-        && is_default(sysctl, value)
+        && sysctls::is_default(sysctl, value)
     {
-        note(notes, format!("{}={value} is what boot sets anyway", sysctl.name));
+        notes.add(format!("{}={value} is what boot sets anyway", sysctl.name));
     }
     Ok(all)
 }
 
 /// Of cases that have become equal, keeps the first.
-fn drop_same_cases(e: &mut Experiment, notes: &mut Vec<String>) {
+fn drop_same_cases(e: &mut Experiment, notes: &mut Notes) {
     let mut kept: Vec<Case> = Vec::new();
     for case in std::mem::take(&mut e.case) {
         let same = |other: &&Case| Case { name: other.name.clone(), ..case.clone() } == **other;
         match kept.iter().find(same) {
             Some(first) => {
-                note(notes, format!("cases '{}' and '{}' are the same now, and run once", first.name, case.name))
+                notes.add(format!("cases '{}' and '{}' are the same now, and run once", first.name, case.name))
             }
             None => kept.push(case),
         }
     }
     e.case = kept;
-}
-
-fn note(notes: &mut Vec<String>, text: String) {
-    if !notes.contains(&text) {
-        notes.push(text);
-    }
 }
 
 /// The settings by sysctl. Each sysctl and each of its values may appear once.
@@ -325,7 +208,7 @@ fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec
 }
 
 /// Drops the experiment's switches and settings that the variant's new profile does not take.
-fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<String>) -> Result<(), LabError> {
+fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Notes) -> Result<(), LabError> {
     let own = profiles::named(&v.profile)?;
     let mut fitting = Vec::new();
     for s in &old.switches {
@@ -337,79 +220,18 @@ fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Vec<S
             Fit::Already => "has it already",
             Fit::Otherwise => "has its own form of it",
         };
-        note(notes, format!("switch {s} of '{}' is left out: profile {} {has}", old.name, own.name));
+        notes.add(format!("switch {s} of '{}' is left out: profile {} {has}", old.name, own.name));
     }
     v.switches = fitting;
     let profile = profiles::with_switches(&v.profile, &v.switches)?;
     for (name, value) in old.sysctl_texts() {
         if !sysctls::setting(&name)?.exists(&profile) {
             let reason = format!("{name}={value} of '{}' is left out: profile {} does not have it", old.name, own.name);
-            note(notes, reason);
+            notes.add(reason);
             v.sysctls.remove(&name);
         }
     }
     Ok(())
-}
-
-fn is_default(sysctl: &Sysctl, value: &str) -> bool {
-    sysctl.default_value().is_some_and(|d| value.trim() == sysctl.text_of(d))
-}
-
-/// Names the variants after their contents. Of equal ones, keeps the first.
-fn rename_and_drop_same(
-    e: &mut Experiment,
-    swept: &[&Sysctl],
-    asked: &[Parameter],
-    notes: &mut Vec<String>,
-) -> Result<(), LabError> {
-    let profiles = profiles::of_each(e.variant.iter().map(Variant::kernel))?;
-    let own: BTreeSet<&String> = e.variant.iter().filter_map(|v| v.machine.as_ref()).collect();
-    let own = own.into_iter().map(|name| Ok((name.clone(), catalog::machine(name)?.0.name)));
-    let machines: BTreeMap<String, String> = own.collect::<Result<_, LabError>>()?;
-    let mut first: BTreeMap<(String, String, Option<String>), String> = BTreeMap::new();
-    for (mut v, profile) in std::mem::take(&mut e.variant).into_iter().zip(&profiles) {
-        let mut name = described(&v, profile, swept, asked)?;
-        if let Some(machine) = v.machine.as_ref().and_then(|machine| machines.get(machine)) {
-            name += &format!(" on {machine}");
-        }
-        match first.entry((name.clone(), v.profile.clone(), v.machine.clone())) {
-            Entry::Occupied(first) => {
-                note(notes, format!("'{}' and '{}' are both {name} now, which is run once", first.get(), v.name));
-            }
-            Entry::Vacant(new) => {
-                new.insert(std::mem::replace(&mut v.name, name));
-                e.variant.push(v);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A variant's name from its contents, but for its machine: `7.2`,
-/// `5.6+proactive-compaction+proactiveness=80`, `6.1+size=2GiB`. A setting with several values
-/// shows each, the default too.
-fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -> Result<String, LabError> {
-    let mut name = p.name.clone();
-    for s in &v.switches {
-        name += &format!("+{s}");
-    }
-    for (sysctl, value) in v.sysctl_texts() {
-        let sysctl = sysctls::setting(&sysctl)?;
-        if !is_default(sysctl, &value) || swept.iter().any(|swept| swept.name == sysctl.name) {
-            let short = sysctl.short_name();
-            name += &format!("+{}={value}", short.strip_prefix("compaction_").unwrap_or(short));
-        }
-    }
-    // Parameters of the experiment's own variants have their whole names.
-    for (path, value) in &v.with {
-        let as_asked = asked.iter().find(|parameter| parameter.path == *path);
-        // What all variants have tells none from another.
-        if as_asked.is_none_or(|parameter| parameter.values.len() > 1) {
-            let called = as_asked.map_or(path, |parameter| &parameter.name);
-            name += &format!("+{called}={}", shown(value).replace(' ', ""));
-        }
-    }
-    Ok(name)
 }
 
 #[cfg(test)]

@@ -315,6 +315,11 @@ impl Sysctl {
         SYSCTLS.iter().copied().find(|s| s.short_name() == short)
     }
 
+    /// The kernel's name for what goes by this one; the name itself if nothing does.
+    pub fn full_name(name: &str) -> &str {
+        Sysctl::find(name).map_or(name, |sysctl| sysctl.name)
+    }
+
     /// The name without `vm.`.
     pub fn short_name(&self) -> &'static str {
         self.name.strip_prefix("vm.").unwrap_or(self.name)

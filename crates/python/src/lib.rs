@@ -49,51 +49,30 @@ impl Tables {
     }
 }
 
-#[pymethods]
-impl Tables {
-    #[getter]
-    fn runs(&self) -> PyResult<Table> {
-        self.table("runs")
-    }
+/// Python's methods of tables, with one that gets each table by its name.
+macro_rules! methods {
+    ($($table:ident),*) => {
+        #[pymethods]
+        impl Tables {
+            $(
+                #[getter]
+                fn $table(&self) -> PyResult<Table> {
+                    self.table(stringify!($table))
+                }
+            )*
 
-    #[getter]
-    fn settings(&self) -> PyResult<Table> {
-        self.table("settings")
-    }
+            fn write_csv(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+                self.write(py, directory, Format::Csv)
+            }
 
-    #[getter]
-    fn figures(&self) -> PyResult<Table> {
-        self.table("figures")
-    }
-
-    #[getter]
-    fn rounds(&self) -> PyResult<Table> {
-        self.table("rounds")
-    }
-
-    #[getter]
-    fn percentiles(&self) -> PyResult<Table> {
-        self.table("percentiles")
-    }
-
-    #[getter]
-    fn series(&self) -> PyResult<Table> {
-        self.table("series")
-    }
-
-    #[getter]
-    fn counters(&self) -> PyResult<Table> {
-        self.table("counters")
-    }
-
-    fn write_csv(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        self.write(py, directory, Format::Csv)
-    }
-
-    fn write_parquet(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        self.write(py, directory, Format::Parquet)
-    }
+            fn write_parquet(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+                self.write(py, directory, Format::Parquet)
+            }
+        }
+    };
 }
+
+methods!(runs, settings, figures, rounds, percentiles, series, counters);
 
 /// The cells of a space in JSON, each once, in the order of an export, and notes about it.
 #[pyfunction]

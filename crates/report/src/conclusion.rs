@@ -8,7 +8,7 @@ use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{ExperimentResult, Row};
+use kontig_results::{Ended, ExperimentResult, Row};
 
 /// Figures that a sentence names of the only variant, where there are two, and where each has one
 /// line.
@@ -73,59 +73,55 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
 /// those of the others: their counts are of unequal work.
 fn unequal_work(e: &ExperimentResult, called: Called) -> Option<String> {
     let first = e.endings.first()?;
-    if e.endings.iter().all(|endings| endings == first) || came_as_far(&e.endings) {
+    if e.endings.iter().all(|endings| came_as_far(first, endings)) {
         return None;
     }
-    let of = |(i, endings): (usize, &Vec<String>)| match endings.as_slice() {
+    let said = |(i, endings): (usize, &Vec<Ended>)| match endings.as_slice() {
         [] => format!("{} ran to the end", called.variant(e, i)),
-        some => format!("{} {}", called.variant(e, i), plain(&some.join(", "))),
+        some => format!("{} {}", called.variant(e, i), listed(some, Ended::to_string)),
     };
     let each: Vec<String> = match e.endings.len() > FEW {
         true => by_rule(e, called),
-        false => e.endings.iter().enumerate().map(of).collect(),
+        false => e.endings.iter().enumerate().map(said).collect(),
     };
     Some(format!("counts are of unequal work: {}", each.join("; ")))
 }
 
-/// Whether one rule ended all variants, and they came as far within a tenth.
-fn came_as_far(endings: &[Vec<String>]) -> bool {
-    let parts = |endings: &Vec<String>| match endings.as_slice() {
-        [one] => one.split_once(", with ").and_then(|(rule, far)| Some((rule.to_owned(), range(far)?))),
-        _ => None,
-    };
-    let Some(all) = endings.iter().map(parts).collect::<Option<Vec<_>>>() else { return false };
-    let least = all.iter().fold(f64::INFINITY, |least, (_, (low, _))| least.min(*low));
-    let most = all.iter().fold(0.0_f64, |most, (_, (_, high))| most.max(*high));
-    all.iter().all(|(rule, _)| *rule == all[0].0) && most <= least * (1.0 + CHANGE_THAT_COUNTS)
+/// Endings, each in words, in a list.
+fn listed(endings: &[Ended], in_words: fn(&Ended) -> String) -> String {
+    plain(&endings.iter().map(in_words).collect::<Vec<_>>().join(", "))
 }
 
-/// The numbers of `99.5 % of …`, or of `99.4 to 99.6 % of …`.
-fn range(far: &str) -> Option<(f64, f64)> {
-    let (numbers, _) = far.split_once(" %")?;
-    let (low, high) = numbers.split_once(" to ").unwrap_or((numbers, numbers));
-    Some((low.parse().ok()?, high.parse().ok()?))
+/// Whether the same rules ended the runs of two variants, and they came as far within a tenth.
+fn came_as_far(one: &[Ended], other: &[Ended]) -> bool {
+    let is_alike = |(one, other): (&Ended, &Ended)| {
+        let is_as_far = match (one.reached, other.reached) {
+            (Some([low, high]), Some([least, most])) => high.max(most) <= low.min(least) * (1.0 + CHANGE_THAT_COUNTS),
+            (one, other) => one == other,
+        };
+        one.by_rule() == other.by_rule() && is_as_far
+    };
+    one.len() == other.len() && one.iter().zip(other).all(is_alike)
 }
 
 /// The rules that ended variants, each with its variants. How far each came, the remarks say.
 fn by_rule(e: &ExperimentResult, called: Called) -> Vec<String> {
     let mut rules: Vec<(String, Vec<usize>)> = Vec::new();
     for (i, endings) in e.endings.iter().enumerate() {
-        let rule = |ending: &String| ending.split_once(", with ").map_or(&**ending, |(rule, _)| rule).to_owned();
-        let all: Vec<String> = endings.iter().map(rule).collect();
-        let all = if all.is_empty() { "ran to the end".to_owned() } else { plain(&all.join(", ")) };
+        let all = if endings.is_empty() { "ran to the end".to_owned() } else { listed(endings, Ended::by_rule) };
         match rules.iter_mut().find(|(rule, _)| *rule == all) {
             Some((_, variants)) => variants.push(i),
             None => rules.push((all, vec![i])),
         }
     }
-    let of = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
+    let said = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
         n if n == e.endings.len() => format!("every variant {rule}, each at another point"),
         _ => {
             let names: Vec<String> = variants.iter().map(|i| called.variant(e, *i)).collect();
             format!("{} {rule}", names.join(", "))
         }
     };
-    rules.iter().map(of).collect()
+    rules.iter().map(said).collect()
 }
 
 /// The rows of one variant, by what they show.
@@ -145,26 +141,26 @@ struct Sorted<'a> {
 }
 
 fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Called) -> Vec<String> {
-    let mut of = Sorted::default();
+    let mut sorted = Sorted::default();
     for row in rows {
         let list = match shown(row, variant) {
             Shown::Nothing => continue,
-            _ if next_to_nothing(e, row, variant) => &mut of.idle,
-            Shown::Worse => &mut of.worse,
-            Shown::Better => &mut of.better,
-            Shown::Overlaps => &mut of.overlaps,
-            Shown::TooFew => &mut of.too_few,
-            Shown::Same => &mut of.same,
+            _ if next_to_nothing(e, row, variant) => &mut sorted.idle,
+            Shown::Worse => &mut sorted.worse,
+            Shown::Better => &mut sorted.better,
+            Shown::Overlaps => &mut sorted.overlaps,
+            Shown::TooFew => &mut sorted.too_few,
+            Shown::Same => &mut sorted.same,
             // What neither has is no difference.
             Shown::Missing => match (measured(row, 0), measured(row, variant)) {
                 (None, None) => continue,
-                (None, _) => &mut of.baseline_lacks,
-                _ => &mut of.lacks,
+                (None, _) => &mut sorted.baseline_lacks,
+                _ => &mut sorted.lacks,
             },
         };
         list.push(row);
     }
-    let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = of;
+    let Sorted { mut worse, mut better, overlaps, too_few, same, idle, baseline_lacks, lacks } = sorted;
     let few = e.variants.len() <= FEW;
     let named = match e.variants.len() {
         ..=2 => NAMED,
@@ -199,8 +195,8 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
     };
-    let has_no = |of: usize, rows: &[&Row]| {
-        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, of), list(rows)))
+    let has_no = |who: usize, rows: &[&Row]| {
+        (!rows.is_empty()).then(|| format!("{} has no {}", called.variant(e, who), list(rows)))
     };
     let lacking: Vec<String> = [has_no(0, &baseline_lacks), has_no(variant, &lacks)].into_iter().flatten().collect();
     let lacking = (!lacking.is_empty()).then(|| format!("no comparison: {}", lacking.join("; ")));
@@ -289,6 +285,19 @@ mod tests {
     fn with_seeds(mut row: Row, of: u32, lower: u32, higher: u32, overlap: bool) -> Row {
         row.pairs = vec![None, Some(Pairs { of, lower, higher, overlap })];
         row
+    }
+
+    /// A variant whose only run ended so far.
+    fn ended(reached: Option<[f64; 2]>) -> Ended {
+        Ended {
+            task: String::new(),
+            phase: MEASURE.into(),
+            rule: "the first failed allocation".into(),
+            repetitions: 1,
+            of: 1,
+            reached,
+            goal: "memory".into(),
+        }
     }
 
     /// As a terminal shows them.
@@ -391,7 +400,7 @@ mod tests {
     #[test]
     fn runs_that_ended_early_are_named_before_their_counts() {
         let mut e = result(&["base", "new"], vec![row("written", Better::Lower, &[10.0, 0.0])]);
-        e.endings = vec![vec![], vec!["ended at the first failed allocation".into()]];
+        e.endings = vec![vec![], vec![ended(None)]];
         assert_eq!(
             lines(&e)[0],
             "counts are of unequal work: A ran to the end; B ended at the first failed allocation"
@@ -403,10 +412,10 @@ mod tests {
     #[test]
     fn runs_that_one_rule_ended_at_nearly_the_same_point_did_equal_work() {
         let mut e = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 10.0])]);
-        let ended = |far: &str| vec![format!("ended at the first failed allocation, with {far} % of memory taken")];
-        e.endings = vec![ended("99.4"), ended("99.5 to 99.6")];
+        let far = |low, high| vec![ended(Some([low, high]))];
+        e.endings = vec![far(99.4, 99.4), far(99.5, 99.6)];
         assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure equal or nearly so"]);
-        e.endings[1] = ended("60.2 to 99.6");
+        e.endings[1] = far(60.2, 99.6);
         assert!(lines(&e)[0].starts_with("counts are of unequal work: A ended at the first failed allocation, with"));
     }
 
@@ -414,8 +423,7 @@ mod tests {
     fn many_variants_that_ended_early_are_named_by_the_rule_that_ended_them() {
         let row = row("written", Better::Lower, &[10.0, 0.0, 5.0, 5.0]);
         let mut e = result(&["a", "b", "c", "d"], vec![row]);
-        let ended = |share: u32| vec![format!("ended at the first failed allocation, with {share} % of it taken")];
-        e.endings = vec![ended(1), ended(2), ended(3), ended(4)];
+        e.endings = [1.0, 2.0, 3.0, 4.0].map(|share| vec![ended(Some([share; 2]))]).into();
         let all =
             "counts are of unequal work: every variant ended at the first failed allocation, each at another point";
         assert_eq!(lines(&e)[0], all);

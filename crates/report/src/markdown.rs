@@ -103,8 +103,8 @@ fn case(e: &ExperimentResult) -> &str {
 /// phases have names of their own.
 fn row<'a>(e: &'a ExperimentResult, name: &str) -> Option<&'a Row> {
     let named = || e.rows.iter().filter(|row| row.name == name);
-    let of = |phase: &str| named().find(|row| row.phase == phase);
-    of(MEASURE).or_else(|| of(TOTAL)).or_else(|| named().next())
+    let of_phase = |phase: &str| named().find(|row| row.phase == phase);
+    of_phase(MEASURE).or_else(|| of_phase(TOTAL)).or_else(|| named().next())
 }
 
 /// Names of rows that are in none of the tables.
@@ -119,14 +119,14 @@ fn table(e: &ExperimentResult, rows: &[String]) -> String {
     for name in rows {
         let found = row(e, name);
         let title = found.map_or_else(|| escaped(name), |row| format!("{}, {}", escaped(name), escaped(&row.unit)));
-        let of = |i: usize| {
+        let cell = |i: usize| {
             let Some((row, m)) = found.and_then(|row| Some((row, row.measured.get(i)?.as_ref()?))) else {
                 return none();
             };
             let range = standing::range(row, m).map_or_else(String::new, |range| format!(" ({range})"));
             format!("{}{range}", standing::figure(m))
         };
-        out += &markdown::row(once(title).chain((0..e.variants.len()).map(of)));
+        out += &markdown::row(once(title).chain((0..e.variants.len()).map(cell)));
     }
     out
 }
@@ -139,7 +139,7 @@ fn beyond_ranges(e: &ExperimentResult, questions: &[MarkdownQuestion<'_>]) -> Ve
             names.push(name);
         }
     }
-    let of = |(i, variant): (usize, &String)| {
+    let apart_of = |(i, variant): (usize, &String)| {
         let differs = |name: &&String| {
             let row = row(e, name)?;
             let (first, this) = (row.measured.first()?.as_ref()?, row.measured.get(i)?.as_ref()?);
@@ -154,7 +154,7 @@ fn beyond_ranges(e: &ExperimentResult, questions: &[MarkdownQuestion<'_>]) -> Ve
         let all = if all.is_empty() { "nothing".into() } else { all.join("; ") };
         format!("{}, {}: {all}", escaped(case(e)), escaped(variant))
     };
-    e.variants.iter().enumerate().skip(1).map(of).collect()
+    e.variants.iter().enumerate().skip(1).map(apart_of).collect()
 }
 
 /// Escapes text for a table cell in Markdown: no cell ends, no tag begins, no line breaks.

@@ -102,10 +102,10 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         findings[named - 1..=at].rotate_right(1);
     }
     let (least, most) = (least(&swept.values), most(&swept.values));
-    let of = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
+    let whose = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
     let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
     let mut lines = vec![format!(
-        "{of}{} from {} to {}{unit}, {} values, each against {}:",
+        "{whose}{} from {} to {}{unit}, {} values, each against {}:",
         plain(&swept.setting),
         number::exact(least),
         number::exact(most),
@@ -139,14 +139,15 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
     let value = |i: usize| measured(row, i).map(|m| m.value);
     let lower_is_better = row.better == Better::Lower;
     let by_figure = |a: &usize, b: &usize| value(*a).unwrap_or(f64::NAN).total_cmp(&value(*b).unwrap_or(f64::NAN));
-    let extreme = |of: &[usize], low: bool| {
-        if low { of.iter().copied().min_by(by_figure) } else { of.iter().copied().max_by(by_figure) }
+    let extreme = |these: &[usize], low: bool| {
+        if low { these.iter().copied().min_by(by_figure) } else { these.iter().copied().max_by(by_figure) }
     };
     let distance = |i: usize| change_to(row, i).map_or(f64::INFINITY, |change| change.ln().abs());
     let [best_word, worst_word] = words(e, ["best", "worst"]);
     let [worse_word, _] = words(e, ["worse", "better"]);
-    let others =
-        |of: &[usize], but: usize| -> Vec<f64> { of.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect() };
+    let others = |these: &[usize], but: usize| -> Vec<f64> {
+        these.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect()
+    };
     let finding = |word: &str, i: usize, others: String, is_cost: bool| {
         let (base, new) = (value(0)?, value(i)?);
         let factor = match change_to(row, i).filter(|change| *change > 0.0 && !is_next_to_none(e, row, base)) {

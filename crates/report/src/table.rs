@@ -138,8 +138,8 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
 fn remarks(all: &[Remark], width: Option<usize>) -> String {
     let line = |(variants, text): (Vec<usize>, &str)| {
         let letters: Vec<String> = variants.iter().map(|&v| letter(v)).collect();
-        let of = if letters.is_empty() { String::new() } else { format!("{}: ", letters.join(", ")) };
-        wrapped(&format!("{of}{}", plain(text)), width)
+        let whose = if letters.is_empty() { String::new() } else { format!("{}: ", letters.join(", ")) };
+        wrapped(&format!("{whose}{}", plain(text)), width)
     };
     standing::remarks(all).into_iter().map(line).collect()
 }
@@ -172,8 +172,8 @@ pub fn together(cases: &[&ExperimentResult]) -> Option<String> {
     let [first, _, ..] = cases else { return None };
     let mut sum = Score::default();
     cases.iter().for_each(|e| sum.add(&e.score));
-    let of = format!("{}, {} cases together", plain(&first.id), cases.len());
-    Some(format!("{of}: {}\n{of}, {}\n", score(&sum), nothing_changes(&sum)))
+    let all = format!("{}, {} cases together", plain(&first.id), cases.len());
+    Some(format!("{all}: {}\n{all}, {}\n", score(&sum), nothing_changes(&sum)))
 }
 
 /// The layouts of a table, by width.
@@ -233,8 +233,8 @@ impl Paint<'_> {
             for to in changes(variants, held) {
                 let over = if wide { *group } else { "" };
                 // With more than two variants, name the one that is compared.
-                let of = if variants > 2 { format!(" to {}", letter(to)) } else { String::new() };
-                header.push(format!("{over}\nchange{of}"));
+                let which = if variants > 2 { format!(" to {}", letter(to)) } else { String::new() };
+                header.push(format!("{over}\nchange{which}"));
             }
         }
         let figures = first_figure..header.len();

@@ -198,19 +198,19 @@ mod tests {
 
     #[test]
     fn a_move_where_less_than_a_tenth_was_published_is_a_false_alarm() {
-        let of = |published, measured| {
+        let judged = |published, measured| {
             let s = step(published, measured);
             (s.rule, s.size_agrees, s.false_alarm)
         };
-        assert_eq!(of([18.58, 17.94], [6.0, 5.8]), (Rule::Still, Some(true), Some(false)));
+        assert_eq!(judged([18.58, 17.94], [6.0, 5.8]), (Rule::Still, Some(true), Some(false)));
         assert_eq!(
-            of([18.58, 17.94], [6.0, 3.7]),
+            judged([18.58, 17.94], [6.0, 3.7]),
             (Rule::Still, Some(false), Some(true)),
             "×0.62 is within 2× of ×0.97"
         );
-        assert_eq!(of([18.58, 17.94], [6.0, 0.0]), (Rule::Still, Some(false), Some(true)));
-        assert_eq!(of([18.58, 17.94], [0.0, 0.0]), (Rule::Still, Some(false), Some(false)), "nothing moved");
-        assert_eq!(of([18.58, 9.0], [6.0, 3.0]), (Rule::Ratio, Some(true), None));
+        assert_eq!(judged([18.58, 17.94], [6.0, 0.0]), (Rule::Still, Some(false), Some(true)));
+        assert_eq!(judged([18.58, 17.94], [0.0, 0.0]), (Rule::Still, Some(false), Some(false)), "nothing moved");
+        assert_eq!(judged([18.58, 9.0], [6.0, 3.0]), (Rule::Ratio, Some(true), None));
         assert!(step([18.58, 17.94], [6.0, 3.7]).missed(false));
         let none = judge(1, 0, [18.58, 17.94], None, Noise::Unknown);
         assert_eq!(
@@ -222,14 +222,18 @@ mod tests {
 
     #[test]
     fn a_change_no_larger_than_a_null_tests_has_no_direction_and_may_not_exceed_it_here() {
-        let of = |published, measured| {
+        let judged = |published, measured| {
             let s = judge(1, 0, published, Some(measured), Noise::Published([100.0, 120.0]));
             (s.rule, s.direction_agrees, s.size_agrees, s.false_alarm)
         };
-        assert_eq!(of([10.0, 11.5], [5.0, 5.9]), (Rule::WithinNoise, None, Some(true), None));
-        assert_eq!(of([10.0, 8.4], [5.0, 6.1]), (Rule::WithinNoise, None, Some(false), None), "×1.22 and ×0.84");
-        assert_eq!(of([10.0, 11.5], [5.0, 6.1]), (Rule::WithinNoise, None, Some(true), None), "×1.22 is near ×1.15");
-        assert_eq!(of([10.0, 12.5], [5.0, 6.1]), (Rule::Ratio, Some(true), Some(true), None), "beyond it");
+        assert_eq!(judged([10.0, 11.5], [5.0, 5.9]), (Rule::WithinNoise, None, Some(true), None));
+        assert_eq!(judged([10.0, 8.4], [5.0, 6.1]), (Rule::WithinNoise, None, Some(false), None), "×1.22 and ×0.84");
+        assert_eq!(
+            judged([10.0, 11.5], [5.0, 6.1]),
+            (Rule::WithinNoise, None, Some(true), None),
+            "×1.22 is near ×1.15"
+        );
+        assert_eq!(judged([10.0, 12.5], [5.0, 6.1]), (Rule::Ratio, Some(true), Some(true), None), "beyond it");
         let small = judge(1, 0, [10.0, 10.1], Some([10.0, 10.9]), Noise::Published([10.0, 10.2]));
         assert_eq!((small.rule, small.size_agrees), (Rule::WithinNoise, Some(true)), "less than a tenth");
         assert!(judge(1, 0, [10.0, 10.1], None, Noise::Published([10.0, 10.2])).missed(false), "no figure");
@@ -237,15 +241,15 @@ mod tests {
 
     #[test]
     fn where_nothing_changes_no_direction_agrees_and_nothing_is_a_false_alarm() {
-        let of = |published, measured| {
+        let judged = |published, measured| {
             let s = step(published, measured).if_nothing_changed();
             (s.direction_agrees, s.agrees_in_full(), s.false_alarm)
         };
-        assert_eq!(of([10.0, 6.0], [10.0, 5.0]), (Some(false), Some(false), None));
-        assert_eq!(of([10.0, 9.5], [10.0, 5.0]), (None, Some(true), Some(false)));
-        assert_eq!(of([10.0, 0.0], [10.0, 0.0]), (Some(false), Some(false), None));
-        assert_eq!(of([0.0, 5.0], [0.0, 5.0]), (Some(false), None, None));
-        assert_eq!(of([0.0, 0.0], [0.0, 5.0]), (None, Some(true), Some(false)));
+        assert_eq!(judged([10.0, 6.0], [10.0, 5.0]), (Some(false), Some(false), None));
+        assert_eq!(judged([10.0, 9.5], [10.0, 5.0]), (None, Some(true), Some(false)));
+        assert_eq!(judged([10.0, 0.0], [10.0, 0.0]), (Some(false), Some(false), None));
+        assert_eq!(judged([0.0, 5.0], [0.0, 5.0]), (Some(false), None, None));
+        assert_eq!(judged([0.0, 0.0], [0.0, 5.0]), (None, Some(true), Some(false)));
     }
 
     #[test]
@@ -266,11 +270,11 @@ mod tests {
 
     #[test]
     fn a_fall_to_nearly_nothing_agrees_below_two_hundredths() {
-        let of = |measured| step([532_723.0, 0.0], measured);
-        assert_eq!((of([1000.0, 0.0]).rule, of([1000.0, 0.0]).size_agrees), (Rule::ToZero, Some(true)));
-        assert_eq!((of([1000.0, 19.9]).size_agrees, of([1000.0, 20.0]).size_agrees), (Some(true), Some(false)));
-        assert_eq!(of([1000.0, 500.0]).direction_agrees, Some(true), "it fell");
-        let nothing = of([0.0, 0.0]);
+        let judged = |measured| step([532_723.0, 0.0], measured);
+        assert_eq!((judged([1000.0, 0.0]).rule, judged([1000.0, 0.0]).size_agrees), (Rule::ToZero, Some(true)));
+        assert_eq!((judged([1000.0, 19.9]).size_agrees, judged([1000.0, 20.0]).size_agrees), (Some(true), Some(false)));
+        assert_eq!(judged([1000.0, 500.0]).direction_agrees, Some(true), "it fell");
+        let nothing = judged([0.0, 0.0]);
         assert_eq!((nothing.direction_agrees, nothing.size_agrees), (Some(false), Some(false)), "nothing fell");
         // A hundredth and more is a change like any other.
         assert_eq!(step([100.0, 1.0], [100.0, 1.9]).rule, Rule::Ratio);
@@ -280,11 +284,11 @@ mod tests {
 
     #[test]
     fn nothing_agrees_only_with_nothing() {
-        let of = |measured| step([0.0, 0.0], measured);
-        assert_eq!((of([0.0, 0.0]).rule, of([0.0, 0.0]).size_agrees), (Rule::StaysZero, Some(true)));
-        assert_eq!((of([0.0, 1.0]).size_agrees, of([1.0, 0.0]).size_agrees), (Some(false), Some(false)));
-        assert_eq!(of([0.0, 0.0]).direction_agrees, None);
-        let alarm = |measured| of(measured).false_alarm;
+        let judged = |measured| step([0.0, 0.0], measured);
+        assert_eq!((judged([0.0, 0.0]).rule, judged([0.0, 0.0]).size_agrees), (Rule::StaysZero, Some(true)));
+        assert_eq!((judged([0.0, 1.0]).size_agrees, judged([1.0, 0.0]).size_agrees), (Some(false), Some(false)));
+        assert_eq!(judged([0.0, 0.0]).direction_agrees, None);
+        let alarm = |measured| judged(measured).false_alarm;
         assert_eq!([[0.0, 0.0], [0.0, 1.0], [5.0, 5.0]].map(alarm), [Some(false), Some(true), Some(false)]);
     }
 
@@ -299,9 +303,9 @@ mod tests {
 
     #[test]
     fn a_null_test_agrees_within_its_own_noise_and_has_no_direction() {
-        let of = |measured| judge(1, 0, [52_739.45, 62_758.21], Some(measured), Noise::Itself);
-        assert_eq!((of([10.0, 11.0]).size_agrees, of([11.0, 10.0]).size_agrees), (Some(true), Some(true)));
-        assert_eq!((of([10.0, 13.0]).size_agrees, of([10.0, 13.0]).direction_agrees), (Some(false), None));
+        let judged = |measured| judge(1, 0, [52_739.45, 62_758.21], Some(measured), Noise::Itself);
+        assert_eq!((judged([10.0, 11.0]).size_agrees, judged([11.0, 10.0]).size_agrees), (Some(true), Some(true)));
+        assert_eq!((judged([10.0, 13.0]).size_agrees, judged([10.0, 13.0]).direction_agrees), (Some(false), None));
         assert_eq!(judge(1, 0, [5.0, 5.0], Some([0.0, 0.0]), Noise::Itself).size_agrees, Some(true));
     }
 
@@ -311,9 +315,9 @@ mod tests {
         let published = [27.5, 25.3, 45.5, 45.9, 46.3];
         let measured = [20.0, 20.0, 41.0, 41.0, 20.0].map(Some);
         let steps = steps(&published, &measured, Noise::Unknown);
-        let of = |f: fn(&JudgedStep) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
-        assert_eq!(of(|s| s.direction_agrees), [None, Some(true), None, None]);
-        assert_eq!(of(|s| s.size_agrees), [Some(true), Some(true), Some(true), Some(false)]);
+        let each = |f: fn(&JudgedStep) -> Option<bool>| steps.iter().map(f).collect::<Vec<_>>();
+        assert_eq!(each(|s| s.direction_agrees), [None, Some(true), None, None]);
+        assert_eq!(each(|s| s.size_agrees), [Some(true), Some(true), Some(true), Some(false)]);
         assert_eq!(steps.iter().map(|s| (s.against, s.variant)).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3), (3, 4)]);
     }
 }

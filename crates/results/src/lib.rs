@@ -7,6 +7,7 @@
 
 pub mod ageing;
 pub mod caveat;
+pub mod ended;
 pub mod endings;
 pub mod event_log;
 pub mod histogram;
@@ -23,6 +24,7 @@ pub mod table;
 
 pub use ageing::Ageing;
 pub use caveat::{Caveat, CaveatKind};
+pub use ended::Ended;
 pub use endings::Endings;
 pub use event_log::{EventCount, TimedEvent};
 pub use histogram::Histogram;

@@ -3,13 +3,14 @@
 //! [`Reproduction`] is the JSON of `kontig reproduce --json`.
 
 use crate::ageing::Ageing;
+use crate::ended::Ended;
 use crate::row::{Pairs, Row};
 use crate::score::Score;
 use crate::seeds::Seeds;
 use serde::{Deserialize, Serialize};
 
 /// The schema that [`Reproduction`] names.
-pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/5";
+pub const REPRODUCE_SCHEMA: &str = "kontig.reproduce/6";
 
 /// The answer of `kontig reproduce`: every experiment with its rows and score.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -27,7 +28,7 @@ pub struct Reproduction {
 }
 
 /// The schema that [`Comparison`] names.
-pub const COMPARE_SCHEMA: &str = "kontig.compare/3";
+pub const COMPARE_SCHEMA: &str = "kontig.compare/4";
 
 /// The answer of `kontig compare`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -88,9 +89,9 @@ pub struct ExperimentResult {
     pub elsewhere: Vec<Remark>,
     /// Facts needed to read the rows correctly.
     pub remarks: Vec<Remark>,
-    /// The rules that ended the runs of each variant before their work was done, a sentence each.
+    /// The rules that ended the runs of each variant before their work was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub endings: Vec<Vec<String>>,
+    pub endings: Vec<Vec<Ended>>,
 }
 
 /// Variants that differ in one number alone.

@@ -2,7 +2,6 @@
 
 use kontig_lab::identity::Identity;
 use kontig_lab::plan::RunPlan;
-use kontig_mm::sysctl::Sysctl;
 use kontig_mm::types::PAGE_SIZE;
 
 /// A run's names and inputs, as far as the tables have them.
@@ -31,9 +30,6 @@ pub struct Facts {
 impl Facts {
     pub fn new(plan: &RunPlan, identity: Identity, version: &str) -> Facts {
         let nodes = plan.machine.node_pages();
-        let named = |(name, value): (String, String)| (Sysctl::find(&name).map_or(name, |s| s.name.into()), value);
-        let mut sysctls: Vec<(String, String)> = plan.variant.sysctl_texts().into_iter().map(named).collect();
-        sysctls.sort();
         Facts {
             identity,
             experiment: plan.experiment.clone(),
@@ -45,7 +41,7 @@ impl Facts {
             cpus: plan.machine.cpus as u64,
             profile: plan.variant.profile.clone(),
             switches: plan.variant.switches.clone(),
-            sysctls,
+            sysctls: plan.variant.sysctls_by_full_name().into_iter().collect(),
             parameters: plan.variant.with.clone().into_iter().collect(),
             rounds: u64::from(plan.rounds),
             seed: plan.seed,

@@ -722,7 +722,7 @@ fn a_result_that_is_none_cannot_be_rerun() {
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
         ),
-        (r#"{"schema": "kontig.reproduce/5"}"#, "holds tables and no runs"),
+        (r#"{"schema": "kontig.reproduce/6"}"#, "holds tables and no runs"),
     ] {
         write(dir, "result.json", text);
         refused(dir, &["rerun", "."], FAILED, &["kontig: ./result.json: ", says]);

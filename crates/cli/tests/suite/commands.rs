@@ -267,7 +267,7 @@ fn json_has_the_fields_of_its_schema_and_no_others() {
     write(d.path(), "target.toml", TARGET);
     let doc = json(d.path(), &["reproduce", &e, "--json", "--seed", "7"]);
     assert_eq!(fields(&doc), set(["schema", "seed", "wall_s", "peak_rss_bytes", "experiments"]));
-    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/5"), Some(7)));
+    assert_eq!((doc["schema"].as_str(), doc["seed"].as_u64()), (Some("kontig.reproduce/6"), Some(7)));
     let experiments = doc["experiments"].as_array().unwrap();
     assert_eq!(experiments.len(), 1);
     let e = &experiments[0];

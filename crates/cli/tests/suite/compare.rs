@@ -21,7 +21,7 @@ fn results_of_two_kernels_are_one_table_paired_by_seed() {
     stored(dir, "before", &["--profile", "5.9", "--repetitions", "3"]);
     stored(dir, "after", &["--profile", "5.10", "--repetitions", "2", "--seed", "2"]);
     let doc = compared(dir, &["before", "after"]);
-    assert_eq!(doc["schema"], "kontig.compare/3");
+    assert_eq!(doc["schema"], "kontig.compare/4");
     let results = serde_json::json!([
         { "name": "before", "seeds": [1, 2, 3] },
         { "name": "after", "seeds": [2, 3] },

@@ -105,6 +105,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         profile: profiles::named(profile).unwrap(),
         machine: catalog::machine(&d.path().join(machine(d.path(), MACHINE)).display().to_string()).unwrap().0,
         begins_as: None,
+        is_random: scenario.is_random(),
         scenario,
         repetition,
         seed: 1 + u64::from(repetition),

@@ -56,7 +56,7 @@ impl Source {
     }
 
     fn named_bases<'d>(&self, document: &'d DeTable<'_>) -> Vec<(Part, &'d Spanned<DeValue<'d>>)> {
-        let of = |value: Option<&'d Spanned<DeValue<'_>>>| match value?.get_ref() {
+        let named = |value: Option<&'d Spanned<DeValue<'_>>>| match value?.get_ref() {
             DeValue::String(_) => value,
             DeValue::Table(table) => table.get("base"),
             _ => None,
@@ -66,11 +66,11 @@ impl Source {
             || document.get("case").and_then(|case| case.get_ref().as_array()).into_iter().flat_map(|c| c.iter());
         let of_cases = || {
             let tables = cases().enumerate().filter_map(|(i, case)| Some((i, case.get_ref().as_table()?)));
-            tables.map(|(i, case)| (Part::Case(i), of(case.get("workload"))))
+            tables.map(|(i, case)| (Part::Case(i), named(case.get("workload"))))
         };
         let parts: Vec<_> = match self.form {
-            Form::Machine => vec![(Part::Costs, of(document.get("costs"))), whole],
-            Form::Experiment => std::iter::once((Part::Workload, of(document.get("workload"))))
+            Form::Machine => vec![(Part::Costs, named(document.get("costs"))), whole],
+            Form::Experiment => std::iter::once((Part::Workload, named(document.get("workload"))))
                 .chain(of_cases())
                 .chain([whole])
                 .collect(),
@@ -225,8 +225,9 @@ fn placed_value<'a>(value: DeValue<'a>, span: &Range<usize>) -> DeValue<'a> {
     match value {
         DeValue::Table(table) => DeValue::Table(placed(table, span)),
         DeValue::Array(array) => {
-            let of = |value: Spanned<DeValue<'a>>| Spanned::new(span.clone(), placed_value(value.into_inner(), span));
-            DeValue::Array(array.into_iter().map(of).collect())
+            let placed =
+                |value: Spanned<DeValue<'a>>| Spanned::new(span.clone(), placed_value(value.into_inner(), span));
+            DeValue::Array(array.into_iter().map(placed).collect())
         }
         leaf => leaf,
     }
@@ -281,7 +282,7 @@ fn fill<'a>(own: &mut DeTable<'a>, of_base: DeTable<'a>, base: &Base, names: &[&
 /// follow.
 fn fill_list<'a>(ours: &mut DeArray<'a>, theirs: DeArray<'a>, base: &Base, list: &str) -> Result<(), Wrong> {
     let names = identity(list).unwrap_or_default();
-    let of = |entry: &DeValue<'_>| match entry {
+    let identity = |entry: &DeValue<'_>| match entry {
         DeValue::Table(table) => {
             names.iter().map(|name| table.get(*name).and_then(|value| plain(value.get_ref()))).collect::<Vec<_>>()
         }
@@ -289,7 +290,7 @@ fn fill_list<'a>(ours: &mut DeArray<'a>, theirs: DeArray<'a>, base: &Base, list:
     };
     let mut own: Vec<Spanned<DeValue<'a>>> = std::mem::replace(ours, DeArray::new()).into_iter().collect();
     for entry in theirs {
-        let Some(i) = own.iter().position(|own| of(own.get_ref()) == of(entry.get_ref())) else {
+        let Some(i) = own.iter().position(|own| identity(own.get_ref()) == identity(entry.get_ref())) else {
             ours.push(entry);
             continue;
         };

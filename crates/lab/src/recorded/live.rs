@@ -27,8 +27,27 @@ impl Live {
         self.0.insert(pfn, Piece { of, first: 0, pages });
     }
 
+    /// Whether a frame is in use.
+    pub(super) fn holds(&self, pfn: u64) -> bool {
+        let last = self.0.range(..=pfn).next_back();
+        last.is_some_and(|(first, piece)| pfn - first < u64::from(piece.pages))
+    }
+
     /// Frames are freed: what of them was in use.
     pub(super) fn free(&mut self, pfn: u64, pages: u32) -> Vec<Piece> {
+        self.cut(pfn, pages).into_iter().map(|(_, piece)| piece).collect()
+    }
+
+    /// What is in use of these frames is moved to others, which are free; how many pages that is.
+    pub(super) fn shift(&mut self, pfn: u64, pages: u32, to: u64) -> u32 {
+        let pieces = self.cut(pfn, pages);
+        let moved = pieces.iter().map(|(_, piece)| piece.pages).sum();
+        self.0.extend(pieces.into_iter().map(|(first, piece)| (first - pfn + to, piece)));
+        moved
+    }
+
+    /// Takes out what is in use of these frames, with the first of each.
+    fn cut(&mut self, pfn: u64, pages: u32) -> Vec<(u64, Piece)> {
         let after = |first: u64, pages: u32| first.saturating_add(u64::from(pages));
         let end = after(pfn, pages);
         let from_last = self.0.range(..end).rev();
@@ -49,7 +68,7 @@ impl Live {
             if to < ends {
                 self.0.insert(to, part(to, ends));
             }
-            freed.push(part(from, to));
+            freed.push((from, part(from, to)));
         }
         freed
     }
@@ -69,6 +88,19 @@ mod tests {
         assert_eq!(live.free(516, 8), [piece(9, 3), piece(4, 4)], "what is in use of it, the last first");
         assert_eq!(live.free(0, 1024), [piece(12, 500), piece(0, 4)]);
         assert!(live.0.is_empty());
+    }
+
+    #[test]
+    fn what_is_moved_is_in_use_where_it_is_then() {
+        let mut live = Live::default();
+        live.take(512, 512, (7, 0));
+        assert_eq!(live.shift(516, 4, 4096), 4);
+        assert_eq!(live.shift(516, 4, 8192), 0, "nothing is left there");
+        assert_eq!(
+            [515, 516, 520, 1024, 4095, 4096, 4099, 4100].map(|pfn| live.holds(pfn)),
+            [true, false, true, false, false, true, true, false]
+        );
+        assert_eq!(live.free(4097, 1), [Piece { of: (7, 0), first: 5, pages: 1 }]);
     }
 
     #[test]

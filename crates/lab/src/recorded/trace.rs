@@ -2,79 +2,28 @@
 //! report` or `perf script` print it.
 //!
 //! An allocation belongs to the process that made it, whoever frees it. Pages that are freed apart,
-//! as those of a huge page that was split are, end apart. What the trace lacks is counted: frees of
-//! what was allocated before it began, or was moved by compaction, events that the tracer lost,
-//! processes of which it names the threads alone.
+//! as those of a huge page that was split are, end apart. Pages that compaction moves are followed,
+//! where the trace has `migrate:remove_migration_pte`. What the trace lacks is counted: frees of
+//! what was allocated before it began, events that the tracer lost, processes of which it names the
+//! threads alone.
+
+mod left_out;
+mod lines;
+mod moves;
 
 use super::Recording;
 use super::live::Live;
 use crate::error::{AskedWrongly, LabError};
 use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
-use kontig_program::{Gfp, NotTaken, Order};
+use kontig_program::{Gfp, Order};
 use kontig_workload::trace::recording::MOST_ORDER;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read};
+use left_out::LeftOut;
+use lines::Lines;
+use moves::Moves;
+use std::io::Read;
 
-/// No line of a trace is longer.
-const LONGEST: u64 = 64 << 10;
 /// No workload has more processes.
 const MOST_PROCESSES: usize = 1 << 12;
-
-/// Times and counts of things that were left out, or taken otherwise.
-#[derive(Default)]
-struct LeftOut {
-    lost: u64,
-    gaps: u64,
-    failed: u64,
-    frees: u64,
-    missed_frees: u64,
-    other_events: u64,
-    too_large: u64,
-    /// Whether a thread's process is not known.
-    threads_alone: bool,
-    without_effect: BTreeSet<String>,
-    lacking: BTreeMap<String, u64>,
-    unknown: BTreeMap<String, u64>,
-}
-
-impl LeftOut {
-    fn flag(&mut self, flag: NotTaken<'_>) {
-        match flag {
-            NotTaken::WithoutEffect(name) => _ = self.without_effect.insert(name.into()),
-            NotTaken::Lacking(name) => *self.lacking.entry(name.into()).or_default() += 1,
-            NotTaken::Unknown(name) => *self.unknown.entry(name.into()).or_default() += 1,
-        }
-    }
-
-    fn notes(&self, recording: &Recording) -> Vec<String> {
-        let stay = recording.each().filter(|allocation| allocation.stays()).count() as u64;
-        let too_large = format!("allocations of an order above {MOST_ORDER}, which the engine lacks, left out");
-        let (defrag, otherwise) = recording.defrag();
-        let otherwise_asked =
-            format!("huge pages that the recording asked for otherwise than thp.defrag={defrag} does");
-        let counted = [
-            (self.lost, "events that the tracer lost, with what they allocated or freed"),
-            (self.gaps, "places where the tracer lost events and does not say how many"),
-            (self.frees, "frees of what was not allocated in the recording, left out"),
-            (self.missed_frees, "pages allocated again without a free, taken for freed then"),
-            (stay, "allocations that were not freed in the recording, or not all of them: they stay to the end"),
-            (self.failed, "allocations that had failed, left out"),
-            (self.too_large, too_large.as_str()),
-            (self.other_events, "events other than mm_page_alloc and mm_page_free, left out"),
-            (otherwise as u64, otherwise_asked.as_str()),
-        ];
-        let counted = counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{what}: {n}"));
-        let names: Vec<&str> = self.without_effect.iter().map(String::as_str).collect();
-        let without_effect = (!names.is_empty()).then(|| format!("flags without effect here: {}", names.join(", ")));
-        let lacking = self.lacking.iter().map(|(name, n)| format!("flag {name}, whose effect is lacking here: {n}"));
-        let unknown =
-            self.unknown.iter().map(|(name, n)| format!("flag {name}, which is not known here, left out: {n}"));
-        let threads = "threads are named without their processes: each is replayed as a process of its own; perf \
-                       script -F comm,pid,tid,cpu,time,event,trace and option record-tgid of ftrace name both";
-        let threads = self.threads_alone.then(|| threads.into());
-        counted.chain(without_effect).chain(lacking).chain(unknown).chain(threads).collect()
-    }
-}
 
 /// What was read so far.
 #[derive(Default)]
@@ -82,6 +31,7 @@ struct Reader {
     recording: Recording,
     left_out: LeftOut,
     live: Live,
+    moves: Moves,
     began_us: Option<u64>,
     /// When the event before happened.
     last_us: u64,
@@ -98,14 +48,11 @@ impl Reader {
             return Err("it happened before the event above: sort the lines by their times".into());
         }
         self.last_us = event.at_us;
+        let copy = self.moves.next(event, &self.live)?;
         match event.event {
             "mm_page_alloc" => self.allocated(event, at_us)?,
-            "mm_page_free" => {
-                let (pfn, pages) = (needed(event, "pfn")?, pages(needed(event, "order")?));
-                if self.free(pfn, pages, at_us) < pages {
-                    self.left_out.frees += 1;
-                }
-            }
+            "mm_page_free" => self.freed(event, copy, at_us)?,
+            moves::SET | moves::REMOVE => {}
             // The kernel tells of these pages twice: this is the other time.
             "mm_page_free_batched" => {}
             _ => self.left_out.other_events += 1,
@@ -145,6 +92,24 @@ impl Reader {
         Ok(())
     }
 
+    /// Frames are freed, of which there may be a copy at another place.
+    fn freed(&mut self, event: &TraceLine<'_>, copy: Option<u64>, at_us: u64) -> Result<(), String> {
+        let (pfn, pages) = (needed(event, "pfn")?, pages(needed(event, "order")?));
+        if let Some(copy) = copy {
+            let to = copy / u64::from(pages) * u64::from(pages);
+            self.left_out.missed_frees += u64::from(self.free(to, pages, at_us));
+            self.left_out.moved += u64::from(self.live.shift(pfn, pages, to));
+            return Ok(());
+        }
+        let freed = self.free(pfn, pages, at_us);
+        if event.comm.starts_with("kcompactd") {
+            self.left_out.moved_away += u64::from(freed);
+        } else if freed < pages {
+            self.left_out.frees += 1;
+        }
+        Ok(())
+    }
+
     /// Frees what is in use of these frames; how many pages that is.
     fn free(&mut self, pfn: u64, pages: u32, at_us: u64) -> u32 {
         let pieces = self.live.free(pfn, pages);
@@ -174,7 +139,7 @@ impl Recording {
     pub fn of_trace(path: &str, text: impl Read) -> Result<Recording, LabError> {
         let mut reader = Reader::default();
         let mut number = 0;
-        let mut lines = Lines { from: BufReader::new(text), bytes: Vec::new() };
+        let mut lines = Lines::of(text);
         let wrong =
             |line: usize, reason: String| LabError::from(AskedWrongly::Malformed { path: path.into(), line, reason });
         while let Some(line) = lines.next(path, number + 1)? {
@@ -194,32 +159,6 @@ impl Recording {
         }
         recording.notes = left_out.notes(&recording);
         Ok(recording)
-    }
-}
-
-/// Lines of a text that may be large, none longer than it may be.
-struct Lines<R> {
-    from: R,
-    bytes: Vec<u8>,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn next(&mut self, path: &str, number: usize) -> Result<Option<&str>, LabError> {
-        self.bytes.clear();
-        let unreadable = |e: std::io::Error| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() };
-        let got = self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes).map_err(unreadable)?;
-        let wrong = |reason: &str| AskedWrongly::Malformed { path: path.into(), line: number, reason: reason.into() };
-        if got as u64 == LONGEST {
-            return Err(wrong("longer than 64 KiB, which no line of a trace is").into());
-        }
-        match std::str::from_utf8(&self.bytes) {
-            _ if got == 0 => Ok(None),
-            Ok(line) if !line.ends_with('\n') => Err(wrong("the text is cut short: this line has no end").into()),
-            Ok(line) => Ok(Some(line.trim_end_matches('\n'))),
-            Err(_) => {
-                Err(wrong("this is no text: write the recording as text, with perf script or trace-cmd report").into())
-            }
-        }
     }
 }
 
@@ -273,7 +212,7 @@ CPU:1 [LOST 3 EVENTS]
                 "pages allocated again without a free, taken for freed then: 1",
                 "allocations that were not freed in the recording, or not all of them: they stay to the end: 2",
                 "allocations that had failed, left out: 1",
-                "events other than mm_page_alloc and mm_page_free, left out: 1",
+                "events that say nothing of an allocation, left out: 1",
                 "flags without effect here: __GFP_WRITE",
                 "flag __GFP_NOFAIL, whose effect is lacking here: 1",
                 "flag __GFP_NEW, which is not known here, left out: 1",
@@ -312,6 +251,36 @@ CPU:1 [LOST 3 EVENTS]
         let text = trace(PERF_SCRIPT).expect("a trace").workload("t.txt", "tiny-64m");
         assert_eq!(allocations(&text, "perf-exec 22834"), ["11355 0 451", "11477 0 330"]);
         assert!(text.contains(&format!("allocations: {},", PERF_SCRIPT.matches("mm_page_alloc:").count())), "{text}");
+    }
+
+    /// Lines of a real trace of ftrace on Linux 6.18: three pages that compaction moved, one of
+    /// them twice, and one that it did not.
+    const MOVED: &str = include_str!("moved.txt");
+
+    #[test]
+    fn pages_that_compaction_moved_are_freed_where_they_are_then() {
+        let lives = |text: &str| {
+            let recording = trace(text).expect("a trace");
+            let lives = allocations(&recording.workload("t.txt", "tiny-64m"), "python3 663");
+            (lives, recording.notes)
+        };
+        let (followed, notes) = lives(MOVED);
+        assert_eq!(followed, ["0 0 266838", "6 0 574906", "15 0 574897", "21 0 574892"]);
+        assert_eq!(notes, ["moves of pages, which are freed where they were then: 4"]);
+        let without: String =
+            MOVED.lines().filter(|line| !line.contains("migration")).map(|l| format!("{l}\n")).collect();
+        let (ended, notes) = lives(&without);
+        assert_eq!(ended, ["0 0 266838", "6 0 510534", "15 0 471067", "21 0 474810"]);
+        assert_eq!(notes, ["frees of what was not allocated in the recording, left out: 4"]);
+    }
+
+    #[test]
+    fn pages_that_kcompactd_moved_nobody_knows_where_are_counted() {
+        let free = "kcompactd0-9 [001] 100.000040: mm_page_free: page=0xe1 pfn=0x200 order=0\n";
+        let notes = trace(&format!("{TRACE}{free}")).expect("a trace").notes;
+        let moved = "pages that kcompactd moved and the trace does not say where to: they end there; \
+                     migrate:remove_migration_pte says it of pages that a process maps: 1";
+        assert!(notes.iter().any(|note| note == moved), "{notes:?}");
     }
 
     #[test]

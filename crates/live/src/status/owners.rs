@@ -65,10 +65,10 @@ pub fn read(roots: &Roots, page_bytes: u64, order: u32) -> Result<Owners, ReadEr
     let mut seen: HashMap<u64, Seen> = HashMap::new();
     let mut group = 0;
     for start in (0..).step_by(PIECE as usize) {
-        let of = words(&mut flags, start)?;
+        let pages = words(&mut flags, start)?;
         let counts = counts.as_mut().map(|file| words(file, start)).transpose()?;
         let groups = groups.as_mut().map(|file| words(file, start)).transpose()?;
-        for (i, &flags) in of.iter().enumerate() {
+        for (i, &flags) in pages.iter().enumerate() {
             let word = |words: &Option<Vec<u64>>| words.as_ref().and_then(|words| words.get(i)).copied().unwrap_or(0);
             let (state, continues) = heads.next(flags);
             // A compound page is charged as a whole, to the group of its head.
@@ -87,7 +87,7 @@ pub fn read(roots: &Roots, page_bytes: u64, order: u32) -> Result<Owners, ReadEr
             seen.blocks += u64::from(seen.last_block != block);
             seen.last_block = block;
         }
-        if (of.len() as u64) < PIECE {
+        if (pages.len() as u64) < PIECE {
             break;
         }
     }

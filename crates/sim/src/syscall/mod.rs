@@ -47,6 +47,7 @@ pub(crate) enum Syscall {
     Touch(touch::Touch),
     Munmap(munmap::Munmap),
     AllocPages(alloc_pages::AllocPages),
+    FreeBlock(free_pages::FreeBlock),
     SplitPages(free_pages::SplitPages),
     FreePages(free_pages::FreePages),
     FreeAboveHigh(meminfo::FreeAboveHigh),
@@ -126,12 +127,30 @@ impl Syscall {
             Op::Use(region) => return Ok(Begun::Own(touch(region, Way::Use)?)),
             Op::Fill(region) => touch(region, Way::Write(Written::Page))?,
             Op::Load(region) => touch(region, Way::Read)?,
+            Op::Share { number, region } => {
+                own(region)?;
+                k.shared.insert(number, (process, region));
+                Syscall::Nothing
+            }
+            Op::LoadShared { number, first, pages } => {
+                let (owner, region) = *k.shared.get(&number).ok_or(SimError::NoSharedMemory { number })?;
+                let pages = pages.min(region.pages.saturating_sub(first));
+                let part = Region { first: region.first + first.min(region.pages), pages, ..region };
+                return Ok(Begun::Own(match k.pages.spaces.span_of_any(owner, part) {
+                    Some(span) => Syscall::Touch(touch::Touch::shared(k, owner, (part, span))),
+                    None => Syscall::Nothing,
+                }));
+            }
             Op::Munmap(region) => {
                 own(region)?;
                 Syscall::Munmap(munmap::Munmap::new(process, region))
             }
             Op::AllocPages { gfp, order } => {
                 Syscall::AllocPages(alloc_pages::AllocPages::new(translate::gfp(gfp), translate::order(order)))
+            }
+            Op::FreeBlock { block, order } => {
+                let order = translate::order(order).ok_or_else(|| SimError::bad_address(&op))?;
+                Syscall::FreeBlock(free_pages::FreeBlock { block: translate::pfn(block, &op)?, order })
             }
             Op::SplitPages { block, order } => {
                 let order = translate::order(order).ok_or_else(|| SimError::bad_address(&op))?;
@@ -220,6 +239,7 @@ impl Syscall {
             Syscall::Touch(call) => call.step(k, c),
             Syscall::Munmap(call) => call.step(k, c),
             Syscall::AllocPages(call) => call.step(k, c),
+            Syscall::FreeBlock(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::SplitPages(call) => Ok(Step::Done(call.run(k))),
             Syscall::FreePages(call) => Ok(Step::Done(call.run(k, c))),
             Syscall::FreeAboveHigh(call) => Ok(Step::Done(call.run(k))),

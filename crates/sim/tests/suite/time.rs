@@ -31,6 +31,27 @@ fn assert_in_order(log: &[Outcome]) {
 }
 
 #[test]
+fn a_drivers_block_is_freed_at_once_or_page_by_page() {
+    let order = kontig_program::Order::new(5);
+    let freed = |ways: fn(kontig_program::Frame, kontig_program::Order) -> Vec<Op>| {
+        let mut m = machine(1, 64, linux("6.1"));
+        let (before, listed) = (free_pages(&m), |m: &Machine| m.memory().zones()[0].pcp_pages());
+        let id = run(&mut m, 0, ops(vec![Op::AllocPages { gfp: Gfp::KERNEL, order }]));
+        let Value::Block(Some(block)) = log(&m, id)[0].value else { panic!("there is enough") };
+        let id = run(&mut m, 0, ops(ways(block, order)));
+        assert_eq!(free_pages(&m), before);
+        m.memory().check().expect("it is consistent");
+        (elapsed(&m, id), listed(&m))
+    };
+    let whole = freed(|block, order| vec![Op::FreeBlock { block, order }]);
+    let split = freed(|block, order| {
+        vec![Op::SplitPages { block, order }, Op::FreePages { first: block, pages: 1 << order.get() }]
+    });
+    assert_eq!((whole.1, split.1), (0, 32), "pages go to the CPU's list, a block of this order does not");
+    assert!(split.0 > 4 * whole.0, "{split:?} {whole:?}");
+}
+
+#[test]
 fn operations_follow_one_another_and_clocks_never_run_backwards() {
     for profile in [linux("5.6"), linux("6.1"), weighted()] {
         let mut m = machine(2, 64, profile);

@@ -6,12 +6,12 @@
 //! without it. Which keys there are, and what each takes, is known by the structs that read files
 //! ([`crate::shape`]); whether a value is right, by the checks of the whole workload.
 
+mod found;
+mod range;
+
 use super::Workload;
-use crate::kind::Kind;
-use crate::room::Room;
-use crate::shape::{Key, Shape, keys};
-use crate::steps::{LaidOut, Step};
-use kontig_text::{grouped, parse_size, size};
+use crate::shape::Shape;
+use kontig_text::parse_size;
 
 /// A part of a parameter's name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -141,49 +141,7 @@ pub fn bytes(value: &toml::Value) -> Option<u64> {
     parse_size(text).filter(|_| text.ends_with('B'))
 }
 
-/// The values that a parameter takes while all else is as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Range {
-    least: u64,
-    /// Whether numbers below the least are taken, too, but not 0.
-    above_nothing: bool,
-    /// `None` if none was refused that was tried.
-    most: Option<u64>,
-}
-
-/// The most that is tried where nothing refuses more: programs keep a few bytes for each of the
-/// things they count.
-const MOST_COUNTED: u64 = 1 << 20;
-const MOST_NUMBER: u64 = 1 << 30;
-const MOST_BYTES: u64 = 1 << 44;
-const PAGE: u64 = 4096;
-const HUGE_PAGE: u64 = 2 << 20;
-
 impl Workload {
-    /// Everything in it that can be changed, in the file's order.
-    pub fn parameters(&self) -> Vec<Parameter> {
-        // What was read can be written.
-        let Ok(written) = toml::Value::try_from(self) else { return Vec::new() };
-        let mut found = Found { written, all: Vec::new() };
-        if let Some((prepare, _, measure)) = self.short() {
-            found.run(&Place::default().key("prepare"), prepare);
-            found.add(&Place::default(), Key { name: "settle_s", shape: Shape::Number });
-            found.run(&Place::default().key("measure"), measure);
-            return found.all;
-        }
-        for (p, phase) in self.phases.iter().enumerate() {
-            let of_phase = Place::default().entry("phase", p, Some(&phase.name));
-            found.add_if_said(&of_phase, Key { name: "seconds", shape: Shape::Number });
-            for (t, task) in phase.task.iter().enumerate() {
-                let of_task = of_phase.entry("task", t, task.name.as_deref());
-                found.add_if_said(&of_task, Key { name: "copies", shape: Shape::Whole });
-                found.add_if_said(&of_task, Key { name: "cpus", shape: Shape::List });
-                found.run(&Place { way: [of_task.way, vec!["run".into()]].concat(), ..of_task }, &task.run);
-            }
-        }
-        found.all
-    }
-
     /// The workload with these parameters set, each to its value, all at once: one may take its
     /// value only if another has its own.
     ///
@@ -198,163 +156,6 @@ impl Workload {
         changed.validate().map_err(|wrong| wrong.reason)?;
         Ok(changed)
     }
-
-    /// The values that these parameters take, in words, while all else is as it is; numbers as far
-    /// as the machine has room for them.
-    pub fn takes(&self, parameters: &[&Parameter], room: Option<&Room>) -> Option<String> {
-        let first = parameters.first()?;
-        match first.shape {
-            Shape::YesNo => return Some("true or false".into()),
-            Shape::OneOf(words) => return Some(words.join(", ")),
-            Shape::List | Shape::Table => return None,
-            Shape::Text if !first.is_size() => return None,
-            Shape::Text | Shape::Whole | Shape::Number => {}
-        }
-        let Range { least, above_nothing, most } = self.range(parameters, room)?;
-        let text = |number: u64| if first.is_size() { size(number) } else { grouped(number) };
-        Some(match (most, above_nothing) {
-            (Some(most), false) if most == least => format!("only {}", text(most)),
-            (Some(most), false) => format!("{} to {}", text(least), text(most)),
-            (Some(most), true) => format!("more than 0, up to {}", text(most)),
-            (None, false) => format!("{} or more", text(least)),
-            (None, true) => "more than 0".into(),
-        })
-    }
-
-    /// The least and the most that the checks of the whole workload let pass: those in between do,
-    /// too. `None` if its value now is refused.
-    fn range(&self, parameters: &[&Parameter], room: Option<&Room>) -> Option<Range> {
-        let first = parameters.first()?;
-        let value = first.value.as_ref()?;
-        let (now, step, most) = match first.shape {
-            Shape::Whole => (u64::try_from(value.as_integer()?).ok()?, 1, MOST_COUNTED),
-            Shape::Number => (value.as_float()? as u64, 1, MOST_NUMBER),
-            _ => {
-                let bytes = bytes(value)?;
-                (bytes, if bytes.is_multiple_of(HUGE_PAGE) { HUGE_PAGE } else { PAGE }, MOST_BYTES)
-            }
-        };
-        fn each<'a>(all: &[&'a Parameter], value: &'a toml::Value) -> Vec<(&'a Parameter, &'a toml::Value)> {
-            all.iter().map(|parameter| (*parameter, value)).collect()
-        }
-        let takes = |steps: u64| {
-            let number = steps * step;
-            let value = match first.shape {
-                Shape::Whole => toml::Value::Integer(number as i64),
-                Shape::Number => toml::Value::Float(number as f64),
-                _ => toml::Value::String(format!("{} KiB", number / 1024)),
-            };
-            self.set(&each(parameters, &value)).is_ok_and(|w| room.is_none_or(|room| w.fits(room).is_ok()))
-        };
-        let now = [now / step, now / step + 1].into_iter().find(|now| takes(*now))?;
-        let least = if takes(0) { 0 } else { between(0, now, |steps| !takes(steps)) + 1 };
-        let (mut taken, last) = (now, most / step);
-        let refused = loop {
-            let next = (taken * 2).clamp(1, last.max(1));
-            match takes(next) {
-                true if next >= last => break None,
-                true => taken = next,
-                false => break Some(next),
-            }
-        };
-        let most = refused.map(|refused| between(taken, refused, takes) * step);
-        let little = toml::Value::Float(1e-3);
-        let above_nothing = first.shape == Shape::Number && least == 1 && self.set(&each(parameters, &little)).is_ok();
-        Some(Range { least: least * step, above_nothing, most })
-    }
-}
-
-/// The last number that holds, of which the lower one does and the upper one does not.
-fn between(mut lower: u64, mut upper: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    while upper - lower > 1 {
-        let middle = lower + (upper - lower) / 2;
-        if holds(middle) { lower = middle } else { upper = middle }
-    }
-    lower
-}
-
-/// A place in the file, and what it is called.
-#[derive(Clone, Default)]
-struct Place {
-    names: Vec<Name>,
-    way: Vec<String>,
-}
-
-impl Place {
-    fn key(&self, key: &str) -> Place {
-        let names = self.names.iter().cloned().chain([Name::of(key)]).collect();
-        Place { names, way: self.way.iter().cloned().chain([key.into()]).collect() }
-    }
-
-    /// The `i`th entry of a list, by its name if it has one.
-    fn entry(&self, list: &str, i: usize, name: Option<&str>) -> Place {
-        let names = self.names.iter().cloned().chain(name.map(Name::of)).collect();
-        Place { names, way: self.way.iter().cloned().chain([list.into(), i.to_string()]).collect() }
-    }
-
-    /// The `i`th entry of a list whose entries are called by their numbers, from 1.
-    fn numbered(&self, list: &str, i: usize) -> Place {
-        let number = Name { full: (i + 1).to_string(), shared: (i + 1).to_string() };
-        let names = self.names.iter().cloned().chain([Name::of(list), number]).collect();
-        Place { names, ..self.entry(list, i, None) }
-    }
-}
-
-struct Found {
-    written: toml::Value,
-    all: Vec<Parameter>,
-}
-
-impl Found {
-    fn add(&mut self, of: &Place, key: Key) {
-        let Place { names, way } = of.key(key.name);
-        let value = at(&self.written, &way).cloned();
-        self.all.push(Parameter { names, way, shape: key.shape, value });
-    }
-
-    fn add_if_said(&mut self, of: &Place, key: Key) {
-        if at(&self.written, &of.key(key.name).way).is_some() {
-            self.add(of, key);
-        }
-    }
-
-    /// The parameters of a program, and of each of its steps those that it states.
-    fn run(&mut self, of: &Place, kind: &Kind) {
-        let steps = match kind {
-            Kind::Steps(steps) => Some(steps),
-            _ => None,
-        };
-        for key in kind.keys() {
-            match (key.name, steps) {
-                ("files", Some(steps)) => {
-                    for i in 0..steps.files.len() {
-                        let of = of.numbered("files", i);
-                        keys::<LaidOut>().into_iter().for_each(|key| self.add_if_said(&of, key));
-                    }
-                }
-                ("steps", Some(steps)) => {
-                    for (i, step) in steps.steps.iter().enumerate() {
-                        let of = of.numbered("steps", i);
-                        let own = keys::<Step>().into_iter().filter(|key| !["do", "as", "run"].contains(&key.name));
-                        own.for_each(|key| self.add_if_said(&of, key));
-                        if let Some(run) = &step.run {
-                            self.run(&of.key("run"), run);
-                        }
-                    }
-                }
-                _ => self.add(of, key),
-            }
-        }
-    }
-}
-
-/// The value at a place.
-fn at<'v>(value: &'v toml::Value, way: &[String]) -> Option<&'v toml::Value> {
-    way.iter().try_fold(value, |value, step| match value {
-        toml::Value::Table(table) => table.get(step),
-        toml::Value::Array(entries) => entries.get(step.parse::<usize>().ok()?),
-        _ => None,
-    })
 }
 
 /// Puts a value in a place, whose table is there.
@@ -373,6 +174,7 @@ fn put(written: &mut toml::Value, way: &[String], value: &toml::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::Room;
 
     fn workload(text: &str) -> Workload {
         toml::from_str(text).unwrap_or_else(|e| panic!("{e}"))
