@@ -144,10 +144,15 @@ impl Recording {
             |line: usize, reason: String| LabError::from(AskedWrongly::Malformed { path: path.into(), line, reason });
         while let Some(line) = lines.next(path, number + 1)? {
             number += 1;
-            match lost_events(line) {
+            let lost = lost_events(line);
+            match lost {
                 Some(Lost::Events(events)) => reader.left_out.lost += events,
                 Some(Lost::Unsaid) => reader.left_out.gaps += 1,
                 None => {}
+            }
+            if lost.is_some() {
+                // The free that follows may be another's.
+                reader.moves = Moves::default();
             }
             let event = TraceLine::parse(path, number, line).map_err(|e: BadText| wrong(e.line, e.reason))?;
             event.map_or(Ok(()), |event| reader.event(&event)).map_err(|reason| wrong(number, reason))?;
@@ -272,6 +277,23 @@ CPU:1 [LOST 3 EVENTS]
         let (ended, notes) = lives(&without);
         assert_eq!(ended, ["0 0 266838", "6 0 510534", "15 0 471067", "21 0 474810"]);
         assert_eq!(notes, ["frees of what was not allocated in the recording, left out: 4"]);
+    }
+
+    #[test]
+    fn a_move_of_which_the_tracer_lost_a_part_is_none() {
+        let lost: String = MOVED
+            .lines()
+            .map(|line| {
+                if line.contains("remove_migration") {
+                    format!("{line}\nCPU:1 [LOST 3 EVENTS]\n")
+                } else {
+                    format!("{line}\n")
+                }
+            })
+            .collect();
+        let notes = trace(&lost).expect("a trace").notes;
+        let of_nothing = "frees of what was not allocated in the recording, left out: 4";
+        assert!(notes.iter().any(|note| note == of_nothing), "{notes:?}");
     }
 
     #[test]
