@@ -1,7 +1,7 @@
 //! `kontig completions`: a script that completes options, and the names that each takes.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 use clap_complete::Shell;
 use kontig_lab::{LabError, catalog, figures_of_all_runs, profiles};
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
@@ -161,14 +161,14 @@ fn with_kinds(show: Command, names: &Names, shell: Shell) -> Command {
     let of_kind = |of: Vec<String>| Arg::new(OF_KIND).value_parser(PossibleValuesParser::new(of));
     if shell == Shell::Zsh {
         let all = crate::show::kinds().chain(names.of("show", "what").into_iter().cloned()).collect::<Vec<_>>();
-        let what = |what: Arg| what.num_args(1).value_parser(PossibleValuesParser::new(all));
+        let what = |what: Arg| what.action(ArgAction::Set).num_args(1).value_parser(PossibleValuesParser::new(all));
         return show.mut_arg("what", what).arg(of_kind(vec![MARK.into()]));
     }
     let kind = |kind: String| {
         let of = names.of(&kind, OF_KIND).into_iter().cloned().collect();
         Command::new(kind).disable_version_flag(true).arg(of_kind(of))
     };
-    show.subcommands(crate::show::kinds().map(kind))
+    show.disable_help_subcommand(true).subcommands(crate::show::kinds().map(kind))
 }
 
 /// Zsh's script with a function that completes the names of the kind before.

@@ -198,19 +198,19 @@ impl Lines {
         }
         let rest = self.rest(elapsed);
         let single = self.of.iter().all(|run| run.experiment == self.of[0].experiment);
-        let mut n = self.told.iter().filter(|told| **told).count();
+        let before = self.told.iter().filter(|told| **told).count();
+        let n = before + ended.len();
+        if n == runs || self.at.is_none_or(|at| elapsed >= at + BEAT) {
+            self.at = Some(elapsed);
+            let rest = match rest {
+                Some(rest) if n < runs => format!(", about {} to go", time(rest)),
+                _ => String::new(),
+            };
+            let (title, so_far) = (&self.of[ended[ended.len() - 1]].title, time(elapsed.as_secs_f64()));
+            lines.push(format!("{n} of {runs}: {title}; {so_far} so far{rest}"));
+        }
         for i in ended {
             self.told[i] = true;
-            n += 1;
-            if n == runs || self.at.is_none_or(|at| elapsed >= at + BEAT) {
-                self.at = Some(elapsed);
-                let rest = match rest {
-                    Some(rest) if n < runs => format!(", about {} to go", time(rest)),
-                    _ => String::new(),
-                };
-                let (title, so_far) = (&self.of[i].title, time(elapsed.as_secs_f64()));
-                lines.push(format!("{n} of {runs}: {title}; {so_far} so far{rest}"));
-            }
             if single {
                 continue;
             }

@@ -158,11 +158,10 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
                 if from > to {
                     return Err(format!("the range {part} goes down: write the lower end first, {to}..{from}"));
                 }
-                few((to - from).saturating_add(1)).map_err(|many| {
-                    format!(
-                        "the range {part} has {}: --seed {from} --repetitions N takes more",
-                        many.replace("values", "seeds")
-                    )
+                let seeds = (to - from).saturating_add(1);
+                few(seeds).map_err(|many| {
+                    let many = many.replace("values", "seeds");
+                    format!("the range {part} has {many}: --seed {from} --repetitions {seeds} takes as many")
                 })?;
                 all.extend(from..=to);
             }
@@ -232,7 +231,7 @@ mod tests {
         assert_eq!(seeds("1,5,9"), Ok(Seeds::These(vec![1, 5, 9])));
         assert_eq!(seeds("1..3,8"), Ok(Seeds::These(vec![1, 2, 3, 8])));
         let said = |text| seeds(text).expect_err("refused");
-        let many = "the range 1..101 has 101 seeds, and 100 are the most: --seed 1 --repetitions N takes more";
+        let many = "the range 1..101 has 101 seeds, and 100 are the most: --seed 1 --repetitions 101 takes as many";
         assert_eq!(said("1..101"), many);
         assert_eq!(said("3..1"), "the range 3..1 goes down: write the lower end first, 1..3");
         assert_eq!(said("1..3,2"), "seed 2 is given twice: name each once");

@@ -39,10 +39,10 @@ fn values_of_a_parameter_are_variants_and_a_sweep() {
 fn accesses_are_skewed_by_parameters() {
     let d = tmp();
     let heap = ["run", "jvm-heap", "--with", "size=64MiB,accesses=1000,pattern=skewed"];
-    let e = document(d.path(), &[&heap[..], &["--with", "theta=0.6,0.99,hot=together"]].concat());
+    let e = document(d.path(), &[&heap[..], &["--with", "theta=0.6,0.99,1.2,hot=together"]].concat());
     let e = &e["experiments"][0];
-    assert_eq!(e["variants"], json!(["6.1+theta=0.6", "6.1+theta=0.99"]));
-    assert_eq!(e["sweeps"][0]["values"], json!([0.6, 0.99]));
+    assert_eq!(e["variants"], json!(["6.1+theta=0.6", "6.1+theta=0.99", "6.1+theta=1.2"]));
+    assert_eq!(e["sweeps"][0]["values"], json!([0.6, 0.99, 1.2]));
     let wrong = ["run", "jvm-heap", "--with", "theta=0.6"];
     refused(d.path(), &wrong, ASKED_WRONGLY, &["theta is of pattern 'skewed' alone: set pattern=skewed, too"]);
 }

@@ -14,7 +14,7 @@ not_modelled = ["caches"]
 
 [[page.question]]
 ask = "How long does it take?"
-rows = ["elapsed", "thp_fault_alloc"]
+rows = ["elapsed", "pgscan_kswapd"]
 reading = "As it is."
 "#;
 
@@ -26,7 +26,7 @@ fn with_page(dir: &Path, page: &str) -> String {
 #[test]
 fn a_pages_figures_are_those_of_the_same_runs_json() {
     let dir = tempfile::tempdir().unwrap();
-    let page = PAGE.replace(", \"thp_fault_alloc\"", "");
+    let page = PAGE.replace(", \"pgscan_kswapd\"", "");
     let file = with_page(dir.path(), &page);
     let run = || {
         let done = kontig(dir.path(), &["reproduce", &file, "--json", "--markdown", "page.md"]).assert().success();
@@ -76,5 +76,5 @@ fn an_experiment_without_a_page_is_refused_with_the_remedy() {
     refused(&["reproduce", &plain, "backoff", "--markdown", "page.md"], "a page of one experiment");
     assert!(!dir.path().join("page.md").exists());
     let unknown = with_page(dir.path(), PAGE);
-    refused(&["reproduce", &unknown, "--markdown", "page.md"], "asks for a row 'thp_fault_alloc', which no run has");
+    refused(&["reproduce", &unknown, "--markdown", "page.md"], "asks for a row 'pgscan_kswapd', which no run has");
 }

@@ -9,6 +9,7 @@ use kontig_results::RunResult;
 use kontig_text::grouped;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 /// Takes huge pages on 64 MiB again and again, until one fails.
 const EXPERIMENT: &str = r#"id = "small"
@@ -38,6 +39,8 @@ fn runs(pause_us: u32, tries: u32, threads: usize) -> (Vec<String>, Vec<RunResul
         Ok(())
     });
     assert_eq!(error, None);
+    // Its workload gives up, and is at its end all the same.
+    assert!(session.jobs().iter().all(|job| job.control.permille.load(Ordering::Relaxed) == 1000));
     let remarks = outcomes.pop().unwrap().result.remarks.into_iter().map(|r| r.text);
     (remarks.filter(|text| text.contains("not kept")).collect(), runs.into_inner().unwrap())
 }
