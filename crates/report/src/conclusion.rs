@@ -19,6 +19,8 @@ const NAMED_IN_A_LINE: usize = 2;
 const SAME_FACTOR: f64 = 0.005;
 /// A conclusion with more variants than this has a line for each.
 const FEW: usize = 3;
+/// More variants than this are told of together, unless a few sweeps have them all.
+const MOST: usize = 12;
 
 /// How variants are called.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,12 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     let rows = order::judged(e);
     let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
     let in_a_sweep = |variant: &usize| e.sweeps.iter().any(|sweep| sweep.variants[1..].contains(variant));
+    let told = e.sweeps.len() + (1..variants).filter(|variant| !in_a_sweep(variant)).count();
+    if variants > MOST && told > FEW {
+        lines.extend(sweep::of_a_grid(e));
+        lines.extend(of_seeds(e));
+        return lines;
+    }
     for variant in 0..variants {
         if variant > 0 && !in_a_sweep(&variant) {
             lines.extend(of_variant(e, &rows, variant, called));
@@ -62,11 +70,14 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
         let begins = e.sweeps.iter().filter(|sweep| sweep.variants.first() == Some(&variant));
         lines.extend(begins.flat_map(|sweep| sweep::lines(e, sweep)));
     }
-    if is_unsure(e) {
-        let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
-        lines.push(format!("{seeds}: chance alone would make some figures seem to differ; five seeds say which"));
-    }
+    lines.extend(of_seeds(e));
     lines
+}
+
+/// A sentence where too few seeds ran.
+fn of_seeds(e: &ExperimentResult) -> Option<String> {
+    let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
+    is_unsure(e).then(|| format!("{seeds}: chance alone would make some figures seem to differ; five seeds say which"))
 }
 
 /// A sentence where the runs of some variants ended before their work was done, and otherwise than
@@ -116,6 +127,7 @@ fn by_rule(e: &ExperimentResult, called: Called) -> Vec<String> {
     }
     let said = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
         n if n == e.endings.len() => format!("every variant {rule}, each at another point"),
+        n if n > MOST => format!("{n} variants {rule}"),
         _ => {
             let names: Vec<String> = variants.iter().map(|i| called.variant(e, *i)).collect();
             format!("{} {rule}", names.join(", "))
@@ -407,6 +419,17 @@ mod tests {
         );
         e.endings[0] = e.endings[1].clone();
         assert_eq!(lines(&e)[0], "B (new) against A:");
+    }
+
+    #[test]
+    fn many_variants_of_no_single_sweep_are_told_of_together() {
+        let names: Vec<String> = (0..14).map(|i| format!("x={}+y={}", i / 4, i % 4)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut figures = [10.0; 14];
+        figures[6] = 5.0;
+        let e = result(&names, vec![row("p99", Better::Lower, &figures)]);
+        let best = "  p99: best with x=1+y=2 (10 → 5 us, ×0.50)";
+        assert_eq!(lines(&e), ["14 variants, each against x=0+y=0:", best]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The conclusion of a sweep: for each figure that matters, the value of what was swept at which
 //! it is best, and at which others it is nearly as good; where no value improves it, that at which
-//! it is worst.
+//! it is worst. Of a grid of many variants the same, by their names.
 
 use crate::number;
 use crate::order;
@@ -80,13 +80,48 @@ fn table(e: &ExperimentResult, sweep: &Sweep) -> ExperimentResult {
     }
 }
 
+/// How variants are named: one, and several.
+struct Place<'a> {
+    one: &'a dyn Fn(usize) -> String,
+    several: &'a dyn Fn(&[usize]) -> String,
+}
+
 pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
-    let e = &table(of_all, swept);
+    let (least, most) = (least(&swept.values), most(&swept.values));
+    let whose = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
+    let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
+    let head = format!(
+        "{whose}{} from {} to {}{unit}, {} values, each against {}:",
+        plain(&swept.setting),
+        number::exact(least),
+        number::exact(most),
+        swept.values.len(),
+        number::exact(swept.values[0])
+    );
+    let place = Place {
+        one: &|i| format!("at {}", number::exact(swept.values[i])),
+        several: &|these| format!("at {}", listed(these.iter().map(|i| swept.values[*i]).collect())),
+    };
     let named = if of_all.sweeps.len() > 1 { NAMED_OF_EACH } else { NAMED };
+    of_variants(&table(of_all, swept), head, &place, named)
+}
+
+/// The conclusion of more variants than can have a line each.
+pub(crate) fn of_a_grid(e: &ExperimentResult) -> Vec<String> {
+    let place = Place {
+        one: &|i| format!("with {}", plain(&e.variants[i])),
+        several: &|these| format!("with {} other{}", these.len(), if these.len() == 1 { "" } else { "s" }),
+    };
+    let head = format!("{} variants, each against {}:", e.variants.len(), plain(&e.variants[0]));
+    of_variants(e, head, &place, NAMED)
+}
+
+/// The variants of a table against its first.
+fn of_variants(e: &ExperimentResult, head: String, place: &Place<'_>, named: usize) -> Vec<String> {
     let mut findings = Vec::new();
     let mut still = Vec::new();
     for row in order::judged(e) {
-        match finding(e, swept, row) {
+        match finding(e, place, row) {
             Some(finding) => findings.push(finding),
             None if is_nothing(row) => {}
             None => still.push(row),
@@ -101,17 +136,7 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
     if let Some(at) = cost.filter(|at| *at >= named) {
         findings[named - 1..=at].rotate_right(1);
     }
-    let (least, most) = (least(&swept.values), most(&swept.values));
-    let whose = if swept.of.is_empty() { String::new() } else { format!("{}: ", plain(&swept.of)) };
-    let unit = if swept.unit.is_empty() { String::new() } else { format!(" {}", plain(&swept.unit)) };
-    let mut lines = vec![format!(
-        "{whose}{} from {} to {}{unit}, {} values, each against {}:",
-        plain(&swept.setting),
-        number::exact(least),
-        number::exact(most),
-        swept.values.len(),
-        number::exact(swept.values[0])
-    )];
+    let mut lines = vec![head];
     lines.extend(findings.iter().take(named).map(|finding| format!("  {}", finding.text())));
     let of = |finding: &Finding<'_>| finding.names.len();
     let left = findings.iter().skip(named).map(of).sum::<usize>() + hidden;
@@ -132,7 +157,7 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
 }
 
 /// `None` if no value shows a difference.
-fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Finding<'a>> {
+fn finding<'a>(e: &ExperimentResult, place: &Place<'_>, row: &'a Row) -> Option<Finding<'a>> {
     let variants = || (1..e.variants.len()).filter(|&i| !next_to_nothing(e, row, i));
     let better: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Better)).collect();
     let worse: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Worse)).collect();
@@ -145,9 +170,7 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
     let distance = |i: usize| change_to(row, i).map_or(f64::INFINITY, |change| change.ln().abs());
     let [best_word, worst_word] = words(e, ["best", "worst"]);
     let [worse_word, _] = words(e, ["worse", "better"]);
-    let others = |these: &[usize], but: usize| -> Vec<f64> {
-        these.iter().filter(|i| **i != but).map(|&i| swept.values[i]).collect()
-    };
+    let others = |these: &[usize], but: usize| -> Vec<usize> { these.iter().copied().filter(|i| *i != but).collect() };
     let finding = |word: &str, i: usize, others: String, is_cost: bool| {
         let (base, new) = (value(0)?, value(i)?);
         let factor = match change_to(row, i).filter(|change| *change > 0.0 && !is_next_to_none(e, row, base)) {
@@ -158,7 +181,7 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
             row,
             names: vec![name(row)],
             figures: vec![format!("{} → {}{}", number::rounded(base), number::rounded(new), unit(row))],
-            at: format!("{word} at {}", number::exact(swept.values[i])),
+            at: format!("{word} {}", (place.one)(i)),
             factor,
             others,
             distance: distance(i),
@@ -173,17 +196,17 @@ fn finding<'a>(e: &ExperimentResult, swept: &Sweep, row: &'a Row) -> Option<Find
         let near: Vec<usize> = better.iter().copied().filter(near).collect();
         let near = others(&near, best);
         if !near.is_empty() {
-            text += &format!("; nearly so at {}", listed(near));
+            text += &format!("; nearly so {}", (place.several)(&near));
         }
         if !worse.is_empty() {
-            text += &format!("; {worse_word} at {}", listed(worse.iter().map(|&i| swept.values[i]).collect()));
+            text += &format!("; {worse_word} {}", (place.several)(&worse));
         }
         return finding(&best_word, best, text, false);
     }
     let worst = extreme(&worse, !lower_is_better)?;
     let text = match worse.len() {
         1 => String::new(),
-        _ => format!("; {worse_word} at {}", listed(others(&worse, worst))),
+        _ => format!("; {worse_word} {}", (place.several)(&others(&worse, worst))),
     };
     finding(&worst_word, worst, text, true)
 }
@@ -270,6 +293,23 @@ mod tests {
         assert_eq!(of(0), ["a: x from 0 to 2, 3 values, each against 0:", "  no difference shown in any figure"]);
         let best = "  p99: best at 1 (100 → 10 us, ×0.10)";
         assert_eq!(of(1), ["b: x from 0 to 2 ms, 3 values, each against 0:", best]);
+    }
+
+    #[test]
+    fn of_a_grid_the_best_variant_of_all_is_named_for_each_figure() {
+        let names = ["x=0+y=0", "x=0+y=1", "x=1+y=0", "x=1+y=1"];
+        let rows = vec![
+            row("stalls", Better::Lower, &[100.0, 50.0, 10.0, 10.5]),
+            row("moved", Better::Lower, &[1.0, 1.0, 30.0, 20.0]),
+        ];
+        assert_eq!(
+            of_a_grid(&result(&names, rows)),
+            [
+                "4 variants, each against x=0+y=0:",
+                "  stalls: best with x=1+y=0 (100 → 10 us, ×0.10); nearly so with 1 other",
+                "  moved: worst with x=1+y=0 (1 → 30 us, ×30.0); worse with 1 other",
+            ]
+        );
     }
 
     #[test]
