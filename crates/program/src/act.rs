@@ -52,10 +52,6 @@ pub enum Act {
     Touch(Area, Pages),
     /// Read pages of the area, up to its end.
     Load(Area, Pages),
-    /// Share the area with other processes under this number.
-    Share(Area, u32),
-    /// Read pages of the memory that another process shares under this number.
-    LoadShared(u32, Pages),
     Unmap(Area),
     Read(FileName, Pages),
     Write(FileName, Pages),

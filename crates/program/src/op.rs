@@ -155,20 +155,6 @@ pub enum Op {
     /// are faulted in as by [`Op::Touch`]; those that are there count as used and take no time,
     /// since an access takes its own.
     Use(Region),
-    /// Let other processes use the region under this number, as shared memory. Who shares the
-    /// number last has it.
-    Share {
-        number: u32,
-        region: Region,
-    },
-    /// Read pages of the memory that another process shares under this number, up to its end, in
-    /// address order. The pages count as used, and those that were swapped out are read back; they
-    /// stay mapped by their process alone. Nothing happens if that process is gone.
-    LoadShared {
-        number: u32,
-        first: u32,
-        pages: u32,
-    },
     /// `mincore`: how many pages of the range are in memory; gives
     /// [`Value::Pages`](crate::Value::Pages).
     Mincore(Region),

@@ -7,7 +7,6 @@ use crate::base::barrier::Barriers;
 use crate::base::context::Context;
 use crate::base::cost::{CostModel, ns};
 use crate::base::error::SimError;
-use crate::base::id::ProcessId;
 use crate::base::memory_bus::MemoryBus;
 use crate::base::numa::FarCosts;
 use crate::base::queue::Queues;
@@ -19,9 +18,7 @@ use crate::state::khugepaged::Khugepaged;
 use crate::state::process::family::{Family, OomKill};
 use kontig_mm::compact::Passed;
 use kontig_mm::{AllocSlow, CpuId, Event, Listen, Memory, Work};
-use kontig_program::Region;
 use kontig_translation::Processor;
-use std::collections::BTreeMap;
 
 /// State shared by all tasks: memory, user pages, costs, wait queues, timers and barriers.
 #[derive(Clone)]
@@ -38,8 +35,6 @@ pub(crate) struct Kernel {
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) barriers: Barriers,
-    /// The memory that processes share, by its number.
-    pub(crate) shared: BTreeMap<u32, (ProcessId, Region)>,
     pub(crate) daemons: Daemons,
     pub(crate) khugepaged: Khugepaged,
     /// The lock of each zone.
@@ -113,7 +108,6 @@ impl Kernel {
             queues: Queues::default(),
             timers: Timers::default(),
             barriers: Barriers::default(),
-            shared: BTreeMap::new(),
             daemons: Daemons::default(),
             khugepaged: Khugepaged::default(),
             zone_locks,

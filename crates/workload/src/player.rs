@@ -202,13 +202,6 @@ impl Player {
             }
             Act::Touch(area, pages) => return self.on_area(*area, pages, todo, Op::Touch),
             Act::Load(area, pages) => return self.on_area(*area, pages, todo, Op::Load),
-            Act::Share(area, number) => {
-                todo.extend(self.area(*area).map(|region| Op::Share { number: *number, region }));
-            }
-            Act::LoadShared(number, pages) => {
-                let number = *number;
-                return self.calls(pages, |first, pages| todo.push(Op::LoadShared { number, first, pages }));
-            }
             Act::AdviseHuge(area) => todo.extend(self.area(*area).map(Op::AdviseHuge)),
             Act::Unmap(area) => {
                 let latest = self.memory.iter().rposition(|(of, _)| of == area);

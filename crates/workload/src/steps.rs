@@ -88,9 +88,6 @@ pub enum Do {
     Fill,
     /// Write to all of what was filled last again.
     Touch,
-    /// Read `size` of the memory that another process shares under `shared`, in pieces of `piece`;
-    /// at random places of the first `within` if `random`.
-    ReadShared,
     /// Unmap what was filled last.
     Free,
     Sleep,
@@ -118,12 +115,6 @@ pub struct Step {
     /// Whether pieces are taken at random.
     #[serde(default)]
     pub random: bool,
-    /// The number under which a fill is shared with other processes, and under which they read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<u32>,
-    /// The part of shared memory that random places are drawn from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub within: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +170,7 @@ impl Step {
             laid_out.iter().find(|laid| laid.file == number && (laid.disk == self.disk || self.what == Do::Copy));
         let file = FileName::new(laid.map_or(self.disk, |laid| laid.disk), number);
         let size = self.size.as_ref().or_else(|| laid.map(|laid| &laid.size));
-        let is_sized = matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fill | Do::ReadShared);
+        let is_sized = matches!(self.what, Do::Read | Do::Write | Do::Copy | Do::Fill);
         let all = match size {
             Some(size) if is_sized => pages("size", size).map_err(&at)?,
             None if is_sized => return Err(lacks("size", "\"1 GiB\"")),
@@ -187,10 +178,9 @@ impl Step {
         };
         // Random places of a file that was laid out are drawn from all of it, not from the first
         // `size`.
-        let range = match (laid, &self.within) {
-            (_, Some(within)) => pages("within", within).map_err(&at)?.max(all),
-            (Some(laid), None) => pages("size", &laid.size).map_err(&at)?.max(all),
-            (None, None) => all,
+        let range = match laid {
+            Some(laid) => pages("size", &laid.size).map_err(&at)?.max(all),
+            None => all,
         };
         let (piece, parts) = self.piece(i)?;
         if self.what == Do::Copy && self.to.is_none() {
@@ -240,11 +230,7 @@ impl Step {
                 let start = move || started.program(&of_it).expect("its parameters were read before");
                 vec![Act::Start(Starter::new(start))]
             }
-            Do::Fill => {
-                let shares = self.shared.map(|number| Act::Share(HEAP, number));
-                [Act::Map(HEAP, all), Act::Touch(HEAP, Pages::ALL)].into_iter().chain(shares).collect()
-            }
-            Do::ReadShared => vec![Act::LoadShared(self.shared.ok_or_else(|| lacks("shared", "1"))?, pieces)],
+            Do::Fill => vec![Act::Map(HEAP, all), Act::Touch(HEAP, Pages::ALL)],
             Do::Touch => vec![Act::Touch(HEAP, Pages::ALL)],
             Do::Free => vec![Act::Unmap(HEAP)],
             Do::Sleep => vec![Act::Sleep { ns: (ms * 1e6) as u64 }],
@@ -390,7 +376,7 @@ impl Steps {
 mod tests {
     use super::*;
     use crate::player::lived;
-    use kontig_program::{Batch, Op, OpenFile, Outcome, Program, Region, Value};
+    use kontig_program::{Batch, Op, OpenFile, Outcome, Program, Region};
 
     fn steps(text: &str) -> Steps {
         toml::from_str(text).expect("well-formed")
@@ -414,36 +400,6 @@ mod tests {
             "the second time finds what the first has left"
         );
         assert_eq!(written(&format!("{}{one}", unlink(9)), 1), [1], "and so is that of one that lay there");
-    }
-
-    #[test]
-    fn memory_that_one_shares_is_read_by_others_at_random_places_of_it() {
-        let region = Region { mapping: 3, first: 0, pages: 4 };
-        let mut owner = steps("steps = [{ do = 'fill', size = '16 KiB', shared = 7 }]")
-            .program(&Start::default())
-            .expect("it can be done");
-        let mut todo = Batch::new();
-        owner.next(&[Outcome::at_start(0)], &mut todo);
-        assert_eq!(todo.pop(), Some(Op::Mmap { pages: 4 }));
-        let mut last = Value::Region(region);
-        let mut ops = Vec::new();
-        loop {
-            owner.next(&[Outcome { value: last, ..Outcome::at_start(0) }], &mut todo);
-            let Some(op) = todo.pop() else { break };
-            last = Value::Unit;
-            ops.push(op);
-        }
-        assert_eq!(ops, [Op::Touch(region), Op::Share { number: 7, region }]);
-        let reads = all("steps = [{ do = 'read-shared', shared = 7, size = '4 MiB', piece = '8 KiB', random = true, \
-                         within = '8 MiB' }]");
-        let first = |op: &Op| match op {
-            Op::LoadShared { number: 7, first, pages: 2 } => *first,
-            other => panic!("{other:?}"),
-        };
-        let places: Vec<u32> = reads.iter().map(first).collect();
-        assert_eq!(places.len(), 512);
-        assert!(places.iter().all(|first| first % 2 == 0 && *first < 2048));
-        assert!(places.iter().any(|first| *first >= 1024), "also beyond its size");
     }
 
     fn all(text: &str) -> Vec<Op> {

@@ -33,14 +33,6 @@ fn steps_without_laps(w: &Workload, phase: &str) -> bool {
     tasks.into_iter().all(|task| untimed(&task.run))
 }
 
-/// The names of tasks that share memory with others.
-fn who_shares(w: &Workload) -> Vec<Option<String>> {
-    let shares =
-        |kind: &Kind| matches!(kind, Kind::Steps(steps) if steps.steps.iter().any(|step| step.shared.is_some()));
-    let tasks = w.phases.iter().flat_map(|entry| &entry.task);
-    tasks.filter(|task| shares(&task.run)).map(|task| task.name.clone()).collect()
-}
-
 /// The same work, of a size for a test.
 fn smaller(kind: &mut Kind) {
     match kind {
@@ -100,12 +92,6 @@ fn every_workload_known_by_name_can_be_run() {
         for phase in w.scenario().phases {
             let start = Start { free_pages: m.memory().nr_free_pages(), seed: 1, copies: 1, copy: 0 };
             let mut ids = Vec::new();
-            for task in phase.tasks.iter().filter(|task| task.background && who_shares(&w).contains(&task.name)) {
-                let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
-                m.spawn(Box::new(program), Placement::Cpu(0));
-                let until = m.now() + 1_000_000_000;
-                assert_eq!(m.run(until, None), Ok(Stop::Time), "{name}: it fills what it shares");
-            }
             for task in phase.foreground() {
                 let program = task.start(&start).unwrap_or_else(|e| panic!("{name}: {e}"));
                 ids.push(m.spawn(Box::new(program), Placement::Cpu(0)));

@@ -48,8 +48,6 @@ pub enum SimError {
     },
     /// The program used memory that is not its own.
     BadAddress { op: String },
-    /// No process has shared memory under this number.
-    NoSharedMemory { number: u32 },
     /// The machine file does not say what translation costs.
     NoTranslation { op: String },
     /// The tasks arriving at a barrier disagree on its size.
@@ -86,9 +84,6 @@ impl fmt::Display for SimError {
             }
             SimError::WrongBarrier { op } => {
                 write!(f, "the workload's tasks disagree on the size of a barrier, or it is 0: {op}")
-            }
-            SimError::NoSharedMemory { number } => {
-                write!(f, "shared = {number}: no process has shared memory under this number yet")
             }
             SimError::NoTranslation { op } => {
                 write!(f, "the machine file has no [translation], which an access needs: {op}")

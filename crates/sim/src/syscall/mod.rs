@@ -127,20 +127,6 @@ impl Syscall {
             Op::Use(region) => return Ok(Begun::Own(touch(region, Way::Use)?)),
             Op::Fill(region) => touch(region, Way::Write(Written::Page))?,
             Op::Load(region) => touch(region, Way::Read)?,
-            Op::Share { number, region } => {
-                own(region)?;
-                k.shared.insert(number, (process, region));
-                Syscall::Nothing
-            }
-            Op::LoadShared { number, first, pages } => {
-                let (owner, region) = *k.shared.get(&number).ok_or(SimError::NoSharedMemory { number })?;
-                let pages = pages.min(region.pages.saturating_sub(first));
-                let part = Region { first: region.first + first.min(region.pages), pages, ..region };
-                return Ok(Begun::Own(match k.pages.spaces.span_of_any(owner, part) {
-                    Some(span) => Syscall::Touch(touch::Touch::shared(k, owner, (part, span))),
-                    None => Syscall::Nothing,
-                }));
-            }
             Op::Munmap(region) => {
                 own(region)?;
                 Syscall::Munmap(munmap::Munmap::new(process, region))

@@ -24,14 +24,9 @@ pub(crate) struct Touch {
     /// The number of mappings that had left when the range was last found valid.
     left: u64,
     way: Way,
-    /// Whether the range is another process's, which may end meanwhile.
-    is_shared: bool,
     next: Next,
     lock: Lock,
 }
-
-/// The time until a process looks again whether it may fault in another's memory map, ns.
-const LOOKS_AGAIN_NS: u64 = 1_000;
 
 /// The way in which each page is touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,12 +85,7 @@ impl From<Fault> for Stop {
 impl Touch {
     pub(crate) fn new(k: &Kernel, process: ProcessId, (region, span): (Region, Span), way: Way) -> Touch {
         let left = k.pages.spaces.left();
-        Touch { process, region, span, left, way, is_shared: false, next: Next::Page(span.first), lock: Lock::Free }
-    }
-
-    /// Reads a range that another process shares.
-    pub(crate) fn shared(k: &Kernel, owner: ProcessId, of: (Region, Span)) -> Touch {
-        Touch { is_shared: true, ..Touch::new(k, owner, of, Way::Read) }
+        Touch { process, region, span, left, way, next: Next::Page(span.first), lock: Lock::Free }
     }
 
     /// Whether a killed process can end at this point.
@@ -111,9 +101,7 @@ impl Touch {
         if self.lock == Lock::Waits {
             self.lock = Lock::Held(FaultLock::Map);
         }
-        if !self.is_there(k)? {
-            return Ok(Step::Done(Value::Unit));
-        }
+        self.look_again(k)?;
         let page = match &mut self.next {
             Next::Page(page) => *page,
             Next::Fault(fault) => {
@@ -165,23 +153,16 @@ impl Touch {
         })
     }
 
-    /// Whether the range is still there, which that of a process that shares it need not be.
-    ///
-    /// # Errors
-    /// If another thread has unmapped it.
+    /// Checks that no other thread has unmapped the range.
     #[inline(always)]
-    fn is_there(&mut self, k: &mut Kernel) -> Result<bool, SimError> {
+    fn look_again(&mut self, k: &mut Kernel) -> Result<(), SimError> {
         let left = k.pages.spaces.left();
         if self.left == left {
-            return Ok(true);
+            return Ok(());
         }
         self.left = left;
-        let span = k.pages.spaces.span_of_any(self.process, self.region);
-        if span.is_some_and(|span| span.mapping == self.span.mapping) {
-            return Ok(true);
-        }
-        if self.is_shared {
-            return Ok(false);
+        if k.pages.spaces.span(self.process, self.region).is_some_and(|span| span.mapping == self.span.mapping) {
+            return Ok(());
         }
         let op = match self.way {
             Way::Write(Written::Page) => Op::Fill(self.region),
@@ -193,10 +174,6 @@ impl Touch {
     }
 
     fn wait(&mut self, k: &mut Kernel) -> Step<Value, Wait> {
-        if self.is_shared {
-            // It must not stand in the queue of a process that ends.
-            return Step::Wait(Wait::Time(LOOKS_AGAIN_NS));
-        }
         match k.wait_to_fault(self.process) {
             Some(wait) => {
                 self.lock = Lock::Waits;

@@ -4,9 +4,9 @@ use crate::support::disk::{hdd, ssd};
 use crate::support::family::{Family, Has, act};
 use crate::support::*;
 use kontig_mm::{LruList, MachineSpec, Memory, VmEvent};
-use kontig_program::{Op, Placement, Process, Region, Value};
+use kontig_program::{Op, Process, Region, Value};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, PageLocation, SimError, UserPage};
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile, PageLocation, UserPage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use std::collections::BTreeMap;
@@ -168,77 +168,5 @@ proptest! {
         let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);
         let left: u64 = LruList::EVICTABLE.iter().map(|list| vec.size_exact(*list) as u64).sum();
         prop_assert_eq!(p.m.memory().swap_space().free + left, total, "no place is lost");
-    }
-}
-
-#[test]
-fn memory_that_a_process_shares_is_used_and_brought_back_by_those_who_read_it() {
-    for profile in recorded() {
-        let mut p = Prompt::new(machine_with_swap(16, profile, ssd(), "64 MiB"), 2);
-        let pages = 1024;
-        let [shared, own] = [(); 2].map(|()| p.mmap(0, pages));
-        for region in [shared, own] {
-            p.call(0, Op::Touch(region)).expect("there is room");
-        }
-        p.call(0, Op::Share { number: 1, region: shared }).expect("it is its own");
-        let read = Op::LoadShared { number: 1, first: 0, pages: u32::MAX };
-        let others = p.mmap(1, 7 * 1024);
-        for first in (0..others.pages).step_by(64) {
-            p.call(1, Op::Touch(part(others, first, 64))).expect("there is swap");
-            p.call(1, read.clone()).expect("it is there");
-        }
-        let there = |p: &mut Prompt, region| match p.call(0, Op::Mincore(region)).expect("it is its own").value {
-            Value::Pages(pages) => pages,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(there(&mut p, shared), u64::from(pages), "{profile}: read last, and all of it");
-        assert!(there(&mut p, own) < u64::from(pages) / 2, "{profile}: what nobody reads goes");
-        let rss = |process| p.m.rss(Process::new(process)).expect("it lives");
-        assert!(rss(1) <= u64::from(others.pages), "{profile}: it is the other's");
-        p.call(0, Op::Munmap(shared)).expect("it is its own");
-        p.call(1, read).expect("nothing happens");
-        let none = Op::LoadShared { number: 2, first: 0, pages: 1 };
-        assert_eq!(p.call(1, none), Err(SimError::NoSharedMemory { number: 2 }), "{profile}");
-    }
-}
-
-#[test]
-fn a_process_that_shares_memory_can_end_while_others_read_it() {
-    for lives_us in (0..40).map(|at| 1 + at * 700) {
-        let mut m = machine_with_swap(8, "6.1", ssd(), "64 MiB");
-        let mut region = None;
-        let owner = script(move |log| match log {
-            [] => Some(Op::Mmap { pages: 3000 }),
-            [map] => match map.value {
-                Value::Region(mapped) => {
-                    region = Some(mapped);
-                    region.map(Op::Touch)
-                }
-                _ => None,
-            },
-            [_, _] => region.map(|region| Op::Share { number: 1, region }),
-            [_, _, _] => Some(Op::Sleep(lives_us * 1000)),
-            _ => None,
-        });
-        let owner = m.spawn(owner, Placement::Cpu(0));
-        while log(&m, owner).len() < 3 {
-            pass(&mut m, 100_000);
-        }
-        let mut mapped = None;
-        let reader = script(move |log| match log {
-            [] => Some(Op::Mmap { pages: 2000 }),
-            [.., last] if log.len() < 60 => {
-                if let Value::Region(region) = last.value {
-                    mapped = Some(region);
-                }
-                let read = Op::LoadShared { number: 1, first: 0, pages: 3000 };
-                if log.len() % 2 == 0 { Some(read) } else { mapped.map(Op::Touch) }
-            }
-            _ => None,
-        });
-        let reader = m.spawn(reader, Placement::Cpu(1));
-        finish(&mut m, reader);
-        finish(&mut m, owner);
-        settle(&mut m);
     }
 }

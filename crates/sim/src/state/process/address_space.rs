@@ -604,12 +604,6 @@ impl AddressSpaces {
         })
     }
 
-    /// The same, if there is such a process.
-    pub(crate) fn span_of_any(&self, process: u32, r: Region) -> Option<Span> {
-        self.spaces.get(process)?;
-        self.span(process, r)
-    }
-
     /// The mapping of a region, if there is one.
     #[inline(always)]
     fn peek(&self, process: u32, r: Region) -> Option<&Mapping> {
