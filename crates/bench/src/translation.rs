@@ -49,7 +49,8 @@ pub fn measure(available: u64, mut begins: impl FnMut(&str)) -> Result<Measured,
     }
     let other_sizes = other_sizes::measure(most, &mut begins);
     begins("fit");
-    let unfitted = unfitted(host, cycle_ns, &best);
+    let fresh_ns = host.is_guest.then_some(first_touch.ns.map(f64::round));
+    let unfitted = Processor { fresh_ns, ..unfitted(host, cycle_ns, &best) };
     let backings: &[Backing] =
         if unfitted.backing == Backing::Native { &[Backing::Native] } else { &[Backing::Small, Backing::Huge] };
     let (mut processor, points) = fit::fit(&unfitted, backings, best.points, best.frames_seen)?;
@@ -95,6 +96,7 @@ fn unfitted(host: host::Host, cycle_ns: f64, round: &Round) -> Processor {
         l3_ns: 0.0,
         memory_ns: 0.0,
         sequential_ns: tenths(round.sequential_ns),
+        fresh_ns: None,
         independent: independent.collect(),
         error_percent: 0.0,
     }

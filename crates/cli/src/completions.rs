@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
 use clap_complete::Shell;
-use kontig_lab::{LabError, catalog, figures_of_all_runs, profiles};
+use kontig_lab::{LabError, catalog, names_of_common_figures, profiles};
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
 
 /// Prints the script of a shell.
@@ -99,7 +99,7 @@ impl Names {
             switches: kontig_profiles::switches().into_keys().collect(),
             sysctls: SYSCTLS.iter().filter(|sysctl| sysctl.is_setting()).map(|sysctl| sysctl.name.to_owned()).collect(),
             parameters,
-            figures: figures_of_all_runs().map(str::to_owned).collect(),
+            figures: names_of_common_figures().map(str::to_owned).collect(),
         })
     }
 

@@ -60,7 +60,8 @@ pub fn export(a: &ExportArgs) -> Result<(), LabError> {
     if merged.missing > 0 {
         let planned = counted((merged.runs.len() + merged.missing) as u64, "run");
         text += &format!(
-            "{} of {planned} are missing: name the other shards, or finish them with --resume\n",
+            "{} of {planned} are missing: name the other shards, or run the command again with --resume and without \
+             --shard\n",
             grouped(merged.missing)
         );
     }

@@ -134,7 +134,7 @@ fn parameters(workload: &Workload, machine: &MachineFile) -> String {
         // There can be many steps, and nobody reads the range of each.
         let takes = if first.is_of_a_step() { None } else { workload.takes(&alike, Some(&room)) };
         let of = if alike.len() > 1 { format!(" (of {})", alike.len()) } else { String::new() };
-        lines.push([first.path(), first.text() + &of, first.unit().into(), takes.unwrap_or_default()]);
+        lines.push([first.path(), cut(&first.text()) + &of, first.unit().into(), takes.unwrap_or_default()]);
     }
     let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let [names, values, units] = [0, 1, 2].map(widest);
@@ -142,6 +142,15 @@ fn parameters(workload: &Workload, machine: &MachineFile) -> String {
         format!("{name:names$}  {now:values$}  {unit:units$}  {takes}").trim_end().to_owned() + "\n"
     };
     lines.iter().map(line).collect()
+}
+
+/// A value, or its beginning: what a task's processes do is a table of steps.
+fn cut(value: &str) -> String {
+    const COLUMNS: usize = 32;
+    if value.chars().count() <= COLUMNS {
+        return value.to_owned();
+    }
+    value.chars().take(COLUMNS - 1).chain(['…']).collect()
 }
 
 /// Parameters of tasks alike that have the same value.

@@ -6,6 +6,8 @@ use kontig_text::{UNITS, grouped, parse_size};
 
 /// More values than anyone reads a table of.
 const MOST_OF_A_RANGE: u64 = 100;
+/// No experiment has more.
+const MOST_REPETITIONS: u64 = 10_000;
 
 /// A setting or parameter with its values.
 pub type Assigned = (String, Vec<String>);
@@ -20,9 +22,10 @@ fn spelled_out(value: &str) -> Result<Vec<String>, String> {
         .split_once(':')
         .ok_or_else(|| format!("the range {value} has no step: write {value}:STEP, as in 0..100:20"))?;
     let ends = [from, to, step].map(str::trim);
-    let plain: Option<Vec<u64>> = ends.iter().map(|text| text.parse().ok()).collect();
-    if let Some(numbers) = plain {
-        return Ok(steps(value, ends, &numbers)?.iter().map(u64::to_string).collect());
+    let plain = ends.map(|text| text.parse::<u64>().ok());
+    if let [Some(from), Some(to), Some(step)] = plain {
+        let numbers = [from, to, step];
+        return Ok(steps(value, ends, numbers)?.iter().map(u64::to_string).collect());
     }
     if let Some(text) = ends.iter().find(|text| text.parse::<f64>().is_ok_and(|number| number.fract() != 0.0)) {
         return Err(format!("{text} in {value} is no whole number: of those only lists are taken, as 0.5,1,1.5"));
@@ -30,8 +33,8 @@ fn spelled_out(value: &str) -> Result<Vec<String>, String> {
     let no_number = |text: &str| {
         format!("'{text}' in the range {value} is neither a whole number nor a size: write 0..100:20, 1GiB..4GiB:1GiB")
     };
-    let sizes: Vec<u64> =
-        ends.iter().map(|text| parse_size(text).ok_or_else(|| no_number(text))).collect::<Result<_, _>>()?;
+    let size_of = |text: &str| parse_size(text).ok_or_else(|| no_number(text));
+    let sizes = [size_of(ends[0])?, size_of(ends[1])?, size_of(ends[2])?];
     // In the unit of the step.
     let letter = step.trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c)).strip_suffix("iB");
     let unit = letter.and_then(|letter| Some((letter, UNITS.iter().find(|(name, _)| *name == letter)?.1)));
@@ -39,12 +42,11 @@ fn spelled_out(value: &str) -> Result<Vec<String>, String> {
         format!("the step {step} of {value} has no unit, and its ends have one: give it one, as 1GiB..4GiB:512MiB")
     })?;
     let size = |bytes: &u64| format!("{}{letter}iB", *bytes as f64 / unit as f64);
-    Ok(steps(value, ends, &sizes)?.iter().map(size).collect())
+    Ok(steps(value, ends, sizes)?.iter().map(size).collect())
 }
 
 /// The numbers of a range, given with its texts.
-fn steps(range: &str, [from, to, step]: [&str; 3], numbers: &[u64]) -> Result<Vec<u64>, String> {
-    let [first, last, by] = *numbers else { return Ok(Vec::new()) };
+fn steps(range: &str, [from, to, step]: [&str; 3], [first, last, by]: [u64; 3]) -> Result<Vec<u64>, String> {
     if by == 0 {
         return Err(format!("the step of {range} is 0: a step is 1 or more"));
     }
@@ -56,18 +58,19 @@ fn steps(range: &str, [from, to, step]: [&str; 3], numbers: &[u64]) -> Result<Ve
             "the steps of {range} do not come to {to}: choose an end that {from} plus steps of {step} reaches"
         ));
     }
-    let values = (last - first) / by + 1;
-    few(values).map_err(|many| format!("the range {range} has {many}: take a longer step"))?;
-    Ok((0..values).map(|i| first + i * by).collect())
+    few((last - first) / by, "values").map_err(|many| format!("the range {range} has {many}: take a longer step"))?;
+    Ok((0..=(last - first) / by).map(|i| first + i * by).collect())
 }
 
+/// Whether a range of this many steps has few enough values.
+///
 /// # Errors
 /// How many values those are, if too many.
-fn few(values: u64) -> Result<(), String> {
-    if values <= MOST_OF_A_RANGE {
-        Ok(())
-    } else {
-        Err(format!("{} values, and {MOST_OF_A_RANGE} are the most", grouped(values)))
+fn few(steps: u64, what: &str) -> Result<(), String> {
+    match steps.checked_add(1) {
+        Some(..=MOST_OF_A_RANGE) => Ok(()),
+        Some(values) => Err(format!("{} {what}, and {MOST_OF_A_RANGE} are the most", grouped(values))),
+        None => Err(format!("every number of {what}, and {MOST_OF_A_RANGE} are the most")),
     }
 }
 
@@ -158,10 +161,11 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
                 if from > to {
                     return Err(format!("the range {part} goes down: write the lower end first, {to}..{from}"));
                 }
-                let seeds = (to - from).saturating_add(1);
-                few(seeds).map_err(|many| {
-                    let many = many.replace("values", "seeds");
-                    format!("the range {part} has {many}: --seed {from} --repetitions {seeds} takes as many")
+                few(to - from, "seeds").map_err(|many| {
+                    let repetitions = (to - from).saturating_add(1).min(MOST_REPETITIONS);
+                    format!(
+                        "the range {part} has {many}: --seed {from} --repetitions {repetitions} goes on from {from}"
+                    )
                 })?;
                 all.extend(from..=to);
             }
@@ -198,6 +202,7 @@ mod tests {
         assert_eq!(said("vm.x=0..100:30"), beyond);
         let many = "the range 0..100000:1 has 100,001 values, and 100 are the most: take a longer step";
         assert_eq!(said("vm.x=0..100000:1"), many);
+        assert!(said("vm.x=0..18446744073709551615:1").contains(" has every number of values, and 100 are the most"));
         let fraction = "0.5 in 0..2:0.5 is no whole number: of those only lists are taken, as 0.5,1,1.5";
         assert_eq!(said("vm.x=0..2:0.5"), fraction);
         let unit = "the step 1 of 1GiB..2GiB:1 has no unit, and its ends have one: give it one, as 1GiB..4GiB:512MiB";
@@ -231,7 +236,7 @@ mod tests {
         assert_eq!(seeds("1,5,9"), Ok(Seeds::These(vec![1, 5, 9])));
         assert_eq!(seeds("1..3,8"), Ok(Seeds::These(vec![1, 2, 3, 8])));
         let said = |text| seeds(text).expect_err("refused");
-        let many = "the range 1..101 has 101 seeds, and 100 are the most: --seed 1 --repetitions 101 takes as many";
+        let many = "the range 1..101 has 101 seeds, and 100 are the most: --seed 1 --repetitions 101 goes on from 1";
         assert_eq!(said("1..101"), many);
         assert_eq!(said("3..1"), "the range 3..1 goes down: write the lower end first, 1..3");
         assert_eq!(said("1..3,2"), "seed 2 is given twice: name each once");
@@ -239,6 +244,6 @@ mod tests {
         for wrong in ["", "1,", "..", "-1", "x", "1.5"] {
             assert!(said(wrong).starts_with("expected a whole number from 0 to"), "{wrong}");
         }
-        assert!(said("0..18446744073709551615").contains(" has 18,446,744,073,709,551,615 seeds"));
+        assert!(said("0..18446744073709551615").contains(" has every number of seeds, and 100 are the most"));
     }
 }

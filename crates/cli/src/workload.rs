@@ -12,6 +12,7 @@ pub const HELP: &str = "Examples:\n  \
     perf record -a -e kmem:mm_page_alloc,kmem:mm_page_free,migrate:remove_migration_pte -- sleep 10\n  \
     perf script -F comm,pid,tid,cpu,time,event,trace > t.txt\n  \
     kontig workload from-trace t.txt > mine.toml && kontig run mine.toml --profile 6.1,7.2\n  \
+    # kernels before 5.18 have no migrate:remove_migration_pte: leave it out\n  \
     kontig workload from-smaps --every 5 $(ls -v smaps.*) > grows.toml\n\n\
     The workload goes to standard output, remarks on what is missing to standard error.";
 

@@ -69,4 +69,4 @@ pub mod vmstat;
 pub mod what_if;
 
 pub use error::{AskedWrongly, Failed, LabError};
-pub use pressure::figures_of_all_runs;
+pub use pressure::names_of_common_figures;

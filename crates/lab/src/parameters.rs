@@ -113,9 +113,12 @@ pub(crate) fn set(
         Ok(changed)
     };
     with(&(0..values.len()).collect::<Vec<_>>()).map_err(|reason: String| {
-        let alone = (0..values.len()).find_map(|i| Some((i, with(&[i]).err()?)));
-        match alone {
-            Some((i, reason)) => {
+        // One that fails for the same reason alone is the wrong one. A parameter may need another.
+        let is_it = |i: &usize| with(&[*i]).is_err_and(|alone| alone == reason);
+        let is_named = |i: &usize| reason.starts_with(values[*i].0);
+        let all = 0..values.len();
+        match all.clone().find(is_it).or_else(|| all.clone().find(is_named)) {
+            Some(i) => {
                 let takes = workload.takes(&parameters[i], room);
                 refused(values[i].0, reason + &takes.map_or(String::new(), |takes| format!("; it takes {takes}")))
             }

@@ -25,15 +25,15 @@ const BEFORE: &[&str] = &[
     "workingset_refault_file",
     "oom_kill",
 ];
-/// Those of them that say what a workload suffers: a machine without disks has them, too, so that
-/// it can stand beside others. What such a machine cannot do, it has done 0 times.
+/// Those of them that say what a workload suffers. A machine without disks has them, too, so that
+/// it can stand beside others; what it cannot do is counted 0 times.
 const EVERYWHERE: &[&str] =
     &["thp_fault_alloc", "thp_fault_fallback", "allocstall", "compact_stall", "pswpout", "oom_kill"];
 /// Shown after them, above kcompactd's own.
 const AFTER: &[&str] = &["compact_daemon_wake"];
 
-/// Words in the names of figures that runs of any workload have.
-pub fn figures_of_all_runs() -> impl Iterator<Item = &'static str> {
+/// Words in the names of figures that do not depend on the workload.
+pub fn names_of_common_figures() -> impl Iterator<Item = &'static str> {
     const OTHERS: [&str; 9] = ["elapsed", "user", "system", "kcompactd", "kswapd", "p50", "p95", "p99", "max"];
     OTHERS.into_iter().chain(BEFORE.iter().chain(AFTER).copied())
 }

@@ -26,7 +26,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Component, Path, PathBuf};
 
 /// The schema that `result.json` names.
-pub const RESULT_SCHEMA: &str = "kontig.result/6";
+pub const RESULT_SCHEMA: &str = "kontig.result/7";
 
 /// The contents of `result.json`.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

@@ -107,12 +107,16 @@ fn listed(endings: &[Ended], in_words: fn(&Ended) -> String) -> String {
 fn came_as_far(one: &[Ended], other: &[Ended]) -> bool {
     let is_alike = |(one, other): (&Ended, &Ended)| {
         let is_as_far = match (one.reached, other.reached) {
-            (Some([low, high]), Some([least, most])) => high.max(most) <= low.min(least) * (1.0 + CHANGE_THAT_COUNTS),
+            (Some([low, high]), Some([least, most])) => are_near(low, least) && are_near(high, most),
             (one, other) => one == other,
         };
         one.by_rule() == other.by_rule() && is_as_far
     };
     one.len() == other.len() && one.iter().zip(other).all(is_alike)
+}
+
+fn are_near(one: f64, other: f64) -> bool {
+    one.max(other) <= one.min(other) * (1.0 + CHANGE_THAT_COUNTS)
 }
 
 /// The rules that ended variants, each with its variants. How far each came, the remarks say.
@@ -126,7 +130,7 @@ fn by_rule(e: &ExperimentResult, called: Called) -> Vec<String> {
         }
     }
     let said = |(rule, variants): &(String, Vec<usize>)| match variants.len() {
-        n if n == e.endings.len() => format!("every variant {rule}, each at another point"),
+        n if n == e.endings.len() => format!("every variant {rule}, not all at the same point"),
         n if n > MOST => format!("{n} variants {rule}"),
         _ => {
             let names: Vec<String> = variants.iter().map(|i| called.variant(e, *i)).collect();
@@ -183,7 +187,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
     let sentence = |word: &str, rows: &mut Vec<&Row>| {
         let seeds = seeds_that_agree(rows, variant);
         order::arrange(rows, |row| (row, distance(row)));
-        let hidden = order::one_of_each(rows, |row| (row, distance(row)));
+        let hidden = order::one_of_each(rows, |row| (row, distance(row), false));
         let alike = moved_alike(e, rows, variant);
         let mut parts: Vec<String> = alike.iter().take(named).map(|rows| moved(e, rows, variant)).collect();
         let left = alike.iter().skip(named).map(Vec::len).sum::<usize>() + hidden;
@@ -202,7 +206,7 @@ fn of_variant(e: &ExperimentResult, rows: &[&Row], variant: usize, called: Calle
         let count = |n: usize| if n == 1 { "1 figure".to_owned() } else { format!("{n} figures") };
         let part = |rows: &[&Row], why: &str| (!rows.is_empty()).then(|| format!("{} ({why})", list(rows)));
         let same = same.len() + idle.len();
-        let same = (same > 0).then(|| format!("{} equal or nearly so", count(same)));
+        let same = (same > 0).then(|| format!("{} equal or too little to matter", count(same)));
         let parts = [part(&overlaps, "seeds differ as much"), part(&too_few, "too few samples"), same];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("no difference shown: {}", parts.join("; ")))
@@ -339,7 +343,7 @@ mod tests {
                 "B (new) against A:",
                 "  worse: pages −30 % (100 → 70 us); p99 ×2.40 (10 → 24 us); stalls 0 → 1,500 us",
                 "  better: fallbacks −30 % (200 → 140 us)",
-                "  no difference shown: 1 figure equal or nearly so",
+                "  no difference shown: 1 figure equal or too little to matter",
             ]
         );
     }
@@ -390,7 +394,7 @@ mod tests {
         let rows = vec![row("oom_kill", Better::Lower, &[0.0, 0.0]), row("p99", Better::Lower, &[10.0, 10.0])];
         assert_eq!(
             lines(&result(&["base", "new"], rows)),
-            ["B (new) against A: no difference shown: 1 figure equal or nearly so"]
+            ["B (new) against A: no difference shown: 1 figure equal or too little to matter"]
         );
     }
 
@@ -429,7 +433,8 @@ mod tests {
         figures[6] = 5.0;
         let e = result(&names, vec![row("p99", Better::Lower, &figures)]);
         let best = "  p99: best with x=1+y=2 (10 → 5 us, ×0.50)";
-        assert_eq!(lines(&e), ["14 variants, each against x=0+y=0:", best]);
+        let chance = "  of 14 variants chance alone can make one look best: run it again with other seeds";
+        assert_eq!(lines(&e), ["14 variants, each against x=0+y=0:", best, chance]);
     }
 
     #[test]
@@ -437,7 +442,7 @@ mod tests {
         let mut e = result(&["base", "new"], vec![row("p99", Better::Lower, &[10.0, 10.0])]);
         let far = |low, high| vec![ended(Some([low, high]))];
         e.endings = vec![far(99.4, 99.4), far(99.5, 99.6)];
-        assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure equal or nearly so"]);
+        assert_eq!(lines(&e), ["B (new) against A: no difference shown: 1 figure equal or too little to matter"]);
         e.endings[1] = far(60.2, 99.6);
         assert!(lines(&e)[0].starts_with("counts are of unequal work: A ended at the first failed allocation, with"));
     }
@@ -448,7 +453,7 @@ mod tests {
         let mut e = result(&["a", "b", "c", "d"], vec![row]);
         e.endings = [1.0, 2.0, 3.0, 4.0].map(|share| vec![ended(Some([share; 2]))]).into();
         let all =
-            "counts are of unequal work: every variant ended at the first failed allocation, each at another point";
+            "counts are of unequal work: every variant ended at the first failed allocation, not all at the same point";
         assert_eq!(lines(&e)[0], all);
         e.endings[1].clear();
         let some = "counts are of unequal work: A, C, D ended at the first failed allocation; B ran to the end";
@@ -479,7 +484,10 @@ mod tests {
             let rows = vec![total("elapsed", &[30.0, 30.0]), total("kcompactd CPU time", &daemon)];
             lines(&result(&["base", "new"], rows))
         };
-        assert_eq!(of([1e-7, 0.004]), ["B (new) against A: no difference shown: 2 figures equal or nearly so"]);
+        assert_eq!(
+            of([1e-7, 0.004]),
+            ["B (new) against A: no difference shown: 2 figures equal or too little to matter"]
+        );
         assert_eq!(of([1e-7, 0.04])[1], "  worse: kcompactd CPU time 1.0e-7 → 0.04 us");
     }
 
@@ -504,7 +512,7 @@ mod tests {
             [
                 "B (b) against A: worse: p99 ×2.40 (10 → 24 us)",
                 "C (c) against A: better: p99 −50 % (10 → 5 us)",
-                "D (d) against A: no difference shown: 1 figure equal or nearly so",
+                "D (d) against A: no difference shown: 1 figure equal or too little to matter",
             ]
         );
     }

@@ -31,22 +31,24 @@ pub(crate) fn arrange<T>(findings: &mut [T], of: impl Fn(&T) -> (&Row, f64)) {
     });
 }
 
-/// Keeps of each distribution what moved farthest. Returns how many are left out.
-pub(crate) fn one_of_each<T>(findings: &mut Vec<T>, of: impl Fn(&T) -> (&Row, f64)) -> usize {
+/// Keeps of each distribution what moved farthest, and what did so as a cost. Returns how many are
+/// left out.
+pub(crate) fn one_of_each<T>(findings: &mut Vec<T>, of: impl Fn(&T) -> (&Row, f64, bool)) -> usize {
     let all = findings.len();
-    let mut farthest: Vec<(Cow<'static, str>, f64)> = Vec::new();
-    for (row, moved) in findings.iter().map(&of) {
+    let mut farthest: Vec<(Cow<'static, str>, bool, f64)> = Vec::new();
+    for (row, moved, is_cost) in findings.iter().map(&of) {
         let Some(name) = row.merge.distribution() else { continue };
-        match farthest.iter_mut().find(|(other, _)| other == name) {
-            Some((_, most)) => *most = most.max(moved),
-            None => farthest.push((name.clone(), moved)),
+        match farthest.iter_mut().find(|(other, cost, _)| other == name && *cost == is_cost) {
+            Some((.., most)) => *most = most.max(moved),
+            None => farthest.push((name.clone(), is_cost, moved)),
         }
     }
     findings.retain(|finding| {
-        let (row, moved) = of(finding);
+        let (row, moved, is_cost) = of(finding);
         let Some(name) = row.merge.distribution() else { return true };
         // A distribution that is named once is named no more.
-        let place = farthest.iter().position(|(other, most)| other == name && *most <= moved);
+        let is_it = |(other, cost, most): &(_, bool, f64)| other == name && *cost == is_cost && *most <= moved;
+        let place = farthest.iter().position(is_it);
         place.map(|place| farthest.swap_remove(place)).is_some()
     });
     all - findings.len()
@@ -120,8 +122,14 @@ mod tests {
             ..row(name, Better::Lower, &[1.0, 2.0])
         };
         let rows = [of("x p50", "x", 50.0), of("x p99", "x", 99.0), of("y p50", "y", 50.0), of("y p99", "y", 99.0)];
-        let mut findings: Vec<(&Row, f64)> = rows.iter().zip([0.1, 0.7, 0.3, 0.3]).collect();
-        assert_eq!(one_of_each(&mut findings, |finding| *finding), 2);
-        assert_eq!(names(&findings.iter().map(|(row, _)| *row).collect::<Vec<_>>()), ["x p99", "y p50"]);
+        let left = |costs: [bool; 4]| {
+            let moved = rows.iter().zip([0.1, 0.7, 0.3, 0.3]).zip(costs);
+            let mut findings: Vec<(&Row, f64, bool)> = moved.map(|((row, moved), cost)| (row, moved, cost)).collect();
+            let hidden = one_of_each(&mut findings, |finding| *finding);
+            (hidden, names(&findings.iter().map(|(row, ..)| *row).collect::<Vec<_>>()))
+        };
+        assert_eq!(left([false; 4]), (2, vec!["x p99", "y p50"]));
+        // What a better median costs at the far end is said beside it.
+        assert_eq!(left([false, true, false, false]), (1, vec!["x p50", "x p99", "y p50"]));
     }
 }

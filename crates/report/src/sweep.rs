@@ -8,11 +8,14 @@ use crate::shown::{Shown, is_next_to_none, is_nothing, name, names, next_to_noth
 use crate::terminal::plain;
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{Better, ExperimentResult, Row, Sweep};
+use kontig_results::{Better, ExperimentResult, NOTHING_IS_RANDOM, Row, Sweep};
 
 /// Figures with a line of their own, of a single sweep and of each of several.
 const NAMED: usize = 5;
 const NAMED_OF_EACH: usize = 3;
+/// With more variants than this, five seeds that agree are no proof for the best of them: where
+/// nothing differs, one sweep in five of 16 values named a best one.
+const FEW: usize = 8;
 /// Logarithms of changes that differ by less say the same.
 const SAME_MOVE: f64 = 0.005;
 
@@ -129,7 +132,10 @@ fn of_variants(e: &ExperimentResult, head: String, place: &Place<'_>, named: usi
     }
     let moved = |finding: &Finding<'_>| finding.distance;
     order::arrange(&mut findings, |finding| (finding.row, moved(finding)));
-    let hidden = order::one_of_each(&mut findings, |finding| (finding.row, moved(finding)));
+    let costs = |findings: &[Finding<'_>]| findings.iter().filter(|finding| finding.is_cost).count();
+    let all_costs = costs(&findings);
+    let hidden = order::one_of_each(&mut findings, |finding| (finding.row, moved(finding), finding.is_cost));
+    let hidden_costs = all_costs - costs(&findings);
     let mut findings = folded(findings);
     // One of the lines is what the others cost.
     let cost = findings.iter().position(|finding| finding.is_cost);
@@ -147,11 +153,15 @@ fn of_variants(e: &ExperimentResult, head: String, place: &Place<'_>, named: usi
         // With as many lines as there may be, the others are counted.
         let and =
             if still.is_empty() { String::new() } else { format!("; no difference shown: {}", count(still.len())) };
-        let worse: usize = findings.iter().skip(named).filter(|finding| finding.is_cost).map(of).sum();
+        let worse = hidden_costs + findings.iter().skip(named).filter(|finding| finding.is_cost).map(of).sum::<usize>();
         let worse = if worse == 0 { String::new() } else { format!(", {worse} of them worse") };
         lines.push(format!("  and {left} more{worse}{and}"));
     } else if !still.is_empty() {
         lines.push(format!("  no difference shown: {}", unmoved(e, &still, named)));
+    }
+    if !findings.is_empty() && e.variants.len() > FEW && !e.remarks.iter().any(|r| r.text == NOTHING_IS_RANDOM) {
+        let n = e.variants.len();
+        lines.push(format!("  of {n} variants chance alone can make one look best: run it again with other seeds"));
     }
     lines
 }

@@ -34,6 +34,10 @@ pub struct Processor {
     pub memory_ns: f64,
     /// Reading the next cache line of a stream.
     pub sequential_ns: f64,
+    /// The first touch of 2 MiB, on small pages and on a huge one, of memory that a host must
+    /// supply. The costs of a machine are of memory that is there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh_ns: Option<[f64; 2]>,
     /// Accesses that do not wait for each other, as measured: how far walks overlap has no formula.
     pub independent: Vec<Independent>,
     /// How far the model is from what was measured: the root mean square of logarithms, %.
@@ -103,9 +107,19 @@ impl Processor {
     /// How far to trust the times of accesses, in a line.
     pub fn said(&self) -> String {
         let most = self.independent.last().map_or("nothing", |at| at.size.as_str());
+        let ms = |ns: f64| format!("{:.2} ms", ns / 1e6);
+        let fresh = self.fresh_ns.map_or(String::new(), |[small, huge]| {
+            format!(
+                "; memory is filled as if the host had given it before: else 2 MiB took {} on small pages and {} on a \
+                 huge one",
+                ms(small),
+                ms(huge)
+            )
+        });
         format!(
             "accesses take what a model says that is {} % off the loops it is fitted to, over up to {most} on one \
-             host; differences below 5 % say nothing, and independent accesses to more take what they take there",
+             host; differences below 5 % say nothing, and independent accesses to more take what they take \
+             there{fresh}",
             self.error_percent
         )
     }
@@ -124,6 +138,8 @@ impl Processor {
             ("l3_ns", self.l3_ns),
             ("memory_ns", self.memory_ns),
             ("sequential_ns", self.sequential_ns),
+            ("fresh_ns", self.fresh_ns.map_or(0.0, |ns| ns[0])),
+            ("fresh_ns", self.fresh_ns.map_or(0.0, |ns| ns[1])),
         ];
         if let Some((key, ns)) = times.into_iter().find(|(_, ns)| !(0.0..=MOST_NS).contains(ns)) {
             return wrong(key, format!("{key} = {ns} is not from 0 to {MOST_NS}"));
@@ -184,6 +200,7 @@ pub(crate) mod tests {
             l3_ns: 51.0,
             memory_ns: 159.0,
             sequential_ns: 2.4,
+            fresh_ns: None,
             independent: vec![at("1 GiB", 12.0, 10.0), at("4 GiB", 40.0, 30.0)],
             error_percent: 8.0,
         }

@@ -31,20 +31,20 @@ impl Tlbs {
         // A huge page of which nothing is in use is in the way of nothing.
         let huge = pieces((mapped.in_huge as f64 / mapped.huge.max(1) as f64).max(1.0), huge);
         let level = |tlb: Tlb| {
-            let has_gigantic = cpu.backing == Backing::Native && tlb.gigantic.is_some();
-            let gigantic = pieces(if has_gigantic { GIGANTIC } else { HUGE }, gigantic);
-            if has_gigantic {
-                Level::new(tlb, &small, &huge, &gigantic)
-            } else {
-                Level::new(tlb, &small, &[&huge[..], &gigantic].concat(), &[])
-            }
+            let own = tlb.gigantic.filter(|_| cpu.backing == Backing::Native);
+            let gigantic = pieces(if own.is_some() { GIGANTIC } else { HUGE }, gigantic);
+            Level::new(tlb, &small, &huge, &gigantic, own)
         };
         let (first, second) = (level(cpu.tlb1), level(cpu.tlb2));
+        // The first level can hold whole what the second holds piece by piece.
+        let gigantic_walks = second.missed_gigantic.min(first.missed_gigantic);
+        // The walk of a page of 1 GiB ends above the entries of huge ones, but in a host's table.
+        let as_huge = if cpu.backing == Backing::Huge { gigantic_walks } else { 0.0 };
         Tlbs {
             small_held: second.small_held,
             second_level: first.missed_small + first.missed_huge + first.missed_gigantic,
-            walks: second.missed_small + second.missed_huge + second.missed_gigantic,
-            huge_walks: second.missed_huge,
+            walks: second.missed_small + second.missed_huge + gigantic_walks,
+            huge_walks: second.missed_huge + as_huge,
         }
     }
 
@@ -65,12 +65,15 @@ struct Level {
 
 impl Level {
     /// Pages of one size compete for the entries that only they can take, all others for the rest.
-    fn new(tlb: Tlb, small: &[Class], huge: &[Class], gigantic: &[Class]) -> Level {
+    /// Pages of 1 GiB without entries of their own are pieces of 2 MiB.
+    fn new(tlb: Tlb, small: &[Class], huge: &[Class], gigantic: &[Class], own_gigantic: Option<u32>) -> Level {
+        let none: &[Class] = &[];
+        let in_huge = &[huge, if own_gigantic.is_some() { none } else { gigantic }].concat();
         let held = |classes: &[Class], entries: u32| characteristic_time(classes.iter().copied(), f64::from(entries));
         let (small_held, huge_held) = match tlb.huge {
-            Some(own) => (held(small, tlb.entries), held(huge, own)),
+            Some(own) => (held(small, tlb.entries), held(in_huge, own)),
             None => {
-                let time = held(&[small, huge].concat(), tlb.entries);
+                let time = held(&[small, in_huge].concat(), tlb.entries);
                 (time, time)
             }
         };
@@ -81,7 +84,7 @@ impl Level {
             small_held,
             missed_small: missed(small, small_held),
             missed_huge: missed(huge, huge_held),
-            missed_gigantic: tlb.gigantic.map_or(0.0, |own| missed(gigantic, held(gigantic, own))),
+            missed_gigantic: missed(gigantic, own_gigantic.map_or(huge_held, |own| held(gigantic, own))),
         }
     }
 }
@@ -109,9 +112,21 @@ mod tests {
         let of_walk = 0.9 * (zen4().walk_ns + zen4().l2_ns);
         assert!(gain(Backing::Native, Some(64)) > of_walk);
         assert!(gain(Backing::Native, Some(16)) < gain(Backing::Native, Some(64)));
-        for (backing, entries) in [(Backing::Native, None), (Backing::Huge, Some(64)), (Backing::Small, Some(64))] {
+        for (backing, entries) in [(Backing::Huge, Some(64)), (Backing::Small, Some(64))] {
             assert!(gain(backing, entries).abs() < 1e-9, "{backing:?}, {entries:?}");
         }
+        // Without entries it is as many translations, and the walk spares a read.
+        assert!((0.0..zen4().l2_ns).contains(&gain(Backing::Native, None)));
+    }
+
+    #[test]
+    fn pages_of_1_gib_that_the_first_level_holds_never_walk() {
+        let tlb1 = Tlb { gigantic: Some(48), ..zen4().tlb1 };
+        let cpu = Processor { backing: Backing::Native, tlb1, ..zen4() };
+        let pages = 16 << 18;
+        let classes = crate::popularity::uniform(f64::from(pages));
+        let tlbs = Tlbs::new(&cpu, &classes, Hot::Together, Mapped::all_gigantic(u64::from(pages as u32)));
+        assert_eq!((tlbs.second_level, tlbs.walks), (0.0, 0.0));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Accesses {
     /// Every one of that many pages is used, evenly spread: 1 for all of them.
     #[serde(default = "one")]
     pub one_in: u32,
-    pub pattern: Order,
+    pub pattern: PatternKind,
     /// Of skewed accesses: the n-th hottest page is accessed as often as n to the power of -theta
     /// says; [`THETA`] if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,10 +48,10 @@ pub struct Accesses {
     pub advise: bool,
 }
 
-/// The order of accesses, in a word.
+/// The pattern of accesses, in a word.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum PatternKind {
     Sequential,
     Independent,
     Chase,
@@ -69,16 +69,16 @@ impl Accesses {
     fn pattern(&self) -> Result<Pattern, String> {
         let only_skewed = |key: &str| Err(format!("{key} is of pattern 'skewed' alone: set pattern=skewed, too"));
         match (self.pattern, self.theta, self.hot) {
-            (Order::Skewed, theta, hot) => {
+            (PatternKind::Skewed, theta, hot) => {
                 let theta = theta.unwrap_or(THETA);
                 within("theta", theta, 3.0)?;
                 Ok(Pattern::Skewed { theta, hot: hot.unwrap_or(Hot::Scattered) })
             }
             (_, Some(_), _) => only_skewed("theta"),
             (_, _, Some(_)) => only_skewed("hot"),
-            (Order::Sequential, ..) => Ok(Pattern::Sequential),
-            (Order::Independent, ..) => Ok(Pattern::Independent),
-            (Order::Chase, ..) => Ok(Pattern::Chase),
+            (PatternKind::Sequential, ..) => Ok(Pattern::Sequential),
+            (PatternKind::Independent, ..) => Ok(Pattern::Independent),
+            (PatternKind::Chase, ..) => Ok(Pattern::Chase),
         }
     }
 

@@ -150,7 +150,7 @@ fn advise(map: &MmapMut, from: usize, pages: Pages) -> Result<(), String> {
             }
             let failed = |e| format!("they cannot be asked for: {e}");
             map.advise(Advice::HugePage).map_err(failed)?;
-            // No place for a huge page may be without a hole.
+            // A hole in each aligned 2 MiB keeps the kernel from giving a huge page.
             let mut holes = (from..map.len() - FOLIO).step_by(HUGE);
             holes.try_for_each(|hole| map.advise_range(Advice::NoHugePage, hole, FOLIO)).map_err(failed)?;
         }

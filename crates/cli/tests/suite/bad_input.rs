@@ -715,9 +715,9 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/6"),
+        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/7"),
         (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
-        (r#"{"schema": "kontig.result/6"}"#, "damaged, or written by another build of kontig: missing field"),
+        (r#"{"schema": "kontig.result/7"}"#, "damaged, or written by another build of kontig: missing field"),
         (
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",

@@ -85,7 +85,10 @@ fn shards_exported_together_are_the_bytes_of_the_whole() {
     refused(dir, &other, ASKED_WRONGLY, &["s1 holds runs of another shard than 2/4", "an --out of its own"]);
     let said = exported(dir, &["s1", "s4", "--csv", "c3"]);
     assert_eq!(said[0], "5 runs");
-    assert_eq!(said[1], "4 of 9 runs are missing: name the other shards, or finish them with --resume");
+    assert_eq!(
+        said[1],
+        "4 of 9 runs are missing: name the other shards, or run the command again with --resume and without --shard"
+    );
     kontig(dir, &shard("5/4", "s5")).assert().failure().code(ASKED_WRONGLY);
 }
 

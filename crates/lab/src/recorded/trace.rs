@@ -52,7 +52,8 @@ impl Reader {
         match event.event {
             "mm_page_alloc" => self.allocated(event, at_us)?,
             "mm_page_free" => self.freed(event, copy, at_us)?,
-            moves::SET | moves::REMOVE => {}
+            moves::REMOVE | moves::REMOVE_HUGE => {}
+            event if moves::SET.contains(&event) => {}
             // The kernel tells of these pages twice: this is the other time.
             "mm_page_free_batched" => {}
             _ => self.left_out.other_events += 1,

@@ -24,6 +24,7 @@ fn processor() -> Processor {
         l3_ns: 40.0,
         memory_ns: 100.0,
         sequential_ns: 2.0,
+        fresh_ns: None,
         independent: vec![far],
         error_percent: 0.0,
     }

@@ -42,7 +42,8 @@ pub(super) fn page(m: &Measured, held: &[Tried]) -> String {
         text += "\n## Pages of other sizes\n\n";
         text += &paragraph(
             "Chases, on memory that was mapped anew and timed by turns with small pages of its own. The constants are \
-             not fitted to these.",
+             not fitted to these. Where small pages lie contiguous, as here if the gains are below 5 %, a model that \
+             says 0 % holds as well.",
         );
         text += &grid.markdown();
     }
@@ -52,10 +53,10 @@ pub(super) fn page(m: &Measured, held: &[Tried]) -> String {
         let hold = count(|held| held.verdict() == Verdict::Holds);
         text += "\n## Programs\n\n";
         text += &paragraph(&format!(
-            "{near} of {} predicted gains are near the measured one: {NEAR}. {hold} of these hold whichever runs are \
-             compared; undecided is one whose runs differ by more than that. A gain is of the least time of {} runs \
-             on each kind of pages, by turns; its range is that of the pairs. Times are of the steady part alone, \
-             without the first touch: CPU time, of the compiler user time.",
+            "{near} of {} predicted gains are near that of the least times: {NEAR}. Of {hold} of these the pairs of \
+             runs differ by less than twice that; of the others, undecided, by more. A gain is of the least time of \
+             {} runs on each kind of pages, by turns; its range is that of the pairs. Times are of the steady part \
+             alone, without the first touch: CPU time, of the compiler user time.",
             held.len(),
             TURNS
         ));
