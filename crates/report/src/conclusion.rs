@@ -3,7 +3,7 @@
 
 use crate::number;
 use crate::order;
-use crate::shown::{Shown, is_next_to_none, is_unsure, names, next_to_nothing, shown, unit, words};
+use crate::shown::{self, Shown, is_next_to_none, is_unsure, names, next_to_nothing, shown, unit, words};
 use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
@@ -76,7 +76,10 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
 
 /// A sentence where too few seeds ran.
 fn of_seeds(e: &ExperimentResult) -> Option<String> {
-    let seeds = if e.repetitions < 2 { "one seed".into() } else { format!("{} seeds", e.repetitions) };
+    let seeds = match shown::seeds(e) {
+        ..=1 => "one seed".into(),
+        seeds => format!("{seeds} seeds"),
+    };
     is_unsure(e).then(|| format!("{seeds}: chance alone would make some figures seem to differ; five seeds say which"))
 }
 
@@ -371,11 +374,18 @@ mod tests {
     fn a_difference_that_seeds_do_not_share_is_not_shown() {
         let p99 = || row("p99", Better::Lower, &[10.0, 24.0]);
         let of = |row: Row| lines(&result(&["base", "new"], vec![row]));
-        assert_eq!(of(with_seeds(p99(), 3, 0, 3, false))[1], "  worse in 3 of 3 seeds: p99 ×2.40 (10 → 24 us)");
         assert_eq!(of(with_seeds(p99(), 5, 0, 5, true))[1], "  worse in 5 of 5 seeds: p99 ×2.40 (10 → 24 us)");
+        let overlap = "B (new) against A: no difference shown: p99 (seeds differ as much)";
         for chance in [with_seeds(p99(), 3, 0, 3, true), with_seeds(p99(), 5, 1, 4, false)] {
-            assert_eq!(of(chance), ["B (new) against A: no difference shown: p99 (seeds differ as much)"]);
+            assert_eq!(of(chance)[0], overlap);
         }
+    }
+
+    #[test]
+    fn of_results_that_have_few_seeds_in_common_a_difference_only_seems() {
+        let e = result(&["base", "new"], vec![with_seeds(row("p99", Better::Lower, &[10.0, 24.0]), 3, 0, 3, false)]);
+        let chance = "3 seeds: chance alone would make some figures seem to differ; five seeds say which";
+        assert_eq!(lines(&e)[1..], ["  seems worse in 3 of 3 seeds: p99 ×2.40 (10 → 24 us)", chance]);
     }
 
     #[test]

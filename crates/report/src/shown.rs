@@ -44,9 +44,16 @@ pub(crate) fn words(e: &ExperimentResult, words: [&str; 2]) -> [String; 2] {
     words.map(|word| if is_unsure(e) { format!("seems {word}") } else { word.to_owned() })
 }
 
+/// The seeds or rounds that every variant has in common with the baseline.
+pub(crate) fn seeds(e: &ExperimentResult) -> u32 {
+    let pairs = |row: &Row, variant: usize| row.pairs.get(variant).copied().flatten().map(|pairs| pairs.of);
+    let common = |variant: usize| e.rows.iter().filter_map(|row| pairs(row, variant)).max();
+    (1..e.variants.len()).filter_map(common).fold(e.repetitions * e.rounds, u32::min)
+}
+
 /// Whether there are too few seeds or rounds to leave chance out of account.
 pub(crate) fn is_unsure(e: &ExperimentResult) -> bool {
-    e.repetitions * e.rounds < SEEDS_THAT_AGREE && !e.remarks.iter().any(|remark| remark.text == NOTHING_IS_RANDOM)
+    seeds(e) < SEEDS_THAT_AGREE && !e.remarks.iter().any(|remark| remark.text == NOTHING_IS_RANDOM)
 }
 
 /// The rows that a conclusion is about, in the table's order.
