@@ -43,7 +43,7 @@ pub struct Point {
     pub larger: Pages,
     /// On small pages, and on larger ones.
     pub ns: [f64; 2],
-    /// The small pages to a group of frames ([`Mapped::per_group`]).
+    /// The small pages to a group of frames ([`per_group`](kontig_translation::Mapped::per_group)).
     pub per_group: f64,
 }
 
