@@ -32,7 +32,7 @@ pub struct Accesses {
     pub one_in: u32,
     pub pattern: PatternKind,
     /// Of skewed accesses: the n-th hottest page is accessed as often as n to the power of -theta
-    /// says; [`THETA`] if left out.
+    /// says; 0.99, as in YCSB, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theta: Option<f64>,
     /// Of skewed accesses: where the hottest pages lie; scattered if left out.
