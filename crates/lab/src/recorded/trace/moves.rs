@@ -65,7 +65,7 @@ mod tests {
     fn copies(events: &[(u32, &str)], live: &Live) -> Vec<Option<u64>> {
         let mut moves = Moves::default();
         let next = |(thread, text): &(u32, &str)| {
-            let line = format!("a-{thread} [000] 1.0: {text}\n");
+            let line = format!("a-{thread} [000] 1.0: {text}");
             let event = TraceLine::parse("t.txt", 1, &line).expect("a line").expect("an event");
             moves.next(&event, live).expect("it has its fields")
         };
