@@ -70,7 +70,8 @@ fn few(steps: u64, what: &str) -> Result<(), String> {
     match steps.checked_add(1) {
         Some(..=MOST_OF_A_RANGE) => Ok(()),
         Some(values) => Err(format!("{} {what}, and {MOST_OF_A_RANGE} are the most", grouped(values))),
-        None => Err(format!("every number of {what}, and {MOST_OF_A_RANGE} are the most")),
+        // Of all numbers of 64 bits.
+        None => Err(format!("18,446,744,073,709,551,616 {what}, and {MOST_OF_A_RANGE} are the most")),
     }
 }
 
@@ -202,7 +203,10 @@ mod tests {
         assert_eq!(said("vm.x=0..100:30"), beyond);
         let many = "the range 0..100000:1 has 100,001 values, and 100 are the most: take a longer step";
         assert_eq!(said("vm.x=0..100000:1"), many);
-        assert!(said("vm.x=0..18446744073709551615:1").contains(" has every number of values, and 100 are the most"));
+        assert!(
+            said("vm.x=0..18446744073709551615:1")
+                .contains(" has 18,446,744,073,709,551,616 values, and 100 are the most")
+        );
         let fraction = "0.5 in 0..2:0.5 is no whole number: of those only lists are taken, as 0.5,1,1.5";
         assert_eq!(said("vm.x=0..2:0.5"), fraction);
         let unit = "the step 1 of 1GiB..2GiB:1 has no unit, and its ends have one: give it one, as 1GiB..4GiB:512MiB";
@@ -244,6 +248,8 @@ mod tests {
         for wrong in ["", "1,", "..", "-1", "x", "1.5"] {
             assert!(said(wrong).starts_with("expected a whole number from 0 to"), "{wrong}");
         }
-        assert!(said("0..18446744073709551615").contains(" has every number of seeds, and 100 are the most"));
+        assert!(
+            said("0..18446744073709551615").contains(" has 18,446,744,073,709,551,616 seeds, and 100 are the most")
+        );
     }
 }
