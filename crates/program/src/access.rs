@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// The order in which accesses go over memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Pattern {
     /// One cache line after the other, as a copy or a scan.
     Sequential,

@@ -84,7 +84,7 @@ fn table(e: &ExperimentResult, sweep: &Sweep) -> ExperimentResult {
 }
 
 /// How variants are named: one, and several.
-struct Place<'a> {
+struct Naming<'a> {
     one: &'a dyn Fn(usize) -> String,
     several: &'a dyn Fn(&[usize]) -> String,
 }
@@ -101,30 +101,30 @@ pub(crate) fn lines(of_all: &ExperimentResult, swept: &Sweep) -> Vec<String> {
         swept.values.len(),
         number::exact(swept.values[0])
     );
-    let place = Place {
+    let naming = Naming {
         one: &|i| format!("at {}", number::exact(swept.values[i])),
         several: &|these| format!("at {}", listed(these.iter().map(|i| swept.values[*i]).collect())),
     };
     let named = if of_all.sweeps.len() > 1 { NAMED_OF_EACH } else { NAMED };
-    of_variants(&table(of_all, swept), head, &place, named)
+    of_variants(&table(of_all, swept), head, &naming, named)
 }
 
 /// The conclusion of more variants than can have a line each.
 pub(crate) fn of_a_grid(e: &ExperimentResult) -> Vec<String> {
-    let place = Place {
+    let naming = Naming {
         one: &|i| format!("with {}", plain(&e.variants[i])),
         several: &|these| format!("with {} other{}", these.len(), if these.len() == 1 { "" } else { "s" }),
     };
     let head = format!("{} variants, each against {}:", e.variants.len(), plain(&e.variants[0]));
-    of_variants(e, head, &place, NAMED)
+    of_variants(e, head, &naming, NAMED)
 }
 
 /// The variants of a table against its first.
-fn of_variants(e: &ExperimentResult, head: String, place: &Place<'_>, named: usize) -> Vec<String> {
+fn of_variants(e: &ExperimentResult, head: String, naming: &Naming<'_>, named: usize) -> Vec<String> {
     let mut findings = Vec::new();
     let mut still = Vec::new();
     for row in order::judged(e) {
-        match finding(e, place, row) {
+        match finding(e, naming, row) {
             Some(finding) => findings.push(finding),
             None if is_nothing(row) => {}
             None => still.push(row),
@@ -167,7 +167,7 @@ fn of_variants(e: &ExperimentResult, head: String, place: &Place<'_>, named: usi
 }
 
 /// `None` if no value shows a difference.
-fn finding<'a>(e: &ExperimentResult, place: &Place<'_>, row: &'a Row) -> Option<Finding<'a>> {
+fn finding<'a>(e: &ExperimentResult, naming: &Naming<'_>, row: &'a Row) -> Option<Finding<'a>> {
     let variants = || (1..e.variants.len()).filter(|&i| !next_to_nothing(e, row, i));
     let better: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Better)).collect();
     let worse: Vec<usize> = variants().filter(|&i| matches!(shown(row, i), Shown::Worse)).collect();
@@ -191,7 +191,7 @@ fn finding<'a>(e: &ExperimentResult, place: &Place<'_>, row: &'a Row) -> Option<
             row,
             names: vec![name(row)],
             figures: vec![format!("{} → {}{}", number::rounded(base), number::rounded(new), unit(row))],
-            at: format!("{word} {}", (place.one)(i)),
+            at: format!("{word} {}", (naming.one)(i)),
             factor,
             others,
             distance: distance(i),
@@ -206,17 +206,17 @@ fn finding<'a>(e: &ExperimentResult, place: &Place<'_>, row: &'a Row) -> Option<
         let near: Vec<usize> = better.iter().copied().filter(near).collect();
         let near = others(&near, best);
         if !near.is_empty() {
-            text += &format!("; nearly so {}", (place.several)(&near));
+            text += &format!("; nearly so {}", (naming.several)(&near));
         }
         if !worse.is_empty() {
-            text += &format!("; {worse_word} {}", (place.several)(&worse));
+            text += &format!("; {worse_word} {}", (naming.several)(&worse));
         }
         return finding(&best_word, best, text, false);
     }
     let worst = extreme(&worse, !lower_is_better)?;
     let text = match worse.len() {
         1 => String::new(),
-        _ => format!("; {worse_word} {}", (place.several)(&others(&worse, worst))),
+        _ => format!("; {worse_word} {}", (naming.several)(&others(&worse, worst))),
     };
     finding(&worst_word, worst, text, true)
 }

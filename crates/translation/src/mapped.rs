@@ -5,6 +5,7 @@ use kontig_program::HPAGE_PMD_NR;
 /// The page table entries in a cache line: those of pages, or of frames, in one aligned group.
 pub const PAGES_OF_A_LINE: u32 = 8;
 pub(crate) const GROUP: f64 = PAGES_OF_A_LINE as f64;
+
 /// The memory that a program uses, by the size of the pages it is mapped with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mapped {

@@ -123,9 +123,9 @@ mod tests {
     fn pages_of_1_gib_that_the_first_level_holds_never_walk() {
         let tlb1 = Tlb { gigantic: Some(48), ..zen4().tlb1 };
         let cpu = Processor { backing: Backing::Native, tlb1, ..zen4() };
-        let pages = 16 << 18;
+        let pages: u32 = 16 << 18;
         let classes = crate::popularity::uniform(f64::from(pages));
-        let tlbs = Tlbs::new(&cpu, &classes, Hot::Together, Mapped::all_gigantic(u64::from(pages as u32)));
+        let tlbs = Tlbs::new(&cpu, &classes, Hot::Together, Mapped::all_gigantic(u64::from(pages)));
         assert_eq!((tlbs.second_level, tlbs.walks), (0.0, 0.0));
     }
 

@@ -81,7 +81,7 @@ impl Memory {
             memory.huge_bytes = after.saturating_sub(before).min(bytes);
         }
         if pages == Pages::Folios {
-            // All but the first of each huge page's place, and one in sixteen of the rest.
+            // All but the holes. Chosen: one in sixteen of the rest may be missing.
             let (given, wanted) =
                 (folios_given().zip(folios_before).map_or(0, |(now, then)| now - then), bytes / FOLIO);
             if given < wanted - wanted / HUGE_FOLIOS - wanted / 16 {
