@@ -38,8 +38,8 @@ pub struct Expected {
 /// Host memory that the result of a run takes until all have ended, bytes: 38 KB were measured of
 /// `watch`, and 70 KB of `hugealloc`.
 const HELD: u64 = 64 << 10;
-/// The memory it takes more if a page draws its values over time, with its part of the page. Chosen:
-/// sweeps took less in all than what these constants give.
+/// The memory it takes more if a page draws its values over time, with its part of the page.
+/// Chosen: sweeps took less in all than what these constants give.
 const DRAWN: u64 = 256 << 10;
 /// The memory that the command's allocator keeps of an ended run for the next, and the most of all.
 /// Chosen: of mappings that were kept 43 MiB were seen, and none in other sweeps.
