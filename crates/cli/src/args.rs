@@ -2,6 +2,7 @@
 
 use crate::run_args::{ReproduceArgs, RerunArgs, RunArgs};
 use clap::{Parser, Subcommand};
+use kontig_host::commands::HostCommand;
 use std::path::PathBuf;
 
 /// Reproduce and explore Linux's memory compaction on a simulated machine.
@@ -27,43 +28,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show this host's memory: available huge pages, fragmentation, stalls, settings
-    #[command(after_help = crate::live::status::HELP)]
-    Status(crate::live::status::StatusArgs),
-    /// Predict whether blocks will be available: now, after compaction, after dropping cache, or
-    /// not at all, and why
-    #[command(after_help = crate::live::check::HELP)]
-    Check(crate::live::check::CheckArgs),
-    /// Make blocks available before something starts; without --execute, only print the plan
-    #[command(after_help = crate::live::prepare::HELP)]
-    Prepare(crate::live::prepare::PrepareArgs),
-    /// Write a file with the use of every page frame of this host
-    #[command(after_help = crate::live::snapshot::HELP)]
-    Snapshot(crate::live::snapshot::SnapshotArgs),
-    /// Fragment part of this host's memory on purpose, and keep it fragmented
-    #[command(after_help = crate::live::age::HELP)]
-    Age(crate::live::age::AgeArgs),
-    /// Touch memory for the first time, and show how long each huge page took
-    #[command(after_help = crate::live::touch::HELP)]
-    Touch(crate::live::touch::TouchArgs),
-    /// Compare predictions for this host with results, on memory fragmented for the test; without
-    /// --execute, only print the plan
-    #[command(after_help = crate::live::trial::HELP)]
-    Trial(crate::live::trial::TrialArgs),
-    /// Write 1 to a file: a child of 'prepare', so that the write can be killed
-    #[command(hide = true)]
-    WriteOne {
-        /// Write dirty pages to disk first.
-        #[arg(long)]
-        sync: bool,
-        path: PathBuf,
-    },
-    /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
-    #[command(hide = true)]
-    RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
-    /// Diagnose why this host lacks large blocks, and say what to do about it
-    #[command(after_help = crate::live::explain::HELP)]
-    Explain(crate::live::explain::ExplainArgs),
+    #[command(flatten)]
+    Host(HostCommand),
     /// Run published experiments and compare the results with the published ones
     #[command(after_help = "Examples:\n  \
         kontig reproduce hugepage-latency\n  \

@@ -2,7 +2,6 @@
 
 mod translation;
 
-use crate::wrap::{width, wrap};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use kontig_bench::measure::Samples;
@@ -10,7 +9,8 @@ use kontig_bench::quiet::{Watch, not_quiet};
 use kontig_bench::rows::{self, Listener};
 use kontig_bench::table::figure;
 use kontig_bench::{Kontig, Options, Row, meaning};
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
+use kontig_terminal::{width, wrap};
 use serde_json::{Value, json};
 use std::time::Duration;
 use translation::TranslationArgs;
@@ -51,7 +51,7 @@ enum What {
     Translation(TranslationArgs),
 }
 
-pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
+pub fn bench(args: &BenchArgs) -> Result<(), Error> {
     if let Some(What::Translation(args)) = &args.what {
         return translation::translation(args);
     }
@@ -74,7 +74,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), LabError> {
     let others = watch.others();
     let rows: Vec<Row> = told.rows.into_iter().filter(|row| options.wants(&[row.number], "")).collect();
     let noise = not_quiet(others).map_or(String::new(), |text| "\n".to_owned() + &wrap("", &text, 0, width()));
-    crate::print(&if args.json { document(&options, &rows, others) } else { table(&options, &rows) + &noise })
+    kontig_terminal::print(&if args.json { document(&options, &rows, others) } else { table(&options, &rows) + &noise })
 }
 
 /// Whether a row has this number, or these digits.

@@ -2,10 +2,10 @@
 
 use crate::figures::FiguresArgs;
 use clap::Args;
+use kontig_error::files::{check_writable, write_file};
+use kontig_error::{AskedWrongly, Error};
 use kontig_lab::beside::{Stored, beside, read_all};
-use kontig_lab::files::{check_writable, write_file};
 use kontig_lab::outcome::Outcome;
-use kontig_lab::{AskedWrongly, LabError};
 use kontig_report::html::{Page, PageExperiment};
 use kontig_results::{COMPARE_SCHEMA, Comparison};
 use std::io::IsTerminal;
@@ -38,7 +38,7 @@ pub struct CompareArgs {
     html: Option<PathBuf>,
 }
 
-pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
+pub fn compare(a: &CompareArgs) -> Result<(), Error> {
     if a.results.len() < 2 {
         return Err(AskedWrongly::Value("compare: name two results or more".into()).into());
     }
@@ -47,23 +47,23 @@ pub fn compare(a: &CompareArgs) -> Result<(), LabError> {
     }
     let stored = read_all(&a.results)?;
     let (outcomes, notes) = beside(&stored)?;
-    notes.iter().for_each(|note| crate::say(note));
+    notes.iter().for_each(|note| kontig_terminal::say(note));
     if a.json {
         let experiments = outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect();
-        crate::out::print_json(&Comparison {
+        kontig_terminal::print_json(&Comparison {
             schema: COMPARE_SCHEMA.into(),
             results: stored.iter().map(Stored::compared).collect(),
             experiments,
         })?;
     } else {
-        let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
+        let (terminal, width) = (std::io::stdout().is_terminal(), kontig_terminal::columns());
         let figures = a.figures.wanted();
         for x in &outcomes {
             let mut text = kontig_report::table::render(&x.result, &figures, width, terminal);
             if a.statistics {
                 text += &kontig_report::statistics::render(&x.result, width, terminal).unwrap_or_default();
             }
-            crate::print(&(text + "\n"))?;
+            kontig_terminal::print(&(text + "\n"))?;
         }
     }
     if let Some(file) = &a.html {

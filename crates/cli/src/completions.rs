@@ -3,19 +3,19 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
 use clap_complete::Shell;
-use kontig_lab::{LabError, catalog, names_of_common_figures, profiles};
+use kontig_error::Error;
+use kontig_lab::{catalog, names_of_common_figures, profiles};
 use kontig_mm::sysctl::{SYSCTLS, Sysctl};
+use kontig_terminal::completions;
 
 /// Prints the script of a shell.
-pub fn completions(shell: Shell, command: Command) -> Result<(), LabError> {
-    crate::print(&script(shell, command, &Names::read()?))
+pub fn completions(shell: Shell, command: Command) -> Result<(), Error> {
+    kontig_terminal::print(&script(shell, command, &Names::read()?))
 }
 
 fn script(shell: Shell, command: Command, names: &Names) -> String {
-    let mut text = Vec::new();
-    let mut command = with_names(without_hidden(&command), names, shell);
-    clap_complete::generate(shell, &mut command, "kontig", &mut text);
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let command = with_names(completions::without_hidden(&command), names, shell);
+    let text = completions::script(shell, command.clone());
     match shell {
         // For fish, clap completes what options take, and not what commands do.
         Shell::Fish => text + &of_commands(&command),
@@ -23,15 +23,6 @@ fn script(shell: Shell, command: Command, names: &Names) -> String {
         Shell::Zsh => with_names_of_kinds(&text, names),
         _ => text,
     }
-}
-
-/// The command without what only the program itself calls, which clap would complete.
-fn without_hidden(command: &Command) -> Command {
-    Command::new("kontig")
-        .version(env!("CARGO_PKG_VERSION"))
-        .propagate_version(true)
-        .args(command.get_arguments().cloned())
-        .subcommands(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned())
 }
 
 /// A function of bash that prints the words that a sysctl takes.
@@ -85,7 +76,7 @@ struct Names {
 }
 
 impl Names {
-    fn read() -> Result<Names, LabError> {
+    fn read() -> Result<Names, Error> {
         let workloads = catalog::workloads()?;
         let keys = workloads.iter().flat_map(|(_, file)| file.workload.parameters());
         let mut parameters: Vec<String> = keys.map(|parameter| parameter.key().to_owned()).collect();

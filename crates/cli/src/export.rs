@@ -1,8 +1,8 @@
 //! `kontig export`: stored results as flat tables, for other tools.
 
 use clap::{ArgGroup, Args};
-use kontig_lab::files::check_distinct;
-use kontig_lab::{Failed, LabError};
+use kontig_error::files::check_distinct;
+use kontig_error::{Error, Failed};
 use kontig_tables::{Files, Format, Merged, Rows, TABLES};
 use kontig_text::grouped;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct ExportArgs {
     parquet: Option<PathBuf>,
 }
 
-pub fn export(a: &ExportArgs) -> Result<(), LabError> {
+pub fn export(a: &ExportArgs) -> Result<(), Error> {
     let asked = [(Format::Csv, &a.csv), (Format::Parquet, &a.parquet)];
     check_distinct(&[("--csv", a.csv.as_deref()), ("--parquet", a.parquet.as_deref())])?;
     // An existing directory is refused before anything is read.
@@ -42,7 +42,7 @@ pub fn export(a: &ExportArgs) -> Result<(), LabError> {
     }
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&stopped);
-    crate::interrupt::act(move || stop.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || stop.store(true, Ordering::Relaxed));
     let merged = Merged::read(&a.results)?;
     for run in &merged.runs {
         if stopped.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ pub fn export(a: &ExportArgs) -> Result<(), LabError> {
             text += &format!("{}: {}\n", file.display(), counted(rows, "row"));
         }
     }
-    crate::print(&text)
+    kontig_terminal::print(&text)
 }
 
 fn counted(n: u64, what: &str) -> String {

@@ -1,8 +1,9 @@
 //! `kontig list`: a line for everything that has a name.
 
-use crate::wrap::{width, wrap};
-use kontig_lab::{LabError, catalog, profiles, sysctls, vmstat};
+use kontig_error::Error;
+use kontig_lab::{catalog, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
+use kontig_terminal::{width, wrap};
 
 /// Time and memory of large experiments, as they were measured with a release build on two idle
 /// cores, two runs side by side; memory alone where the cores were not idle.
@@ -44,7 +45,7 @@ fn with_time(id: &str, summary: &str) -> String {
     takes.map_or(summary.into(), |(_, takes)| format!("{summary} ({takes}, on 2 cores)"))
 }
 
-pub fn list(json: bool) -> Result<(), LabError> {
+pub fn list(json: bool) -> Result<(), Error> {
     let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
     let sections: Vec<(&str, Vec<(String, String)>)> = vec![
         ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &with_time(&e.id, &e.summary))).collect()),
@@ -69,7 +70,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
             doc[*title] = entries(e).into();
         }
         doc["counters"] = counters();
-        return crate::print(&format!("{doc:#}\n"));
+        return kontig_terminal::print(&format!("{doc:#}\n"));
     }
     let mut text = String::new();
     for (title, entries) in &sections {
@@ -79,7 +80,7 @@ pub fn list(json: bool) -> Result<(), LabError> {
             text += &wrap(&format!("  {name:names$}  "), summary, names + 4, width());
         }
     }
-    crate::print(&text)
+    kontig_terminal::print(&text)
 }
 
 /// The counters that formulas of targets and figures can use. They are too many for the text.

@@ -11,14 +11,10 @@ mod compare;
 mod completions;
 mod export;
 mod figures;
-mod grid;
-mod interrupt;
+mod laboratory;
 mod list;
-mod live;
 mod markdown;
-mod number;
 mod oracle;
-mod out;
 mod profile;
 mod progress;
 mod reproduce;
@@ -28,25 +24,20 @@ mod show;
 mod trace;
 mod values;
 mod workload;
-mod wrap;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
+use kontig_error::Error;
+use kontig_host::commands::parsed;
 use kontig_huge_pages::HugePages;
-use kontig_lab::LabError;
-pub(crate) use out::{Ending, print, print_while_read, say};
+use kontig_terminal::{Ending, ended, interrupt, man};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first");
 
 fn main() -> ExitCode {
-    let matches = number::take_negative(Cli::command()).try_get_matches();
-    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|e| {
-        // If even this cannot be printed, only the exit code is left.
-        let _ = e.print();
-        std::process::exit(live::command::code_of_usage_error(e.exit_code()))
-    });
+    let cli: Cli = parsed(Cli::command());
     interrupt::listen();
     if let Some(remedy) = cli.command.remedy() {
         ALLOCATOR.advise(remedy);
@@ -54,20 +45,12 @@ fn main() -> ExitCode {
     if cli.command.runs() {
         ALLOCATOR.keep();
     }
-    match run(cli) {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::Different) => ExitCode::from(3),
-        Ok(Ending::Unpermitted) => ExitCode::from(5),
-        Ok(Ending::Code(code)) => ExitCode::from(code),
-        Err(e) => {
-            say(&e.to_string());
-            ExitCode::from(e.exit_code())
-        }
-    }
+    ended(run(cli))
 }
 
-fn run(cli: Cli) -> Result<Ending, LabError> {
+fn run(cli: Cli) -> Result<Ending, Error> {
     let done = match cli.command {
+        Command::Host(c) => return c.run(Some(&laboratory::OfThisProgram)),
         Command::Oracle(c) => return oracle::oracle(&c),
         Command::Reproduce(a) => reproduce::reproduce(&a),
         Command::Run(a) => reproduce::run(&a),
@@ -78,27 +61,10 @@ fn run(cli: Cli) -> Result<Ending, LabError> {
         Command::Trace(a) => trace::trace(&a),
         Command::Workload(c) => workload::workload(&c),
         Command::Bench(a) => bench::bench(&a),
-        Command::Status(a) => return live::status::status(&a),
-        Command::Check(a) => return live::check::check(&a),
-        Command::Prepare(a) => return live::prepare::prepare(&a),
-        Command::Snapshot(a) => return live::snapshot::snapshot(&a),
-        Command::Age(a) => return live::age::age(&a),
-        Command::RestoreAtEnd { journal, procfs, sysfs } => {
-            return live::prepare::restore_at_end(&journal, procfs, sysfs);
-        }
-        Command::Touch(a) => return live::touch::touch(&a),
-        Command::Trial(a) => return live::trial::trial(&a),
-        Command::WriteOne { path, sync } => return live::prepare::write_one(&path, sync),
-        Command::Explain(a) => return live::explain::explain(&a),
         Command::List { json } => list::list(json),
         Command::Show(a) => show::show(&a),
         Command::Completions { shell } => completions::completions(shell, Cli::command()),
-        Command::Man { dir } => kontig_lab::files::check_directory(&dir).and_then(|()| {
-            let failed = |e: std::io::Error| {
-                kontig_lab::Failed::Write { path: dir.display().to_string(), reason: e.to_string() }.into()
-            };
-            clap_mangen::generate_to(Cli::command(), &dir).map_err(failed)
-        }),
+        Command::Man { dir } => man::write(Cli::command(), &dir),
     };
     done.map(|()| Ending::Done)
 }

@@ -1,15 +1,15 @@
 //! `--markdown`: the page of an experiment, from its text and its results.
 
+use kontig_error::{AskedWrongly, Error};
 use kontig_lab::experiment::Variant;
 use kontig_lab::outcome::Outcome;
 use kontig_lab::page::PageText;
 use kontig_lab::resolved::Resolved;
-use kontig_lab::{AskedWrongly, LabError};
 use kontig_mm::Profile;
 use kontig_report::markdown::{self, MarkdownPage, MarkdownQuestion};
 
 /// Refuses several experiments, and one without questions.
-pub fn check(resolved: &[Resolved]) -> Result<(), LabError> {
+pub fn check(resolved: &[Resolved]) -> Result<(), Error> {
     let Some(first) = resolved.first() else { return Ok(()) };
     if let Some(other) = resolved.iter().find(|r| r.experiment.id != first.experiment.id) {
         let (one, other) = (&first.experiment.id, &other.experiment.id);
@@ -19,7 +19,7 @@ pub fn check(resolved: &[Resolved]) -> Result<(), LabError> {
     text(first).map(drop)
 }
 
-fn text(of: &Resolved) -> Result<&PageText, LabError> {
+fn text(of: &Resolved) -> Result<&PageText, Error> {
     let id = &of.experiment.id;
     of.experiment.page.as_ref().ok_or_else(|| {
         let reason =
@@ -28,7 +28,7 @@ fn text(of: &Resolved) -> Result<&PageText, LabError> {
     })
 }
 
-pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, LabError> {
+pub fn page(resolved: &[Resolved], outcomes: &[Outcome]) -> Result<String, Error> {
     let results = outcomes.iter().map(|outcome| &outcome.result).collect();
     let Some(first) = resolved.first() else { return Ok(String::new()) };
     let page = MarkdownPage { results, ..of(resolved, first, text(first)?) };

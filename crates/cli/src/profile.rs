@@ -4,13 +4,13 @@
 //! description below, in the engine's words ([`kontig_mm::rules`]). Its kernels are the
 //! profiles that have the value.
 
-use crate::wrap::{width, wrap};
 use clap::{Args, Subcommand};
-use kontig_lab::LabError;
+use kontig_error::Error;
 use kontig_mm::Profile;
 use kontig_mm::rules::MECHANISMS;
 use kontig_mm::rules::rule::{Rule, Setting};
 use kontig_profiles::History;
+use kontig_terminal::{width, wrap};
 
 #[derive(Subcommand)]
 pub(crate) enum ProfileCommand {
@@ -62,14 +62,14 @@ pub struct DiffArgs {
     json: bool,
 }
 
-pub fn profile(command: &ProfileCommand) -> Result<(), LabError> {
+pub fn profile(command: &ProfileCommand) -> Result<(), Error> {
     match command {
         ProfileCommand::Show(a) => show(&kontig_profiles::open(&a.profile)?, a),
         ProfileCommand::Diff(a) => diff(&kontig_profiles::open(&a.from)?, &kontig_profiles::open(&a.to)?, a),
     }
 }
 
-fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
+fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
     let history = History::read();
     let rules: Vec<(&Rule, Setting)> = p.settings().collect();
     if a.json {
@@ -90,7 +90,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
             "lru_gen_not_modelled": kontig_profiles::is_run_with_lru_gen(p),
             "mechanisms": mechanisms,
         });
-        return crate::print(&format!("{doc:#}\n"));
+        return kontig_terminal::print(&format!("{doc:#}\n"));
     }
     let entries: Vec<Entry> = rules
         .iter()
@@ -114,10 +114,10 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), LabError> {
     let lru_gen = kontig_profiles::lru_gen_of_distributions(p);
     let lru_gen = lru_gen.map_or(String::new(), |text| wrap("", &format!("{text}."), 0, width()));
     let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
-    crate::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))
+    kontig_terminal::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))
 }
 
-fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
+fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), Error> {
     let history = History::read();
     let all = from.settings().count();
     let pairs = from.settings().zip(to.settings());
@@ -132,7 +132,7 @@ fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
             "to": to.name,
             "rules": rules,
         });
-        return crate::print(&format!("{doc:#}\n"));
+        return kontig_terminal::print(&format!("{doc:#}\n"));
     }
     let entries: Vec<Entry> = differing
         .iter()
@@ -151,7 +151,7 @@ fn diff(from: &Profile, to: &Profile, a: &DiffArgs) -> Result<(), LabError> {
         1 => format!("1 of {all} rules differs"),
         n => format!("{n} of {all} rules differ"),
     };
-    crate::print(&format!("{} -> {}: {count}\n{}", from.name, to.name, listed(&entries, a.short)))
+    kontig_terminal::print(&format!("{} -> {}: {count}\n{}", from.name, to.name, listed(&entries, a.short)))
 }
 
 /// A rule in JSON, with its settings under these names.

@@ -29,7 +29,7 @@ fn go_on(done: &Receiver<()>) -> bool {
 /// Hidden unless standard error is a terminal.
 pub fn show(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     if is_long(expected) {
-        crate::say(&Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected));
+        kontig_terminal::say(&Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected));
     }
     let all = MultiProgress::new();
     let style = ProgressStyle::with_template("{msg:48!} {bar:24} {percent:>3}% {elapsed:>4}")
@@ -69,7 +69,7 @@ pub fn tell(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     let mut said = begin;
     while go_on(done) {
         if !announced && (lines.experiments().len() > FEW || is_long(expected) || begin.elapsed() > SHORT) {
-            crate::say(&lines.announcement(expected));
+            kontig_terminal::say(&lines.announcement(expected));
             (announced, said) = (true, Instant::now());
         }
         if announced {
@@ -80,12 +80,12 @@ pub fn tell(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
             if !now.is_empty() {
                 said = Instant::now();
             }
-            now.iter().for_each(|line| crate::say(line));
+            now.iter().for_each(|line| kontig_terminal::say(line));
         }
     }
     // The last runs have ended since.
     if announced {
-        lines.ended(begin.elapsed()).iter().for_each(|line| crate::say(line));
+        lines.ended(begin.elapsed()).iter().for_each(|line| kontig_terminal::say(line));
     }
 }
 
@@ -230,13 +230,6 @@ impl Lines {
         }
         lines
     }
-}
-
-/// A bar of a thousand steps. Hidden unless standard error is a terminal.
-pub fn bar(what: &str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{msg} {bar:24} {percent:>3}%").unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(1000).with_style(style).with_message(what.to_string())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! `kontig reproduce`, `kontig run` and `kontig rerun`.
 
-use crate::Ending;
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use crate::shard::Shard;
 use crate::values;
+use kontig_error::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
+use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_lab::catalog;
 use kontig_lab::expected::Expected;
 use kontig_lab::experiment::Experiment;
-use kontig_lab::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_lab::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
@@ -14,10 +15,10 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, WhatIf, what_if};
-use kontig_lab::{AskedWrongly, Failed, LabError, catalog};
 use kontig_profiles::STANDARD_INPUT;
 use kontig_report::overview::Listed;
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult, Seeds};
+use kontig_terminal::Ending;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
+pub fn reproduce(a: &ReproduceArgs) -> Result<(), Error> {
     read_once(a.names.iter().map(String::as_str))?;
     let mut resolved: Vec<Resolved> = Vec::new();
     let names = if a.all { catalog::published()? } else { a.names.clone() };
@@ -43,14 +44,14 @@ pub fn reproduce(a: &ReproduceArgs) -> Result<(), LabError> {
 }
 
 /// Refuses standard input in two places: it is read once.
-fn read_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), LabError> {
+fn read_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
     match names.into_iter().filter(|name| *name == STANDARD_INPUT).count() {
         0 | 1 => Ok(()),
         n => Err(AskedWrongly::Value(format!("standard input (-) is named {n} times, and holds one file")).into()),
     }
 }
 
-pub fn run(a: &RunArgs) -> Result<(), LabError> {
+pub fn run(a: &RunArgs) -> Result<(), Error> {
     read_once(std::iter::once(&a.what).chain(&a.machine).chain(&a.profile).map(String::as_str))?;
     let (e, source, own) = catalog::to_run(&a.what)?;
     let host = a.snapshot.as_deref().map(HostSnapshot::read).transpose()?;
@@ -80,7 +81,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
     }
     with_seeds(&mut e, &a.output.seed, a.repetitions)?;
     e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
-    notes.iter().for_each(|note| crate::say(note));
+    notes.iter().for_each(|note| kontig_terminal::say(note));
     let notes: Vec<String> = notes.into_iter().chain(of_the_workload).collect();
     let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
@@ -89,7 +90,7 @@ pub fn run(a: &RunArgs) -> Result<(), LabError> {
 }
 
 /// As many repetitions as seeds were given.
-fn with_seeds(e: &mut Experiment, seeds: &Seeds, repetitions: Option<u32>) -> Result<(), LabError> {
+fn with_seeds(e: &mut Experiment, seeds: &Seeds, repetitions: Option<u32>) -> Result<(), Error> {
     let Seeds::These(seeds) = seeds else { return Ok(()) };
     let n = seeds.len() as u32;
     if let Some(asked) = repetitions.filter(|asked| *asked != n) {
@@ -101,14 +102,18 @@ fn with_seeds(e: &mut Experiment, seeds: &Seeds, repetitions: Option<u32>) -> Re
 }
 
 /// The profile nearest to a host's kernel.
-fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, LabError> {
+fn of_host(host: Option<&HostSnapshot>) -> Result<Vec<String>, Error> {
     let Some(host) = host else { return Ok(Vec::new()) };
     let none = || {
         let reason = format!("'{}' is not a kernel release: choose a profile with --profile", host.kernel());
-        LabError::from(AskedWrongly::Value(reason))
+        Error::from(AskedWrongly::Value(reason))
     };
     let profile = host.profile().ok_or_else(none)?;
-    crate::say(&format!("Linux {} runs with profile {}, the newest that is not newer", host.kernel(), profile.name));
+    kontig_terminal::say(&format!(
+        "Linux {} runs with profile {}, the newest that is not newer",
+        host.kernel(),
+        profile.name
+    ));
     Ok(vec![profile.name])
 }
 
@@ -120,7 +125,7 @@ fn carry_out(
     overview: bool,
     shard: Option<Shard>,
     read: &[&str],
-) -> Result<(), LabError> {
+) -> Result<(), Error> {
     let begin = Instant::now();
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
@@ -144,7 +149,7 @@ fn carry_out(
     }
     if let Some(store) = store.as_ref().filter(|_| o.resume) {
         let (had, all) = (session.resume(|plan| store.run(plan))?, session.jobs().len());
-        crate::say(&format!("{had} of {all} runs are finished already"));
+        kontig_terminal::say(&format!("{had} of {all} runs are finished already"));
     }
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
@@ -180,13 +185,15 @@ fn carry_out(
     }
     if let (Some(shard), Some(dir)) = (shard, &o.out) {
         let (runs, dir) = (session.jobs().len(), dir.display());
-        crate::print(&format!("shard {shard}: {runs_kept} of its {runs} runs are in {dir}, of {planned} in all\n"))?;
+        kontig_terminal::print(&format!(
+            "shard {shard}: {runs_kept} of its {runs} runs are in {dir}, of {planned} in all\n"
+        ))?;
     } else if !outcomes.is_empty() {
         show(&session, &outcomes, o, overview, &host)?;
     }
     match error {
         None => Ok(()),
-        Some(LabError::Failed(Failed::Interrupted { .. })) => {
+        Some(Error::Failed(Failed::Interrupted { .. })) => {
             let total = session.jobs().len();
             let kept = match (runs_kept, &o.out) {
                 (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
@@ -210,13 +217,13 @@ fn carry_out(
 pub fn run_session(
     session: &Session,
     jobs: Option<usize>,
-    finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
-) -> (Vec<Outcome>, Option<LabError>) {
+    finished: &(dyn Fn(&RunResult) -> Result<(), Error> + Sync),
+) -> (Vec<Outcome>, Option<Error>) {
     let stop = session.stop_flag();
-    crate::interrupt::act(move || {
+    kontig_terminal::interrupt::act(move || {
         // Runs check it between slices of simulated time; a second Ctrl-C does not wait for that.
         if stop.swap(true, Ordering::Relaxed) {
-            crate::say("interrupted again: the runs under way are lost");
+            kontig_terminal::say("interrupted again: the runs under way are lost");
             std::process::exit(1);
         }
     });
@@ -243,7 +250,7 @@ fn show(
     o: &OutputArgs,
     overview: bool,
     host: &HostFacts,
-) -> Result<(), LabError> {
+) -> Result<(), Error> {
     if o.json {
         let doc = Reproduction {
             schema: REPRODUCE_SCHEMA.into(),
@@ -252,11 +259,11 @@ fn show(
             peak_rss_bytes: host.peak_rss_bytes,
             experiments: outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect(),
         };
-        crate::out::print_json(&doc)?;
+        kontig_terminal::print_json(&doc)?;
     } else {
         let terminal = std::io::stdout().is_terminal();
         // Files and pipes have no width.
-        let width = crate::wrap::columns();
+        let width = kontig_terminal::columns();
         let figures = o.figures.wanted();
         let mut text = String::new();
         if overview {
@@ -286,7 +293,7 @@ fn show(
         let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
         let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
         text += &format!("{}; {:.1} s, {gib:.1} GiB at most\n", o.seed.said(most), host.wall_s);
-        crate::print(&text)?;
+        kontig_terminal::print(&text)?;
     }
     if let Some(file) = &o.html {
         write_file(file, page(session, outcomes).as_bytes())?;
@@ -350,7 +357,7 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
 }
 
 /// `kontig rerun`: checks the stored files, then repeats the runs.
-pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
+pub fn rerun(a: &RerunArgs) -> Result<Ending, Error> {
     let shown = a.result.display();
     let stored = StoredResult::read(&a.result)?;
     let others = stored.check_runs(&a.result)?;
@@ -359,7 +366,9 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
             0 => "is".into(),
             more => format!("and {more} more are"),
         };
-        crate::say(&format!("{shown}: {first} {more} not part of this result: its result.json names no such run"));
+        kontig_terminal::say(&format!(
+            "{shown}: {first} {more} not part of this result: its result.json names no such run"
+        ));
     }
     let session = Session::new(stored.inputs.clone(), stored.seed.clone(), &Views { maps: true, ..Views::default() })?;
     let planned = session.jobs().len();
@@ -388,10 +397,12 @@ pub fn rerun(a: &RerunArgs) -> Result<Ending, LabError> {
             0 => String::new(),
             n => format!(" ({n} of the {planned} runs planned are not in it)"),
         };
-        crate::print(&format!("{shown}: identical, {runs} byte for byte, as stored and as run again{unfinished}\n"))?;
+        kontig_terminal::print(&format!(
+            "{shown}: identical, {runs} byte for byte, as stored and as run again{unfinished}\n"
+        ))?;
         return Ok(Ending::Done);
     };
-    crate::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));
+    kontig_terminal::say(&format!("{shown}: not reproduced (written by kontig {}): {difference}", stored.version));
     Ok(Ending::Different)
 }
 

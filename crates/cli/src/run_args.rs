@@ -1,11 +1,11 @@
 //! Options of the commands that run experiments.
 
 use crate::figures::FiguresArgs;
-use crate::number::{MOST, whole};
 use crate::shard::Shard;
 use crate::values::seeds;
 use clap::Args;
 use kontig_results::Seeds;
+use kontig_terminal::number::{MOST, whole};
 use std::path::PathBuf;
 
 /// Where results go, and how much of the host the runs may use.

@@ -3,9 +3,9 @@
 //! Every N-th run of the request, in the order of its plans, so that parts are equally long however
 //! the runs differ by variant. Parts have no run in common, and together they are the request.
 
+use kontig_error::{AskedWrongly, Error};
 use kontig_lab::session::Session;
 use kontig_lab::store::Store;
-use kontig_lab::{AskedWrongly, LabError};
 use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Shard {
     ///
     /// # Errors
     /// If that has runs of another part, which its result would no longer name.
-    pub fn part_of(self, whole: Session, resumed: Option<(&Store, &Path)>) -> Result<Session, LabError> {
+    pub fn part_of(self, whole: Session, resumed: Option<(&Store, &Path)>) -> Result<Session, Error> {
         if let Some((store, dir)) = resumed {
             for (_, job) in whole.jobs().iter().enumerate().filter(|(run, _)| !self.has(*run)) {
                 if store.run(&job.plan)?.is_some() {

@@ -2,15 +2,16 @@
 
 use crate::figures::FiguresArgs;
 use crate::profile::{ProfileCommand, ShowArgs as OfProfile, profile};
-use crate::wrap::{width, wrap};
 use clap::{Args, ValueEnum};
+use kontig_error::{AskedWrongly, Error};
+use kontig_lab::catalog;
 use kontig_lab::drawn::{Drawn, drawn};
 use kontig_lab::experiment::Experiment;
 use kontig_lab::plan::room;
 use kontig_lab::store::StoredResult;
-use kontig_lab::{AskedWrongly, LabError, catalog};
 use kontig_report::table::Figures;
 use kontig_sim::MachineFile;
+use kontig_terminal::{width, wrap};
 use kontig_text::{grouped, size};
 use kontig_workload::{Parameter, Workload};
 use std::io::IsTerminal;
@@ -52,7 +53,7 @@ pub fn kinds() -> impl Iterator<Item = String> {
     Kind::value_variants().iter().filter_map(|kind| Some(kind.to_possible_value()?.get_name().to_owned()))
 }
 
-pub fn show(a: &ShowArgs) -> Result<(), LabError> {
+pub fn show(a: &ShowArgs) -> Result<(), Error> {
     let wrong = |reason: String| Err(AskedWrongly::Value(format!("kontig show {reason}")).into());
     match a.what.as_slice() {
         [kind, _] if a.target || a.figures.are_asked_for() => {
@@ -69,14 +70,14 @@ pub fn show(a: &ShowArgs) -> Result<(), LabError> {
         names => {
             let name = names.first().map_or("", String::as_str);
             if a.target {
-                crate::print(&catalog::target_text(name)?)
+                kontig_terminal::print(&catalog::target_text(name)?)
             } else if Kind::from_str(name, false).is_ok() {
                 wrong(format!("{name}: name the {name}; 'kontig list' shows all"))
             } else {
                 match catalog::text(name) {
                     Err(_) if Path::new(name).exists() => result(Path::new(name), &a.figures.wanted()),
                     Ok(_) if a.figures.are_asked_for() => wrong(format!("{name}: figures are of a stored result")),
-                    text => crate::print(&text?),
+                    text => kontig_terminal::print(&text?),
                 }
             }
         }
@@ -85,10 +86,10 @@ pub fn show(a: &ShowArgs) -> Result<(), LabError> {
 
 /// The tables of a result, drawn from its runs; of a part of them, such as a shard, how many there
 /// are.
-fn result(dir: &Path, figures: &Figures) -> Result<(), LabError> {
+fn result(dir: &Path, figures: &Figures) -> Result<(), Error> {
     let stored = StoredResult::read(dir)?;
     let Drawn { experiments, parts } = drawn(&stored, dir)?;
-    let (terminal, width) = (std::io::stdout().is_terminal(), crate::wrap::columns());
+    let (terminal, width) = (std::io::stdout().is_terminal(), kontig_terminal::columns());
     let table = |result| kontig_report::table::render(result, figures, width, terminal) + "\n";
     let mut text: String = experiments.iter().map(table).collect();
     for (name, there, planned) in parts {
@@ -100,10 +101,10 @@ fn result(dir: &Path, figures: &Figures) -> Result<(), LabError> {
     if let Some(most) = experiments.iter().map(|result| result.repetitions).max() {
         text += &format!("{}; ", stored.seed.said(most));
     }
-    crate::print(&format!("{text}written by kontig {}\n", stored.version))
+    kontig_terminal::print(&format!("{text}written by kontig {}\n", stored.version))
 }
 
-fn workload(name: &str) -> Result<(), LabError> {
+fn workload(name: &str) -> Result<(), Error> {
     let (file, id, _) = catalog::workload(name)?;
     let machine = catalog::machine(&file.machine)?.0;
     let mut text = paragraph(&format!("{id}: {}, on {}.", file.summary, machine.name));
@@ -113,7 +114,7 @@ fn workload(name: &str) -> Result<(), LabError> {
     }
     text += "\n";
     text += &parameters(&file.workload, &machine);
-    crate::print(&(text + &example(&id, &file.workload)))
+    kontig_terminal::print(&(text + &example(&id, &file.workload)))
 }
 
 fn bare(value: &toml::Value) -> String {
@@ -181,7 +182,7 @@ fn example(id: &str, workload: &Workload) -> String {
     format!("\n{}", paragraph(&text))
 }
 
-fn machine(name: &str) -> Result<(), LabError> {
+fn machine(name: &str) -> Result<(), Error> {
     let machine = catalog::machine(name)?.0;
     let mut text = paragraph(&format!("{}: {}.", machine.name, machine.summary));
     let nodes = machine.node_pages();
@@ -212,10 +213,10 @@ fn machine(name: &str) -> Result<(), LabError> {
     let here = machine.host_bytes().map_err(AskedWrongly::Value)?;
     line("here", format!("a run takes up to {} of this host's memory", size(here)));
     text += &format!("\n{}", paragraph(&machine.notes));
-    crate::print(&text)
+    kontig_terminal::print(&text)
 }
 
-fn experiment(name: &str) -> Result<(), LabError> {
+fn experiment(name: &str) -> Result<(), Error> {
     let (e, _) = catalog::experiment(name)?;
     let mut text = paragraph(&format!("{}: {}.", e.id, e.summary));
     let mut line = |what: &str, is: String| text += &wrap(&format!("{what:10}"), &is, 10, width());
@@ -237,7 +238,7 @@ fn experiment(name: &str) -> Result<(), LabError> {
     text += &paragraph(&e.assumptions);
     text += "\n";
     text += &parameters(&e.workload, &catalog::machine(&e.machine)?.0);
-    crate::print(&(text + &example(&e.id, &e.workload)))
+    kontig_terminal::print(&(text + &example(&e.id, &e.workload)))
 }
 
 fn machine_of<'a>(e: &'a Experiment, case: &'a kontig_lab::experiment::Case) -> &'a str {

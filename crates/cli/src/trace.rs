@@ -1,12 +1,12 @@
 //! `kontig trace`: what compaction did in a trace, of a run or of a real host.
 
-use crate::grid::Grid;
-use crate::out::print;
-use crate::wrap::{columns, width, wrap};
 use clap::Args;
-use kontig_lab::files::{check_not_read, check_writable, write_file};
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::files::{check_not_read, check_writable, write_file};
+use kontig_error::{AskedWrongly, Error};
 use kontig_report::scanners::{self, Reader, Run};
+use kontig_terminal::Grid;
+use kontig_terminal::print;
+use kontig_terminal::{columns, width, wrap};
 use kontig_text::{grouped, percent};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,14 +88,14 @@ impl Kind {
     }
 }
 
-pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
+pub fn trace(a: &TraceArgs) -> Result<(), Error> {
     if let (Some(from), Some(to)) = (a.from, a.to)
         && from > to
     {
         return Err(AskedWrongly::Value("--from is after --to".into()).into());
     }
     let file = a.file.display().to_string();
-    let unreadable = |reason: String| LabError::from(AskedWrongly::Unreadable { path: file.clone(), reason });
+    let unreadable = |reason: String| Error::from(AskedWrongly::Unreadable { path: file.clone(), reason });
     if let Some(svg) = &a.svg {
         check_not_read(&[("--svg", Some(svg.as_path()))], &[&file])?;
         check_writable(svg)?;
@@ -113,7 +113,7 @@ pub fn trace(a: &TraceArgs) -> Result<(), LabError> {
         }
         reader
             .read(String::from_utf8_lossy(&line).trim_end())
-            .map_err(|e| LabError::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
+            .map_err(|e| Error::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
         line.clear();
     }
     let unwhole = Unwhole { unended: reader.unended(), cut: reader.cut, lost_events: reader.lost_events };

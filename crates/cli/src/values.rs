@@ -1,6 +1,6 @@
 //! Values on the command line: lists, and ranges with a step.
 
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_results::Seeds;
 use kontig_text::{UNITS, grouped, parse_size};
 
@@ -89,7 +89,7 @@ fn parts(text: &str) -> Vec<&str> {
 ///
 /// # Errors
 /// How it is written.
-pub fn setting(text: &str) -> Result<Assigned, LabError> {
+pub fn setting(text: &str) -> Result<Assigned, Error> {
     let example = "SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60 or 0..100:20";
     match assigned("--set", text, example)?.as_slice() {
         [one] => Ok(one.clone()),
@@ -101,17 +101,17 @@ pub fn setting(text: &str) -> Result<Assigned, LabError> {
 ///
 /// # Errors
 /// How they are written.
-pub fn parameters(text: &str) -> Result<Vec<Assigned>, LabError> {
+pub fn parameters(text: &str) -> Result<Vec<Assigned>, Error> {
     let example = "KEY=VALUE, such as jobs=8 or jobs=8,size=16GiB; several as 4,8 or 1GiB..4GiB:1GiB";
     assigned("--with", text, example)
 }
 
-fn wrongly(option: &str, text: &str, reason: &str) -> LabError {
+fn wrongly(option: &str, text: &str, reason: &str) -> Error {
     AskedWrongly::Value(format!("{option} {text}: {reason}")).into()
 }
 
 /// Everything assigned, with all values: a part without `=` is another value of the one before.
-fn assigned(option: &str, text: &str, example: &str) -> Result<Vec<Assigned>, LabError> {
+fn assigned(option: &str, text: &str, example: &str) -> Result<Vec<Assigned>, Error> {
     let wrong = |reason: &str| wrongly(option, text, reason);
     let form = || wrong(&format!("write it as {example}"));
     let mut all: Vec<Assigned> = Vec::new();

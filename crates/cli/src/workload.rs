@@ -1,8 +1,9 @@
 //! `kontig workload`: recordings of a real host as workloads.
 
 use clap::{Args, Subcommand};
+use kontig_error::{AskedWrongly, Error};
+use kontig_lab::catalog;
 use kontig_lab::recorded::Recording;
-use kontig_lab::{AskedWrongly, LabError, catalog};
 use kontig_profiles::{MOST_BYTES, STANDARD_INPUT};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Checks that copies whose names end in numbers come in the order of these: a shell sorts
 /// `smaps.10` before `smaps.2`.
-fn in_order(files: &[PathBuf]) -> Result<(), LabError> {
+fn in_order(files: &[PathBuf]) -> Result<(), Error> {
     let number = |file: &PathBuf| -> Option<u64> {
         let name = file.to_str()?;
         name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
@@ -80,10 +81,10 @@ fn in_order(files: &[PathBuf]) -> Result<(), LabError> {
     }
 }
 
-pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
+pub fn workload(command: &WorkloadCommand) -> Result<(), Error> {
     let unreadable = |path: &Path, e: std::io::Error| {
         let path = path.display().to_string();
-        LabError::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
+        Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
     };
     let (recording, of, on) = match command {
         WorkloadCommand::FromTrace(TraceArgs { file, on }) => {
@@ -102,7 +103,7 @@ pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
                 Ok((file.display().to_string(), text))
             };
             in_order(files)?;
-            let copies = files.iter().map(read).collect::<Result<Vec<_>, LabError>>()?;
+            let copies = files.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
             (Recording::of_smaps(&copies, *every)?, format!("{} copies of smaps", copies.len()), on)
         }
     };
@@ -115,6 +116,6 @@ pub fn workload(command: &WorkloadCommand) -> Result<(), LabError> {
             AskedWrongly::Value(format!("{of}: a workload of {is} MiB, at most {most} can be run: {remedy}")).into()
         );
     }
-    recording.notes.iter().for_each(|note| crate::say(note));
-    crate::print(&text)
+    recording.notes.iter().for_each(|note| kontig_terminal::say(note));
+    kontig_terminal::print(&text)
 }

@@ -5,9 +5,9 @@ mod frames;
 mod occupancy;
 mod proc;
 
-use crate::error::LabError;
 use crate::host_snapshot::HostSnapshot;
 use frames::Frames;
+use kontig_error::Error;
 use kontig_mm::{Memory, Profile};
 use kontig_sim::{FoundPage, MachineFile};
 use kontig_workload::Kind;
@@ -32,7 +32,7 @@ impl Beginning {
     ///
     /// # Errors
     /// If a file cannot be read or is none of its kind, with the line.
-    pub(crate) fn of(kind: &Kind) -> Result<Option<Beginning>, LabError> {
+    pub(crate) fn of(kind: &Kind) -> Result<Option<Beginning>, Error> {
         Ok(match kind {
             Kind::Snapshot(found) => Some(Beginning::Host(HostSnapshot::read(&found.file)?)),
             Kind::Proc(found) => Some(Beginning::Proc(ProcTexts::read(found)?)),

@@ -6,12 +6,12 @@
 
 use crate::compare::{Subject, compare};
 use crate::elsewhere::Elsewhere;
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
-use crate::files::check_named_once;
 use crate::outcome::Outcome;
 use crate::resolved::Resolved;
 use crate::store::StoredResult;
+use kontig_error::files::check_named_once;
+use kontig_error::{AskedWrongly, Error};
 use kontig_results::{Compared, RunResult};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub struct Stored {
 
 impl Stored {
     /// Reads a directory that `--out` wrote.
-    fn read(dir: &Path) -> Result<Stored, LabError> {
+    fn read(dir: &Path) -> Result<Stored, Error> {
         let result = StoredResult::read(dir)?;
         let runs = result.read_runs(dir)?;
         Ok(Stored { name: dir.display().to_string(), result, runs })
@@ -53,7 +53,7 @@ struct Part<'a> {
 impl Part<'_> {
     /// How many of its runs there are, if some are missing: of a shard, or of a session that was
     /// stopped.
-    fn lacking(&self) -> Result<Option<String>, LabError> {
+    fn lacking(&self) -> Result<Option<String>, Error> {
         let (there, planned) = self.of.result.runs_of(self.input)?;
         Ok((there < planned).then(|| {
             format!(
@@ -70,7 +70,7 @@ impl Part<'_> {
 ///
 /// # Errors
 /// If one holds no result, or a run's file is missing or changed, or one is given twice.
-pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Stored>, LabError> {
+pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Stored>, Error> {
     check_named_once(dirs)?;
     dirs.iter().map(|dir| Stored::read(dir)).collect()
 }
@@ -79,7 +79,7 @@ pub fn read_all(dirs: &[PathBuf]) -> Result<Vec<Stored>, LabError> {
 ///
 /// # Errors
 /// If there is no such experiment.
-pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
+pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), Error> {
     let mut keys: Vec<String> = Vec::new();
     for input in all.iter().flat_map(|one| &one.result.inputs) {
         if !keys.contains(&input.key()) {
@@ -105,7 +105,7 @@ pub fn beside(all: &[Stored]) -> Result<(Vec<Outcome>, Vec<String>), LabError> {
     Ok((outcomes, notes))
 }
 
-fn together(parts: &[Part<'_>]) -> Result<Outcome, LabError> {
+fn together(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     let names = names(parts);
     let mut variants = Vec::new();
     let mut runs = Vec::new();

@@ -5,14 +5,14 @@
 //! one.
 
 use crate::built_in::{Form, stem};
-use crate::error::LabError;
 use crate::experiment::{self, Experiment, Variant};
-use crate::files::is_file_name;
 use crate::names::unknown;
 use crate::profiles::{self, with_switches};
 use crate::source::Source;
 use crate::sysctls;
 use crate::target::Target;
+use kontig_error::Error;
+use kontig_error::files::is_file_name;
 use kontig_profiles::{STANDARD_INPUT, is_path};
 use kontig_sim::MachineFile;
 use kontig_workload::{WorkloadFile, Wrong};
@@ -23,7 +23,7 @@ fn builtin(form: Form) -> impl Iterator<Item = Source> {
 }
 
 /// Refuses a file that has the name of a built-in one: its results would be taken for that one's.
-fn own_name(name: &str, source: &Source) -> Result<(), LabError> {
+fn own_name(name: &str, source: &Source) -> Result<(), Error> {
     let what = source.form.name();
     match Source::built_in(source.form, name) {
         Some(other) if other.text != source.text => {
@@ -43,7 +43,7 @@ fn own_name(name: &str, source: &Source) -> Result<(), LabError> {
 }
 
 /// Finds by file or by the name inside a built-in file.
-fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) -> Result<(T, Source), LabError> {
+fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) -> Result<(T, Source), Error> {
     if is_path(name) {
         let source = Source::read(name, form)?;
         let value = source.parse()?;
@@ -61,14 +61,14 @@ fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) 
 }
 
 /// A machine by name or file, with the text it came from.
-pub fn machine(name: &str) -> Result<(MachineFile, String), LabError> {
+pub fn machine(name: &str) -> Result<(MachineFile, String), Error> {
     let (m, source) = find(Form::Machine, name, |m: &MachineFile| m.name.clone())?;
     m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
 }
 
 /// Every machine that is built in.
-pub fn machines() -> Result<Vec<MachineFile>, LabError> {
+pub fn machines() -> Result<Vec<MachineFile>, Error> {
     builtin(Form::Machine).map(|s| s.parse()).collect()
 }
 
@@ -77,7 +77,7 @@ pub fn machines() -> Result<Vec<MachineFile>, LabError> {
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
-pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
+pub fn experiment(name: &str) -> Result<(Experiment, Source), Error> {
     let (mut e, source) = find(Form::Experiment, name, |e: &Experiment| e.id.clone())?;
     e.validate().map_err(|wrong| source.wrong(wrong))?;
     if !source.built_in {
@@ -96,7 +96,7 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), LabError> {
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
-pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> {
+pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), Error> {
     let id = if name == STANDARD_INPUT { "stdin" } else { stem(name) }.to_owned();
     let (mut w, source) = find(Form::Workload, name, |_: &WorkloadFile| id.clone())?;
     if !is_file_name(&id) {
@@ -117,7 +117,7 @@ pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), LabError> 
 }
 
 /// Every built-in workload, with its name.
-pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, LabError> {
+pub fn workloads() -> Result<Vec<(&'static str, WorkloadFile)>, Error> {
     Form::Workload.names().map(|name| Ok((name, workload(name)?.0))).collect()
 }
 
@@ -128,7 +128,7 @@ pub type ToRun = (Experiment, Source, Vec<(String, String)>);
 ///
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
-pub fn to_run(name: &str) -> Result<ToRun, LabError> {
+pub fn to_run(name: &str) -> Result<ToRun, Error> {
     if Form::Experiment.names().any(|known| known == name) || is_path(name) && !is_workload(name)? {
         return experiment(name).map(|(e, source)| (e, source, Vec::new()));
     }
@@ -159,7 +159,7 @@ pub fn to_run(name: &str) -> Result<ToRun, LabError> {
 
 /// Whether a file is a workload's: it has phases, or a base, and nothing that an experiment alone
 /// has.
-fn is_workload(path: &str) -> Result<bool, LabError> {
+fn is_workload(path: &str) -> Result<bool, Error> {
     let source = Source::read(path, Form::Experiment)?;
     let Ok(table) = source.text.parse::<toml::Table>() else { return Ok(false) };
     let any = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
@@ -170,7 +170,7 @@ fn is_workload(path: &str) -> Result<bool, LabError> {
 ///
 /// # Errors
 /// If none of them has this name.
-pub fn text(name: &str) -> Result<String, LabError> {
+pub fn text(name: &str) -> Result<String, Error> {
     let forms = [Form::Experiment, Form::Workload, Form::Machine];
     let source = forms.into_iter().find_map(|form| Source::built_in(form, name));
     let profile = || kontig_profiles::text(name).map(str::to_owned);
@@ -184,13 +184,13 @@ pub fn text(name: &str) -> Result<String, LabError> {
 ///
 /// # Errors
 /// If none has this name.
-pub fn target_text(name: &str) -> Result<String, LabError> {
+pub fn target_text(name: &str) -> Result<String, Error> {
     let source = Source::built_in(Form::Target, name);
     source.map(|source| source.text).ok_or_else(|| unknown("target", name, Form::Target.names()))
 }
 
 /// Checks that everything an experiment names exists and fits.
-fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
+fn check_names(e: &Experiment, source: &Source) -> Result<(), Error> {
     machine(&e.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
     if let Some(t) = &e.target {
         target(t).map_err(|error| source.wrong_name(&["target"], error))?;
@@ -225,7 +225,7 @@ fn check_names(e: &Experiment, source: &Source) -> Result<(), LabError> {
 }
 
 /// Every experiment that is built in.
-pub fn experiments() -> Result<Vec<Experiment>, LabError> {
+pub fn experiments() -> Result<Vec<Experiment>, Error> {
     builtin(Form::Experiment).map(|s| s.parse()).collect()
 }
 
@@ -233,7 +233,7 @@ pub fn experiments() -> Result<Vec<Experiment>, LabError> {
 ///
 /// # Errors
 /// As [`experiments`].
-pub fn published() -> Result<Vec<String>, LabError> {
+pub fn published() -> Result<Vec<String>, Error> {
     let mut published: Vec<Experiment> = experiments()?;
     published.retain(|e| e.target.is_some());
     published.sort_by(|a, b| a.series().cmp(b.series()));
@@ -241,7 +241,7 @@ pub fn published() -> Result<Vec<String>, LabError> {
 }
 
 /// A target by name or file, with the text it came from.
-pub fn target(name: &str) -> Result<(Target, String), LabError> {
+pub fn target(name: &str) -> Result<(Target, String), Error> {
     let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone())?;
     t.validate().map_err(|wrong| source.wrong(wrong))?;
     Ok((t, source.text))

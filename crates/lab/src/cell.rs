@@ -3,12 +3,12 @@
 //! A cell has every input of its run in full and needs no file, so that a sweep's cells may run
 //! anywhere and in any order; the results are those of one session.
 
-use crate::error::{Failed, LabError};
 use crate::experiment::{Experiment, Variant};
 use crate::identity::Identity;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
 use crate::session::Session;
+use kontig_error::{Error, Failed};
 use kontig_mm::Profile;
 use kontig_results::RunResult;
 use serde::{Deserialize, Serialize};
@@ -64,8 +64,8 @@ impl Cell {
     ///
     /// # Errors
     /// If another version made it, or its inputs contradict themselves.
-    pub fn plan(&self) -> Result<(RunPlan, Identity), LabError> {
-        let wrong = |reason: String| LabError::from(Failed::Run { run: self.input.key(), reason });
+    pub fn plan(&self) -> Result<(RunPlan, Identity), Error> {
+        let wrong = |reason: String| Error::from(Failed::Run { run: self.input.key(), reason });
         if self.version != version() {
             return Err(wrong(format!("a cell of kontig {}, this is {}", self.version, version())));
         }
@@ -78,13 +78,13 @@ impl Cell {
     ///
     /// # Errors
     /// As [`Cell::plan`]; if the host lacks the memory, or the run cannot go on.
-    pub fn run(&self) -> Result<RunResult, LabError> {
+    pub fn run(&self) -> Result<RunResult, Error> {
         let (plan, _) = self.plan()?;
         let session = Session::new(vec![self.input.clone()], self.seed, &Views::default())?;
         // A table of a single run would take longer than many a run.
         let (runs, error) = session.results(1, &|_| Ok(()));
         let run = runs.into_iter().flatten().next();
-        let none = || LabError::from(Failed::Run { run: plan.title(), reason: "it left nothing".into() });
+        let none = || Error::from(Failed::Run { run: plan.title(), reason: "it left nothing".into() });
         error.map_or_else(|| run.ok_or_else(none), Err)
     }
 }

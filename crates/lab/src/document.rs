@@ -22,17 +22,17 @@ mod value;
 pub use file::Source;
 
 use crate::built_in::Form;
-use crate::error::LabError;
 use base::Part;
 use columns::choose_columns;
 use each::expand_tasks;
+use kontig_error::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use value::{Wrong, tables_mut};
 
 impl Source {
     /// Hands over the whole document: with what its bases say, and short forms expanded.
-    pub(crate) fn with_document<R>(&self, read: impl FnOnce(Spanned<DeTable<'_>>) -> R) -> Result<R, LabError> {
+    pub(crate) fn with_document<R>(&self, read: impl FnOnce(Spanned<DeTable<'_>>) -> R) -> Result<R, Error> {
         if self.text.trim().is_empty() {
             return Err(self.malformed(0, "there is nothing in it"));
         }

@@ -1,8 +1,8 @@
 //! The tables of a stored result, drawn from its runs.
 
-use crate::error::{Failed, LabError};
 use crate::outcome::Outcome;
 use crate::store::StoredResult;
+use kontig_error::{Error, Failed};
 use kontig_results::ExperimentResult;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub struct Drawn {
 /// # Errors
 /// The first run's file that is missing, cut or changed; tables in `result.json` that are not what
 /// the runs give, where this version wrote them.
-pub fn drawn(stored: &StoredResult, dir: &Path) -> Result<Drawn, LabError> {
+pub fn drawn(stored: &StoredResult, dir: &Path) -> Result<Drawn, Error> {
     stored.check_runs(dir)?;
     let mut all = stored.stored_runs(dir)?.into_iter().peekable();
     let mut drawn = Drawn { experiments: Vec::new(), parts: Vec::new() };

@@ -7,9 +7,9 @@
 //! writes the file.
 
 use crate::catalog;
-use crate::error::LabError;
 use crate::plan::key;
 use crate::session::{Job, Session, memory_for_runs};
+use kontig_error::Error;
 use kontig_sim::MachineFile;
 use kontig_workload::Workload;
 use serde::Deserialize;
@@ -94,7 +94,7 @@ struct Found {
 }
 
 impl Book {
-    fn read() -> Result<Book, LabError> {
+    fn read() -> Result<Book, Error> {
         let costs = costs();
         let mut known = Vec::new();
         for (name, file) in catalog::workloads()? {

@@ -1,11 +1,11 @@
 //! Experiments as files describe them.
 
-use crate::files::{file_name, is_file_name};
 use crate::missed::Lack;
 use crate::names::short_sysctl;
 use crate::page::PageText;
 use crate::parameters;
 use crate::target::CaveatOf;
+use kontig_error::files::{file_name, is_file_name};
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::{LONGEST_PAUSE_US, Workload, Wrong, within};
 use serde::{Deserialize, Serialize};

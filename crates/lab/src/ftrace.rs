@@ -12,7 +12,7 @@
 mod dat;
 mod format;
 
-use crate::error::{Failed, LabError};
+use kontig_error::{Error, Failed};
 use kontig_mm::event::MigrateMode;
 use kontig_mm::{Event, Memory, Order, Pfn};
 use kontig_sim::Traced;
@@ -82,7 +82,7 @@ impl Ftrace {
     ///
     /// # Errors
     /// If it cannot be created.
-    pub(crate) fn create(path: &Path, memory: &Memory) -> Result<Ftrace, LabError> {
+    pub(crate) fn create(path: &Path, memory: &Memory) -> Result<Ftrace, Error> {
         let file = File::create(path).map_err(|e| unwritten(path, &e.to_string()))?;
         let zone = |z: &kontig_mm::state::Zone| {
             let name = format!("node {} {}", z.node.index(), z.kind.name());
@@ -251,7 +251,7 @@ impl Ftrace {
     ///
     /// # Errors
     /// The first that has not.
-    pub(crate) fn check(&self) -> Result<(), LabError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         self.failed.as_ref().map_or(Ok(()), |reason| Err(unwritten(&self.path, reason)))
     }
 
@@ -259,7 +259,7 @@ impl Ftrace {
     ///
     /// # Errors
     /// As [`Ftrace::check`].
-    pub(crate) fn finish(&mut self) -> Result<(), LabError> {
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.flush();
         if let Some(dat) = &self.dat
             && let Err(e) = (&*self.file).write_all(&dat.bytes())
@@ -270,6 +270,6 @@ impl Ftrace {
     }
 }
 
-fn unwritten(path: &Path, reason: &str) -> LabError {
+fn unwritten(path: &Path, reason: &str) -> Error {
     Failed::Write { path: path.display().to_string(), reason: reason.into() }.into()
 }

@@ -7,10 +7,10 @@
 
 pub mod boot;
 
-use crate::error::{AskedWrongly, Failed, LabError};
 use crate::fragmenting::Fragmenting;
 use crate::vmstat::VmCounters;
 use boot::Booted;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_mm::event::Listen;
 use kontig_mm::state::Zone;
 use kontig_mm::types::PAGEBLOCK_ORDER;
@@ -63,8 +63,8 @@ pub fn play(
     profile: Profile,
     sysctls: &BTreeMap<String, String>,
     acts: Vec<Act>,
-) -> Result<Vec<Counted>, LabError> {
-    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
+) -> Result<Vec<Counted>, Error> {
+    let failed = |reason: String| Error::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let files = acts.iter().filter_map(|act| match act {
         Act::File(name, pages) => Some((*name, *pages)),
         _ => None,
@@ -97,9 +97,9 @@ fn machine(
     profile: Profile,
     sysctls: &BTreeMap<String, String>,
     files: impl Iterator<Item = (FileName, u32)>,
-) -> Result<Machine, LabError> {
+) -> Result<Machine, Error> {
     let asked = |reason: String| AskedWrongly::Contradictory { path: file.name.clone(), reason };
-    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
+    let failed = |reason: String| Error::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
     let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
     for (name, value) in sysctls {
@@ -141,8 +141,8 @@ pub fn run(
     sysctls: &BTreeMap<String, String>,
     (workload, seed): (&Scenario, u64),
     sample_ns: u64,
-) -> Result<(Vec<Counted>, Vec<Look>), LabError> {
-    let failed = |reason: String| LabError::from(Failed::Run { run: format!("a workload on {}", file.name), reason });
+) -> Result<(Vec<Counted>, Vec<Look>), Error> {
+    let failed = |reason: String| Error::from(Failed::Run { run: format!("a workload on {}", file.name), reason });
     // Huge pages are set like this when counting begins: memory in use before it is not of them.
     let (late, early) = sysctls.clone().into_iter().partition(|(name, _)| name.starts_with(HUGE_PAGES));
     let (late, early): (BTreeMap<String, String>, BTreeMap<String, String>) = (late, early);

@@ -6,15 +6,15 @@
 //! process, or files of 64 pages), the order in which pages were used (by address), and recent use
 //! (none). Folios between a page and a huge page are split, because the simulated machine has none.
 
-use crate::error::{AskedWrongly, LabError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use kontig_error::Error;
+use kontig_error::files::open_snapshot;
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
-use kontig_live::snapshot::NoSnapshot;
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{Memory, Pfn, Profile};
 use kontig_sim::machine_file::{SwapEntry, ZoneEntry};
@@ -27,19 +27,6 @@ use std::sync::Arc;
 /// The default machine for costs and disks of a run that starts from a host: one socket, files and
 /// swap on flash.
 pub const COSTS_OF_HOSTS: &str = "skylake-1s";
-
-/// Opens a file written by `kontig snapshot`.
-///
-/// # Errors
-/// If it cannot be read or is none, with the line.
-pub fn open(path: &Path) -> Result<Snapshot, LabError> {
-    let shown = path.display().to_string();
-    let wrong = |e: NoSnapshot| match e {
-        NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
-        NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
-    };
-    Ok(Snapshot::open(path).map_err(wrong)?)
-}
 
 /// A snapshot with its name. Results store it whole, so that it can be rerun anywhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,8 +76,8 @@ impl HostSnapshot {
     ///
     /// # Errors
     /// If it cannot be read or is none, with the line.
-    pub fn read(path: &str) -> Result<HostSnapshot, LabError> {
-        let snapshot = open(Path::new(path))?;
+    pub fn read(path: &str) -> Result<HostSnapshot, Error> {
+        let snapshot = open_snapshot(Path::new(path))?;
         let name = Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned());
         Ok(HostSnapshot::new(name, snapshot))
     }

@@ -4,11 +4,11 @@
 //! The same inputs give the same bytes on every host, so two runs with the same hash are one. A
 //! repetition's number is no input: its seed is.
 
-use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::Variant;
 use crate::hash::sha256;
 use crate::plan::{RunPlan, Views};
 use crate::resolved::Resolved;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_results::Seeds;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Resolved {
     ///
     /// # Errors
     /// If an input has no JSON form.
-    pub fn identified(&self, seeds: &Seeds, version: &str) -> Result<Vec<(RunPlan, Identity)>, LabError> {
+    pub fn identified(&self, seeds: &Seeds, version: &str) -> Result<Vec<(RunPlan, Identity)>, Error> {
         let e = &self.experiment;
         // What all runs share, a host snapshot above all, is hashed once.
         let shared = hash(&(version, &self.begins_as, e.rounds))?;
@@ -68,7 +68,7 @@ fn settings(variant: &Variant) -> Variant {
     settings
 }
 
-fn hash(inputs: &impl Serialize) -> Result<String, LabError> {
+fn hash(inputs: &impl Serialize) -> Result<String, Error> {
     let json = serde_json::to_vec(inputs)
         .map_err(|e| Failed::Run { run: "the hash of a run's inputs".into(), reason: e.to_string() })?;
     let mut digits = sha256(&json);

@@ -23,12 +23,10 @@ mod difference;
 mod document;
 pub mod drawn;
 pub mod elsewhere;
-pub mod error;
 mod event_log;
 pub mod expected;
 pub mod experiment;
 mod figures;
-pub mod files;
 pub mod formula;
 mod fragmenting;
 mod ftrace;
@@ -68,5 +66,4 @@ pub mod unit;
 pub mod vmstat;
 pub mod what_if;
 
-pub use error::{AskedWrongly, Failed, LabError};
 pub use pressure::names_of_common_figures;

@@ -18,9 +18,9 @@ mod flat;
 mod logs;
 mod monitors;
 
-use crate::error::{AskedWrongly, Failed, LabError};
-use crate::files::check_directory;
 use crate::vmstat::VmCounters;
+use kontig_error::files::check_directory;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_results::Round;
 use kontig_sim::Machine;
 pub(crate) use logs::Times;
@@ -53,7 +53,7 @@ fn epoch(ns: u64) -> u64 {
 ///
 /// # Errors
 /// If something is in its place, or the directory cannot be written to.
-pub fn check(run: &Path) -> Result<(), LabError> {
+pub fn check(run: &Path) -> Result<(), Error> {
     flat::check_name(run)?;
     if run.symlink_metadata().is_ok() {
         let reason = format!(
@@ -115,7 +115,7 @@ impl Iteration {
         m: &Machine,
         of: (&Round, &Times),
         monitors: &mut Monitors,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), Error> {
         let (round, times) = of;
         let benchmarks = logs::benchmarks(round, times);
         let whole = run.join(format!("iter-{n}"));

@@ -1,10 +1,10 @@
 //! Answers to unknown names: the nearest known one.
 
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::sysctl::Sysctl;
 
 /// The error for an unknown name, with the nearest known one.
-pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> LabError {
+pub fn unknown<'a>(what: &'static str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
     let known: Vec<&str> = known.into_iter().collect();
     let nearest = kontig_profiles::nearest(name, &known);
     AskedWrongly::Unknown { what, name: name.into(), nearest, known: known.join(", ") }.into()

@@ -1,10 +1,10 @@
 //! Plans: all that decides a run's outcome, checked before anything runs.
 
 use crate::beginning::Beginning;
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use crate::mmtests::MmtestsRun;
 use crate::sysctls;
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
 use kontig_workload::{Room, Scenario};
@@ -113,7 +113,7 @@ impl RunPlan {
     /// # Errors
     /// If the machine is impossible, a sysctl is unknown, not in the profile or out of range, or
     /// the scenario contradicts itself or does not fit the machine.
-    pub fn check(&self) -> Result<(), LabError> {
+    pub fn check(&self) -> Result<(), Error> {
         let machine = self.machine.check();
         machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {}", self.machine.name, e.reason)))?;
         let scenario = self.scenario.check().and_then(|()| self.scenario.fits(&room(&self.machine)));
@@ -126,8 +126,8 @@ impl RunPlan {
     ///
     /// # Errors
     /// As [`RunPlan::check`].
-    pub fn memory(&self) -> Result<Memory, LabError> {
-        let asked = |reason: String| LabError::Asked(AskedWrongly::Value(reason));
+    pub fn memory(&self) -> Result<Memory, Error> {
+        let asked = |reason: String| Error::Asked(AskedWrongly::Value(reason));
         let spec = self.machine.spec().map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
         let made = match &self.begins_as {
             Some(beginning) => beginning.memory(&self.machine, &self.profile, self.seed),

@@ -1,14 +1,14 @@
 //! Profiles by name or file, with switches thrown.
 
-use crate::error::{AskedWrongly, LabError};
 use crate::names::unknown;
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::Profile;
 use kontig_profiles::Switch;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 /// A profile by name, or read from a file.
-pub fn named(name: &str) -> Result<Profile, LabError> {
+pub fn named(name: &str) -> Result<Profile, Error> {
     Ok(kontig_profiles::open(name)?)
 }
 
@@ -17,13 +17,13 @@ pub fn all() -> Vec<Profile> {
     kontig_profiles::all().collect()
 }
 
-pub(crate) fn switch(name: &str) -> Result<Switch, LabError> {
+pub(crate) fn switch(name: &str) -> Result<Switch, Error> {
     let mut known = kontig_profiles::switches();
     known.remove(name).ok_or_else(|| unknown("switch", name, known.keys().map(String::as_str)))
 }
 
 /// A profile with switches thrown, in their order.
-pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, LabError> {
+pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, Error> {
     switched.iter().try_fold(named(name)?, |profile, s| {
         switch(s)?.throw(&profile).ok_or_else(|| {
             let reason = match kontig_profiles::to_throw_before(s, &profile) {
@@ -37,7 +37,7 @@ pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, LabErro
 
 /// The profile of each of these, given by names and switches. A sweep's thousands of variants have
 /// a few profiles, and each of them is read once.
-pub(crate) fn of_each<'a>(all: impl Iterator<Item = (&'a str, &'a [String])>) -> Result<Vec<Profile>, LabError> {
+pub(crate) fn of_each<'a>(all: impl Iterator<Item = (&'a str, &'a [String])>) -> Result<Vec<Profile>, Error> {
     let mut read: BTreeMap<(&str, &[String]), Profile> = BTreeMap::new();
     let mut of = |named: (&'a str, &'a [String])| match read.entry(named) {
         Entry::Occupied(there) => Ok(there.get().clone()),

@@ -1,9 +1,7 @@
 //! Resolved experiments: every name looked up, every file read, and the runs planned.
 
 use crate::beginning::Beginning;
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
-use crate::files::file_name;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views, key, room};
@@ -12,6 +10,8 @@ use crate::sweep;
 use crate::sysctls;
 use crate::target::{Target, TargetRow, is_of_case};
 use crate::{catalog, names, profiles};
+use kontig_error::files::file_name;
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::Profile;
 use kontig_results::Seeds;
 use kontig_sim::MachineFile;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Makes errors of an experiment, with the place in its file if it is the user's.
-fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> LabError + use<'a> {
+fn complaint<'a>(experiment: &Experiment, source: Option<&'a Source>) -> impl Fn(Wrong) -> Error + use<'a> {
     let id = experiment.id.clone();
     move |wrong: Wrong| match source {
         Some(source) if !source.built_in => source.wrong(wrong),
@@ -58,7 +58,7 @@ impl Resolved {
     ///
     /// # Errors
     /// The first name that is unknown or file that is wrong.
-    pub fn all(experiment: &Experiment, source: Option<&Source>) -> Result<Vec<Resolved>, LabError> {
+    pub fn all(experiment: &Experiment, source: Option<&Source>) -> Result<Vec<Resolved>, Error> {
         if experiment.case.is_empty() {
             return Ok(vec![Resolved::new(experiment.clone(), source)?]);
         }
@@ -81,12 +81,12 @@ impl Resolved {
     ///
     /// # Errors
     /// As [`Resolved::all`].
-    pub fn new(experiment: Experiment, source: Option<&Source>) -> Result<Resolved, LabError> {
+    pub fn new(experiment: Experiment, source: Option<&Source>) -> Result<Resolved, Error> {
         Resolved::of_case(experiment, "", source, &[])
     }
 
     /// The same of one case, which begins at this place of the file.
-    fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, LabError> {
+    fn of_case(experiment: Experiment, case: &str, source: Option<&Source>, at: &[&str]) -> Result<Resolved, Error> {
         let wrong = complaint(&experiment, source);
         let base = catalog::machine(&experiment.machine)?.0;
         let begins_as = experiment.workload.beginning().map(Beginning::of).transpose()?.flatten();
@@ -250,8 +250,8 @@ impl Resolved {
     ///
     /// # Errors
     /// In one line, why the laboratory cannot be this host, or what does not fit it.
-    pub fn begin_as(mut self, host: HostSnapshot) -> Result<Resolved, LabError> {
-        let wrong = |reason: String| LabError::from(AskedWrongly::Value(reason));
+    pub fn begin_as(mut self, host: HostSnapshot) -> Result<Resolved, Error> {
+        let wrong = |reason: String| Error::from(AskedWrongly::Value(reason));
         let base = self.machine.name.clone();
         self.machine = host.on(&self.machine).map_err(wrong)?;
         self.notes.extend(host.notes(&base));
@@ -296,7 +296,7 @@ impl Resolved {
         self.experiment.variant.iter().map(|v| v.name.clone()).collect()
     }
 
-    fn plan(&self, i: usize, seed: u64) -> Result<RunPlan, LabError> {
+    fn plan(&self, i: usize, seed: u64) -> Result<RunPlan, Error> {
         let v = &self.experiment.variant[i];
         let workload = self.experiment.workload_of(v).map_err(AskedWrongly::Value)?;
         Ok(RunPlan {
@@ -331,7 +331,7 @@ impl Resolved {
     ///
     /// # Errors
     /// If a variant has a parameter that its workload does not take.
-    pub(crate) fn plans(&self, seeds: &Seeds, views: &Views) -> Result<Vec<Vec<RunPlan>>, LabError> {
+    pub(crate) fn plans(&self, seeds: &Seeds, views: &Views) -> Result<Vec<Vec<RunPlan>>, Error> {
         let mut plans = Vec::new();
         let each = (0..self.experiment.variant.len()).map(|i| self.plan(i, seeds.of(0)));
         let each: Vec<RunPlan> = each.collect::<Result<_, _>>()?;

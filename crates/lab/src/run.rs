@@ -5,9 +5,7 @@
 //! machine. A run of several rounds repeats the measured phases, each round on the machine as the
 //! last one left it.
 
-use crate::error::{AskedWrongly, Failed, LabError};
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
-use crate::files::write_with_directory;
 use crate::ftrace::Ftrace;
 use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
@@ -16,6 +14,8 @@ use crate::pressure::Pressure;
 use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
 use crate::vmstat::VmCounters;
+use kontig_error::files::write_with_directory;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_mm::Listen;
 use kontig_mm::sysctl::Sysctl;
 use kontig_program::Program;
@@ -40,7 +40,7 @@ pub struct RunControl {
 ///
 /// # Errors
 /// If the run cannot go on, or was asked to stop.
-pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, LabError> {
+pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, Error> {
     Prepared::new(plan, control)?.measure(plan, control)
 }
 
@@ -53,10 +53,10 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
-    pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, LabError> {
+    pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
         let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
             .with_threads_per_core(plan.machine.threads_per_core);
-        let failed = |reason: String| LabError::from(Failed::Run { run: plan.title(), reason });
+        let failed = |reason: String| Error::from(Failed::Run { run: plan.title(), reason });
         machine.set_processor(plan.machine.translation.clone());
         machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
@@ -90,7 +90,7 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
-    pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, LabError> {
+    pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, Error> {
         Running { plan, control, ..self.0 }.measure()
     }
 }
@@ -122,11 +122,11 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    fn failed(&self, e: &SimError) -> LabError {
+    fn failed(&self, e: &SimError) -> Error {
         Failed::Run { run: self.plan.title(), reason: e.to_string() }.into()
     }
 
-    fn check_stop(&self) -> Result<(), LabError> {
+    fn check_stop(&self) -> Result<(), Error> {
         if self.control.stop.load(Ordering::Relaxed) {
             return Err(Failed::Interrupted { kept: "nothing of this run".into() }.into());
         }
@@ -140,7 +140,7 @@ impl Running<'_> {
     }
 
     /// Measures from the first measured phase to the last phase of the last round.
-    fn measure(mut self) -> Result<RunResult, LabError> {
+    fn measure(mut self) -> Result<RunResult, Error> {
         self.write_procfs("start")?;
         let before = Before::of(&self.machine);
         let prepared = self.phases.len();
@@ -168,7 +168,7 @@ impl Running<'_> {
     }
 
     /// Goes through some of the phases; `round` of `rounds` is for the progress bar.
-    fn go_through(&mut self, phases: Range<usize>, (round, rounds): (u32, u32)) -> Result<(), LabError> {
+    fn go_through(&mut self, phases: Range<usize>, (round, rounds): (u32, u32)) -> Result<(), Error> {
         let scenario = &self.plan.scenario;
         let shares = shares(scenario);
         // The rounds share the measured phases' part of the progress bar.
@@ -207,7 +207,7 @@ impl Running<'_> {
     }
 
     /// Starts a phase's tasks. Returns the copies of each foreground task.
-    fn begin(&mut self, phase: &Phase) -> Result<Vec<Vec<TaskId>>, LabError> {
+    fn begin(&mut self, phase: &Phase) -> Result<Vec<Vec<TaskId>>, Error> {
         let free_pages = self.machine.memory().nr_free_pages();
         for killed in self.programs.iter().filter(|program| phase.kills.contains(&program.task.0)) {
             self.machine.kill_all_of(killed.id);
@@ -218,12 +218,12 @@ impl Running<'_> {
             for (copy, &placement) in (0..).zip(&task.placements) {
                 let seed = Scenario::seed(self.plan.seed, self.programs.len() as u64);
                 let program = task.start(&Start { free_pages, seed, copy, ..Start::default() });
-                let program = program.map_err(|e| LabError::Asked(AskedWrongly::Value(e)))?;
+                let program = program.map_err(|e| Error::Asked(AskedWrongly::Value(e)))?;
                 let id = self.machine.spawn(Box::new(program), placement);
                 self.machine.name_task(id, task.name.as_deref().unwrap_or(&self.plan.experiment));
                 self.machine
                     .set_mempolicy(id, task.memory)
-                    .map_err(|e| LabError::Asked(AskedWrongly::Value(e.to_string())))?;
+                    .map_err(|e| Error::Asked(AskedWrongly::Value(e.to_string())))?;
                 copies.push(id);
                 self.programs.push(Spawned { id, task: called(task) });
             }
@@ -264,7 +264,7 @@ impl Running<'_> {
         phase: &Phase,
         (begun, ended): (&[Vec<TaskId>], &[TaskId]),
         (from, to): (u32, u32),
-    ) -> Result<(), LabError> {
+    ) -> Result<(), Error> {
         let start = self.machine.now();
         let (end, mut left) = match phase.end {
             End::After { ns } => (start.saturating_add(ns), Vec::new()),
@@ -351,7 +351,7 @@ impl Running<'_> {
         }
     }
 
-    fn write_procfs(&self, when: &str) -> Result<(), LabError> {
+    fn write_procfs(&self, when: &str) -> Result<(), Error> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
         for (name, mut text) in kontig_procfs::from_mm::files(self.machine.memory()) {
             if name == "vmstat" {

@@ -4,8 +4,6 @@
 //! far as the host's CPUs and memory allow; results do not depend on how many. Runs that differ in
 //! names alone, such as the baseline of several experiments, run once.
 
-use crate::error::{AskedWrongly, Failed, LabError};
-use crate::files::file_name;
 use crate::gate::{Available, Gate, lock};
 use crate::mmtests;
 use crate::outcome::Outcome;
@@ -13,6 +11,8 @@ use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
+use kontig_error::files::file_name;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Roots;
 use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl Session {
     ///
     /// # Errors
     /// If a sysctl is wrong, or a run needs more memory than the host has.
-    pub fn new(resolved: Vec<Resolved>, seeds: impl Into<Seeds>, views: &Views) -> Result<Session, LabError> {
+    pub fn new(resolved: Vec<Resolved>, seeds: impl Into<Seeds>, views: &Views) -> Result<Session, Error> {
         let seeds = seeds.into();
         let stop = Arc::new(AtomicBool::new(false));
         let mut jobs: Vec<Job> = Vec::new();
@@ -115,10 +115,7 @@ impl Session {
     ///
     /// # Errors
     /// Those of `earlier`.
-    pub fn resume(
-        &mut self,
-        earlier: impl Fn(&RunPlan) -> Result<Option<RunResult>, LabError>,
-    ) -> Result<usize, LabError> {
+    pub fn resume(&mut self, earlier: impl Fn(&RunPlan) -> Result<Option<RunResult>, Error>) -> Result<usize, Error> {
         self.finished = self.jobs.iter().map(|job| earlier(&job.plan)).collect::<Result<_, _>>()?;
         for sharing in self.sharing() {
             let Some(result) = sharing.iter().find_map(|&job| self.finished[job].clone()) else { continue };
@@ -162,7 +159,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`mmtests::check`].
-    pub fn check_mmtests(&self) -> Result<(), LabError> {
+    pub fn check_mmtests(&self) -> Result<(), Error> {
         let mut of_variants: Vec<&Path> =
             self.jobs.iter().filter_map(|job| Some(&*job.plan.mmtests.as_ref()?.dir)).collect();
         of_variants.dedup();
@@ -189,8 +186,8 @@ impl Session {
     pub fn run(
         &self,
         threads: usize,
-        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
-    ) -> (Vec<Outcome>, Option<LabError>) {
+        finished: &(dyn Fn(&RunResult) -> Result<(), Error> + Sync),
+    ) -> (Vec<Outcome>, Option<Error>) {
         let is_drawn = self.drawn();
         let (results, error) = self.carry_out(threads, finished, &|job, run| held(is_drawn[job], run));
         (self.outcomes(results), error)
@@ -200,8 +197,8 @@ impl Session {
     pub(crate) fn results(
         &self,
         threads: usize,
-        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
-    ) -> (Vec<Option<RunResult>>, Option<LabError>) {
+        finished: &(dyn Fn(&RunResult) -> Result<(), Error> + Sync),
+    ) -> (Vec<Option<RunResult>>, Option<Error>) {
         self.carry_out(threads, finished, &|_, run| run)
     }
 
@@ -221,9 +218,9 @@ impl Session {
     fn carry_out(
         &self,
         threads: usize,
-        finished: &(dyn Fn(&RunResult) -> Result<(), LabError> + Sync),
+        finished: &(dyn Fn(&RunResult) -> Result<(), Error> + Sync),
         hold: &(dyn Fn(usize, RunResult) -> RunResult + Sync),
-    ) -> (Vec<Option<RunResult>>, Option<LabError>) {
+    ) -> (Vec<Option<RunResult>>, Option<Error>) {
         let gate = Gate::new(memory_for_runs());
         let sharing = self.sharing();
         // Largest first, so that small ones fill the gaps.
@@ -235,8 +232,8 @@ impl Session {
         let queue = Queue::new(families);
         let earlier = self.finished.iter().enumerate().map(|(job, run)| Some(hold(job, run.clone()?)));
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new(earlier.collect());
-        let error: Mutex<Option<LabError>> = Mutex::new(self.finished.iter().flatten().find_map(|r| finished(r).err()));
-        let failed = |e: LabError| {
+        let error: Mutex<Option<Error>> = Mutex::new(self.finished.iter().flatten().find_map(|r| finished(r).err()));
+        let failed = |e: Error| {
             // Store the error first: jobs that then stop must not be taken for the cause.
             lock(&error).get_or_insert(e);
             self.stop.store(true, Ordering::Relaxed);

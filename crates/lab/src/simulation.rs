@@ -5,13 +5,13 @@
 //! huge pages. Together they take the free memory and half of the clean file pages, which causes
 //! reclaim and compaction. No file shows the host's own load.
 
-use crate::error::{AskedWrongly, Failed, LabError};
 use crate::experiment::{Experiment, Variant};
 use crate::host_snapshot::{COSTS_OF_HOSTS, HostSnapshot};
 use crate::outcome::Outcome;
 use crate::plan::Views;
 use crate::resolved::Resolved;
 use crate::session::Session;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Snapshot;
 use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
@@ -51,7 +51,7 @@ pub struct NotTried {
 const AS_IT_IS: &str = "as it is";
 
 /// Runs a session, as [`Session::run`] does.
-pub type RunSession<'a> = &'a dyn Fn(&Session) -> (Vec<Outcome>, Option<LabError>);
+pub type RunSession<'a> = &'a dyn Fn(&Session) -> (Vec<Outcome>, Option<Error>);
 
 /// Tries the settings that the findings recommend, on a snapshot of the host; `lru_gen_on` says
 /// whether it uses the multi-generational LRU.
@@ -64,11 +64,11 @@ pub fn simulate(
     limit: Option<&Limit>,
     lru_gen_on: Option<bool>,
     run_session: RunSession<'_>,
-) -> Result<Simulation, LabError> {
+) -> Result<Simulation, Error> {
     let host = HostSnapshot::new("host", snapshot.clone());
     let none = || {
         let reason = format!("'{}' is no kernel's release, so no profile stands for it", host.kernel());
-        LabError::from(Failed::Run { run: "explain".into(), reason })
+        Error::from(Failed::Run { run: "explain".into(), reason })
     };
     let profile = host.profile().ok_or_else(none)?;
     let (mut tried, mut not_tried): (Vec<Setting>, Vec<NotTried>) = (Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ impl Load {
 }
 
 /// The experiment with a variant for each setting.
-fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabError> {
+fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, Error> {
     let text = format!(
         "[[phase]]\nname = \"before\"\nseconds = 30\n[[phase.task]]\nname = \"churn\"\nbackground = true\ncopies = 1\n\
          run = {{ kind = \"churn\", size = \"{} KiB\" }}\n\
@@ -150,7 +150,7 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
         load.replaced / 1024,
         load.touched / 1024
     );
-    let own = |e: String| LabError::from(AskedWrongly::Value(e));
+    let own = |e: String| Error::from(AskedWrongly::Value(e));
     let workload: Workload = toml::from_str(&text).map_err(|e| own(e.message().into()))?;
     let variant = |name: String, sysctls: BTreeMap<String, toml::Value>| Variant {
         name,
@@ -181,12 +181,12 @@ fn experiment(simulation: &Simulation, load: Load) -> Result<Experiment, LabErro
     })
 }
 
-fn run(experiment: Experiment, host: HostSnapshot, run_session: RunSession<'_>) -> Result<ExperimentResult, LabError> {
+fn run(experiment: Experiment, host: HostSnapshot, run_session: RunSession<'_>) -> Result<ExperimentResult, Error> {
     experiment.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
     let resolved = Resolved::new(experiment, None)?.begin_as(host)?;
     let session = Session::new(vec![resolved], 1, &Views::default())?;
     let (outcomes, error) = run_session(&session);
-    let none = || LabError::from(Failed::Run { run: "explain".into(), reason: "the session has no result".into() });
+    let none = || Error::from(Failed::Run { run: "explain".into(), reason: "the session has no result".into() });
     match error {
         Some(e) => Err(e),
         None => Ok(outcomes.into_iter().next().ok_or_else(none)?.result),

@@ -4,7 +4,7 @@
 //! name nobody knows is answered with the nearest that is known there.
 
 use crate::built_in::Form;
-use crate::error::LabError;
+use kontig_error::Error;
 use kontig_workload::Wrong;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -13,13 +13,13 @@ pub use crate::document::Source;
 
 impl Source {
     /// Reads it as one TOML document.
-    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, LabError> {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let read = self.with_document(|document| T::deserialize(Deserializer::from(document)))?;
         read.map_err(|e| self.unreadable_as_asked(&e))
     }
 
     /// Turns a reader's error into one line with the place in the file.
-    pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> LabError {
+    pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> Error {
         let from = e.span().map_or(0, |s| s.start.min(self.text.len()));
         let message = e.message().lines().collect::<Vec<_>>().join("; ");
         match Unknown::of(&message) {
@@ -43,12 +43,12 @@ impl Source {
     }
 
     /// Something wrong in it, with the line.
-    pub(crate) fn wrong(&self, wrong: Wrong) -> LabError {
+    pub(crate) fn wrong(&self, wrong: Wrong) -> Error {
         self.malformed(self.offset(&wrong.way), wrong.reason)
     }
 
     /// Something wrong with what it names at the end of this way.
-    pub(crate) fn wrong_name(&self, way: &[&str], error: LabError) -> LabError {
+    pub(crate) fn wrong_name(&self, way: &[&str], error: Error) -> Error {
         self.wrong_name_at(self.offset(&way.iter().map(|step| step.to_string()).collect::<Vec<_>>()), error)
     }
 

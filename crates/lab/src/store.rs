@@ -9,13 +9,13 @@
 //! resumed: `request.json`, written before anything runs, says of which inputs the runs are. It is
 //! locked while a session is at work, so that two never share a directory.
 
-use crate::error::{AskedWrongly, Failed, LabError};
-use crate::files::{check_directory, file_name, write_with_directory};
 use crate::hash::sha256;
 use crate::identity::Identity;
 use crate::outcome::Outcome;
 use crate::plan::{RunPlan, Views, key};
 use crate::resolved::Resolved;
+use kontig_error::files::{check_directory, file_name, write_with_directory};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_results::PacePoint;
 use kontig_results::{ExperimentResult, RunResult, Seeds};
 use rustix::fs::{FlockOperation, flock};
@@ -62,7 +62,7 @@ pub struct HostFacts {
 }
 
 /// The stored form of JSON: indented, with a final newline.
-fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, LabError> {
+fn json(value: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?;
     text.push(b'\n');
@@ -84,7 +84,7 @@ struct Request {
 }
 
 impl Request {
-    fn of(seed: &Seeds, inputs: &[Resolved]) -> Result<Request, LabError> {
+    fn of(seed: &Seeds, inputs: &[Resolved]) -> Result<Request, Error> {
         let (version, seed) = (env!("CARGO_PKG_VERSION").into(), seed.clone());
         Ok(Request { version, seed, input_sha256: input_sha256(inputs)? })
     }
@@ -92,7 +92,7 @@ impl Request {
 
 /// Locks the directory of a session against others, on this host or, where the file system passes
 /// locks on, on another. The end of the process, however it comes, ends the lock.
-fn lock(dir: &Path) -> Result<File, LabError> {
+fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join(REQUEST);
     let fail = |e: std::io::Error| Failed::Write { path: path.display().to_string(), reason: e.to_string() };
     // A network file system locks only what is open for writing.
@@ -109,7 +109,7 @@ fn lock(dir: &Path) -> Result<File, LabError> {
 }
 
 /// The hash of the inputs of each experiment or case, as JSON.
-fn input_sha256(inputs: &[Resolved]) -> Result<BTreeMap<String, String>, LabError> {
+fn input_sha256(inputs: &[Resolved]) -> Result<BTreeMap<String, String>, Error> {
     inputs.iter().map(|r| Ok((r.key(), sha256(&json(r, Path::new(&r.experiment.id))?)))).collect()
 }
 
@@ -127,14 +127,14 @@ impl Store {
     ///
     /// # Errors
     /// If it holds a result or a part of one, or cannot be created or written to.
-    pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, LabError> {
+    pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, Error> {
         let taken = |there: &str| {
             let reason = format!(
                 "{} holds {there} of an earlier result, which is never overwritten: continue it with --resume, give \
                  --out another directory, or remove this one first",
                 dir.display()
             );
-            LabError::from(AskedWrongly::Value(reason))
+            Error::from(AskedWrongly::Value(reason))
         };
         if let Some(there) = [RESULT, HOST, RUNS].iter().find(|n| dir.join(n).symlink_metadata().is_ok()) {
             return Err(taken(there));
@@ -156,7 +156,7 @@ impl Store {
     ///
     /// # Errors
     /// If it belongs to another request, or as [`Store::create`].
-    pub fn resume(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, LabError> {
+    pub fn resume(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, Error> {
         let path = dir.join(REQUEST);
         let shown = path.display().to_string();
         let text = match std::fs::read_to_string(&path) {
@@ -199,9 +199,9 @@ impl Store {
     ///
     /// # Errors
     /// If its file cannot be read as a run.
-    pub fn run(&self, plan: &RunPlan) -> Result<Option<RunResult>, LabError> {
+    pub fn run(&self, plan: &RunPlan) -> Result<Option<RunResult>, Error> {
         let path = self.dir.join(run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition));
-        let bad = |reason: String| LabError::from(Failed::Result { path: path.display().to_string(), reason });
+        let bad = |reason: String| Error::from(Failed::Result { path: path.display().to_string(), reason });
         match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -221,7 +221,7 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep_run(&self, run: &RunResult) -> Result<(String, RunFile), LabError> {
+    pub fn keep_run(&self, run: &RunResult) -> Result<(String, RunFile), Error> {
         let (name, bytes) = (Store::run_path(run), run_bytes(run)?);
         write_with_directory(&self.dir.join(&name), &bytes)?;
         Ok((name, RunFile::of(&bytes)))
@@ -231,7 +231,7 @@ impl Store {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), LabError> {
+    pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), Error> {
         for (name, value) in [(RESULT, json(result, &self.dir)?), (HOST, json(host, &self.dir)?)] {
             write_with_directory(&self.dir.join(name), &value)?;
         }
@@ -257,7 +257,7 @@ fn run_path(experiment: &str, case: &str, variant: &str, repetition: u32) -> Str
     format!("{RUNS}/{experiment}/{case}{}/{repetition}.json", file_name(variant))
 }
 
-fn run_bytes(run: &RunResult) -> Result<Vec<u8>, LabError> {
+fn run_bytes(run: &RunResult) -> Result<Vec<u8>, Error> {
     let mut text =
         serde_json::to_vec(run).map_err(|e| Failed::Write { path: Store::run_path(run), reason: e.to_string() })?;
     text.push(b'\n');
@@ -318,7 +318,7 @@ impl StoredRun {
     ///
     /// # Errors
     /// If that is missing, cut or changed.
-    pub fn read(&self) -> Result<RunResult, LabError> {
+    pub fn read(&self) -> Result<RunResult, Error> {
         match self.file.damage(&self.path()) {
             Some(reason) => Err(Failed::Result { path: self.path().display().to_string(), reason }.into()),
             None => read_run(&self.dir, &self.name),
@@ -326,9 +326,9 @@ impl StoredRun {
     }
 }
 
-fn read_run(dir: &Path, name: &str) -> Result<RunResult, LabError> {
+fn read_run(dir: &Path, name: &str) -> Result<RunResult, Error> {
     let file = dir.join(name);
-    let bad = |reason: String| LabError::from(Failed::Result { path: file.display().to_string(), reason });
+    let bad = |reason: String| Error::from(Failed::Result { path: file.display().to_string(), reason });
     let bytes = std::fs::read(&file).map_err(|e| bad(format!("this run's file cannot be read: {e}")))?;
     serde_json::from_slice(&bytes).map_err(|e| bad(format!("no run that a session has written: {e}")))
 }
@@ -362,7 +362,7 @@ impl StoredResult {
         inputs: &[Resolved],
         outcomes: &[Outcome],
         runs: BTreeMap<String, RunFile>,
-    ) -> Result<StoredResult, LabError> {
+    ) -> Result<StoredResult, Error> {
         Ok(StoredResult {
             schema: RESULT_SCHEMA.into(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -383,7 +383,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// If it has no JSON form.
-    pub fn run_file(run: &RunResult) -> Result<(String, RunFile), LabError> {
+    pub fn run_file(run: &RunResult) -> Result<(String, RunFile), Error> {
         Ok((Store::run_path(run), RunFile::of(&run_bytes(run)?)))
     }
 
@@ -396,10 +396,10 @@ impl StoredResult {
     ///
     /// # Errors
     /// If it is missing, not a result, or of another schema version.
-    pub fn read(path: &Path) -> Result<StoredResult, LabError> {
+    pub fn read(path: &Path) -> Result<StoredResult, Error> {
         let file = if path.is_dir() { path.join(RESULT) } else { path.to_path_buf() };
         let shown = file.display().to_string();
-        let bad = |reason: String| LabError::from(Failed::Result { path: shown.clone(), reason });
+        let bad = |reason: String| Error::from(Failed::Result { path: shown.clone(), reason });
         let unread = |e: std::io::Error| {
             let stopped = e.kind() == std::io::ErrorKind::NotFound && file.with_file_name(REQUEST).exists();
             bad(match stopped {
@@ -438,7 +438,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// The first file that is missing, truncated or changed.
-    pub fn read_runs(&self, path: &Path) -> Result<Vec<RunResult>, LabError> {
+    pub fn read_runs(&self, path: &Path) -> Result<Vec<RunResult>, Error> {
         self.check_runs(path)?;
         self.runs.keys().map(|name| read_run(directory(path), name)).collect()
     }
@@ -447,7 +447,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// If it has a run that its inputs do not lead to.
-    pub fn stored_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, StoredRun)>, LabError> {
+    pub fn stored_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, StoredRun)>, Error> {
         let planned = self.planned_runs(path)?.into_iter();
         Ok(planned.filter_map(|(plan, identity, file)| Some((plan, identity, file?))).collect())
     }
@@ -457,7 +457,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// As [`StoredResult::stored_runs`].
-    pub fn planned_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, Option<StoredRun>)>, LabError> {
+    pub fn planned_runs(&self, path: &Path) -> Result<Vec<(RunPlan, Identity, Option<StoredRun>)>, Error> {
         let mut planned = Vec::new();
         for input in &self.inputs {
             for (plan, identity) in input.identified(&self.seed, &self.version)? {
@@ -481,7 +481,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// If its inputs contradict themselves.
-    pub fn runs_of(&self, input: &Resolved) -> Result<(usize, usize), LabError> {
+    pub fn runs_of(&self, input: &Resolved) -> Result<(usize, usize), Error> {
         let plans = input.plans(&self.seed, &Views::default())?;
         let plans = || plans.iter().flatten();
         Ok((plans().filter(|plan| self.has(plan)).count(), plans().count()))
@@ -492,7 +492,7 @@ impl StoredResult {
     ///
     /// # Errors
     /// The first file that is missing, truncated or changed, and the number of others.
-    pub fn check_runs(&self, path: &Path) -> Result<Vec<String>, LabError> {
+    pub fn check_runs(&self, path: &Path) -> Result<Vec<String>, Error> {
         let dir = directory(path);
         // A path in a result of unknown origin must not lead outside.
         let below = |name: &str| Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));

@@ -3,9 +3,9 @@
 //! The engine knows the sysctls, their values and effects ([`kontig_mm::sysctl`]). Which profiles
 //! and switches have one is found by asking each.
 
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::Variant;
 use crate::{names, profiles};
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::Profile;
 use kontig_mm::sysctl::{SYSCTLS, Sysctl, SysctlError};
 use kontig_profiles::Switch;
@@ -14,7 +14,7 @@ use kontig_profiles::Switch;
 ///
 /// # Errors
 /// If there is none, or if writing it only triggers something.
-pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
+pub fn setting(name: &str) -> Result<&'static Sysctl, Error> {
     let Some(sysctl) = Sysctl::find(name) else {
         return Err(names::unknown("sysctl", name, SYSCTLS.iter().map(|s| s.name)));
     };
@@ -29,7 +29,7 @@ pub fn setting(name: &str) -> Result<&'static Sysctl, LabError> {
 ///
 /// # Errors
 /// If there is no such sysctl, or the profile lacks it or rejects the value.
-pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> Result<(), LabError> {
+pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> Result<(), Error> {
     let sysctl = setting(name)?;
     match sysctl.parse(profile, value) {
         Ok(_) => Ok(()),
@@ -45,7 +45,7 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
 ///
 /// # Errors
 /// If a variant or the workload names an unknown sysctl.
-pub fn set_own(variants: &mut [Variant], own: &[(String, String)]) -> Result<Vec<String>, LabError> {
+pub fn set_own(variants: &mut [Variant], own: &[(String, String)]) -> Result<Vec<String>, Error> {
     let mut set = Vec::new();
     for (name, value) in own {
         let sysctl = setting(name)?;

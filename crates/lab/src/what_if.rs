@@ -10,10 +10,10 @@ mod names;
 mod notes;
 mod parameters;
 
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Case, Experiment, Variant};
 use crate::page::PageText;
 use crate::{profiles, sysctls};
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::sysctl::Sysctl;
 use kontig_profiles::Fit;
 use names::rename_and_drop_same;
@@ -50,7 +50,7 @@ pub struct WhatIf {
 ///
 /// # Errors
 /// If a change does not exist, does not fit, or is requested twice.
-pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError> {
+pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, Error> {
     let settings = settings(&changes.settings)?;
     let mut notes = Notes::default();
     if let Some(file) = &changes.snapshot {
@@ -93,7 +93,7 @@ pub fn what_if(mut e: Experiment, changes: &Changes) -> Result<WhatIf, LabError>
 }
 
 /// Puts the experiment on these machines: on one, or every variant on each of several.
-fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), LabError> {
+fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), Error> {
     let Some(first) = machines.first() else { return Ok(()) };
     if machines.len() > 1 && machines.iter().any(String::is_empty) {
         let list = machines.join(",");
@@ -115,7 +115,7 @@ fn on_machines(e: &mut Experiment, machines: &[String]) -> Result<(), LabError> 
 }
 
 /// The variants on each requested profile, or on their own, with the requested switches.
-fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Notes) -> Result<Vec<Variant>, LabError> {
+fn on_profiles(variants: &[Variant], changes: &Changes, notes: &mut Notes) -> Result<Vec<Variant>, Error> {
     let mut all = Vec::new();
     if changes.profiles.is_empty() {
         all.extend_from_slice(variants);
@@ -145,7 +145,7 @@ fn with_setting(
     sysctl: &Sysctl,
     values: &[String],
     notes: &mut Notes,
-) -> Result<Vec<Variant>, LabError> {
+) -> Result<Vec<Variant>, Error> {
     let profiles = profiles::of_each(variants.iter().map(Variant::kernel))?;
     let some = profiles.iter().any(|p| sysctl.exists(p));
     let mut all = Vec::new();
@@ -190,7 +190,7 @@ fn drop_same_cases(e: &mut Experiment, notes: &mut Notes) {
 }
 
 /// The settings by sysctl. Each sysctl and each of its values may appear once.
-fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec<String>)>, LabError> {
+fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec<String>)>, Error> {
     let mut settings: Vec<(&Sysctl, Vec<String>)> = Vec::new();
     for (name, values) in asked {
         let sysctl = sysctls::setting(name)?;
@@ -208,7 +208,7 @@ fn settings(asked: &[(String, Vec<String>)]) -> Result<Vec<(&'static Sysctl, Vec
 }
 
 /// Drops the experiment's switches and settings that the variant's new profile does not take.
-fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Notes) -> Result<(), LabError> {
+fn leave_out_what_does_not_fit(v: &mut Variant, old: &Variant, notes: &mut Notes) -> Result<(), Error> {
     let own = profiles::named(&v.profile)?;
     let mut fitting = Vec::new();
     for s in &old.switches {

@@ -6,7 +6,7 @@ mod space;
 
 use crate::arrow::Table;
 use crate::space::Space;
-use kontig_lab::LabError;
+use kontig_error::Error;
 use kontig_lab::cell::{Cell, version};
 use kontig_results::RunResult;
 use kontig_tables::{Facts, Files, Format, Rows, TABLES};
@@ -17,10 +17,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// A wrong request is a `ValueError`, a failure a `RuntimeError`.
-fn raised(e: &LabError) -> PyErr {
+fn raised(e: &Error) -> PyErr {
     match e {
-        LabError::Asked(_) => PyValueError::new_err(e.to_string()),
-        LabError::Failed(_) => PyRuntimeError::new_err(e.to_string()),
+        Error::Asked(_) => PyValueError::new_err(e.to_string()),
+        Error::Failed(_) => PyRuntimeError::new_err(e.to_string()),
     }
 }
 
@@ -84,7 +84,7 @@ fn cells<'py>(py: Python<'py>, space: &str) -> PyResult<(Vec<Bound<'py, PyBytes>
             let (plan, identity) = cell.plan()?;
             Ok((Facts::new(&plan, identity, &version()), cell))
         });
-        let mut all = with_facts.collect::<Result<Vec<_>, LabError>>()?;
+        let mut all = with_facts.collect::<Result<Vec<_>, Error>>()?;
         all.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
         all.dedup_by(|(next, _), (kept, _)| next.identity == kept.identity);
         Ok((all.into_iter().map(|(_, cell)| cell).collect::<Vec<_>>(), notes))

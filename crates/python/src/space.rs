@@ -1,10 +1,11 @@
 //! Spaces: the parameters of a sweep, and the cells that they make.
 
+use kontig_error::{AskedWrongly, Error};
 use kontig_lab::catalog;
 use kontig_lab::cell::Cell;
 use kontig_lab::resolved::Resolved;
+use kontig_lab::sysctls;
 use kontig_lab::what_if::{Changes, WhatIf, what_if};
-use kontig_lab::{AskedWrongly, LabError, sysctls};
 use serde::Deserialize;
 
 /// A space as the package's Python writes it: a list of values for each parameter.
@@ -24,7 +25,7 @@ pub(crate) struct Space {
 
 impl Space {
     /// All combinations, and notes about them.
-    pub(crate) fn cells(&self) -> Result<(Vec<Cell>, Vec<String>), LabError> {
+    pub(crate) fn cells(&self) -> Result<(Vec<Cell>, Vec<String>), Error> {
         let empty = |what: &str| Err(AskedWrongly::Value(format!("{what}: no value, so nothing would run")).into());
         if self.seed.is_empty() {
             return empty("seed");

@@ -33,8 +33,6 @@ mod thin;
 mod transposed;
 pub mod verdict;
 
-pub use standing::UNRESOLVED;
-
 /// A table with its conclusion, in which variants have their names.
 pub fn answer(result: &kontig_results::ExperimentResult) -> kontig_results::Answer {
     let conclusion = conclusion::lines(result, conclusion::Called::ByName);

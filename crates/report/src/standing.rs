@@ -6,6 +6,7 @@
 use crate::number;
 use kontig_results::{
     Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Remark, Row, Score, Tally,
+    UNRESOLVED,
 };
 
 /// The title of a table: the experiment and its case.
@@ -87,9 +88,6 @@ pub(crate) fn counts_explained(score: &Score) -> Option<String> {
 pub(crate) fn beyond_chance(tally: Tally) -> Option<String> {
     (tally.of > 0).then(|| format!("{} of {} by more than chance", tally.agree, tally.of))
 }
-
-/// The mark of a percentile from too few samples.
-pub const UNRESOLVED: &str = "†";
 
 /// A measured figure, marked if it is a percentile from too few samples.
 pub(crate) fn figure(m: &Measured) -> String {

@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use kontig_lab::files::NewDirectory;
-use kontig_lab::{Failed, LabError};
+use kontig_error::files::NewDirectory;
+use kontig_error::{Error, Failed};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::file::properties::WriterProperties;
@@ -54,7 +54,7 @@ impl Files {
     ///
     /// # Errors
     /// If there is something of that name, or it cannot be written.
-    pub fn create(dir: &Path, format: Format) -> Result<Files, LabError> {
+    pub fn create(dir: &Path, format: Format) -> Result<Files, Error> {
         let mut files = Files {
             shown: dir.into(),
             dir: NewDirectory::create(dir)?,
@@ -84,7 +84,7 @@ impl Files {
         Ok(files)
     }
 
-    fn failed(&self, table: usize, e: &dyn Display) -> LabError {
+    fn failed(&self, table: usize, e: &dyn Display) -> Error {
         let path = self.shown.join(format!("{}.{}", TABLES[table].name, self.format.ending()));
         Failed::Write { path: path.display().to_string(), reason: e.to_string() }.into()
     }
@@ -93,7 +93,7 @@ impl Files {
     ///
     /// # Errors
     /// If something cannot be written; nothing is left then.
-    pub fn finish(mut self) -> Result<Format, LabError> {
+    pub fn finish(mut self) -> Result<Format, Error> {
         for (number, writer) in std::mem::take(&mut self.writers).into_iter().enumerate() {
             match writer {
                 Writer::Csv(mut writer) => writer.flush().map_err(|e| self.failed(number, &e))?,
@@ -108,7 +108,7 @@ impl Files {
 }
 
 impl Sink for Files {
-    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), LabError> {
+    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), Error> {
         let written = match &mut self.writers[table] {
             Writer::Csv(writer) => write_csv(writer, &batch).map_err(|e| e.to_string()),
             Writer::Parquet(writer) => writer.write(&batch).map_err(|e| e.to_string()),

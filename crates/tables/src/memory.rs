@@ -3,7 +3,7 @@
 use crate::rows::Sink;
 use crate::schema::TABLES;
 use arrow_array::RecordBatch;
-use kontig_lab::LabError;
+use kontig_error::Error;
 
 /// The batches of each table, in the order of [`TABLES`].
 #[derive(Clone, Default)]
@@ -12,7 +12,7 @@ pub struct Tables {
 }
 
 impl Sink for Tables {
-    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), LabError> {
+    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), Error> {
         self.batches[table].push(batch);
         Ok(())
     }
@@ -23,7 +23,7 @@ impl Tables {
     ///
     /// # Errors
     /// If that fails.
-    pub fn pass_on(&self, sink: &mut impl Sink) -> Result<(), LabError> {
+    pub fn pass_on(&self, sink: &mut impl Sink) -> Result<(), Error> {
         let batches =
             self.batches.iter().enumerate().flat_map(|(table, of)| of.iter().map(move |batch| (table, batch)));
         batches.into_iter().try_for_each(|(table, batch)| sink.take(table, batch.clone()))

@@ -2,9 +2,9 @@
 //! stored.
 
 use crate::facts::Facts;
-use kontig_lab::files::check_named_once;
+use kontig_error::files::check_named_once;
+use kontig_error::{Error, Failed};
 use kontig_lab::store::{StoredResult, StoredRun};
-use kontig_lab::{Failed, LabError};
 use kontig_results::{MemoryMap, RunResult};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl Run {
     ///
     /// # Errors
     /// If its file is missing, cut or changed.
-    pub fn read(&self) -> Result<RunResult, LabError> {
+    pub fn read(&self) -> Result<RunResult, Error> {
         self.file.read()
     }
 }
@@ -41,7 +41,7 @@ impl Merged {
     ///
     /// # Errors
     /// If one is no result, or two have different results of the same inputs.
-    pub fn read(dirs: &[PathBuf]) -> Result<Merged, LabError> {
+    pub fn read(dirs: &[PathBuf]) -> Result<Merged, Error> {
         check_named_once(dirs)?;
         let (mut all, mut lacking) = (Vec::new(), BTreeSet::new());
         for dir in dirs {
@@ -79,7 +79,7 @@ impl Merged {
 }
 
 /// Checks that two runs of the same inputs have the same results.
-fn same(one: &Run, other: &Run) -> Result<(), LabError> {
+fn same(one: &Run, other: &Run) -> Result<(), Error> {
     // Of a variant's seeds only the first has pictures, and its number depends on the first seed.
     let comparable = |run: RunResult| RunResult { repetition: 0, map: MemoryMap::default(), ..run };
     if one.file.has_bytes_of(&other.file) || comparable(one.read()?) == comparable(other.read()?) {

@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::schema::{COUNTERS, FIGURES, PERCENTILES, PERCENTILES_KEPT, ROUNDS, RUNS, SERIES, SETTINGS, TABLES};
 use crate::sheet::{Cell, Sheet};
 use arrow_array::RecordBatch;
-use kontig_lab::LabError;
+use kontig_error::Error;
 use kontig_results::{Better, Histogram, Merge, Phase, Reading, RunResult, samples_needed};
 use kontig_workload::{bytes, shown};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), LabError>;
+    fn take(&mut self, table: usize, batch: RecordBatch) -> Result<(), Error>;
 }
 
 struct Sheets {
@@ -70,7 +70,7 @@ impl<S: Sink> Rows<S> {
     ///
     /// # Errors
     /// If the sink fails.
-    pub fn add(&mut self, facts: &Facts, run: &RunResult) -> Result<(), LabError> {
+    pub fn add(&mut self, facts: &Facts, run: &RunResult) -> Result<(), Error> {
         let key = Cell::Text(&facts.identity.run);
         self.sheets.run(key, facts, run);
         self.sheets.settings(key, facts, run);
@@ -90,13 +90,13 @@ impl<S: Sink> Rows<S> {
     ///
     /// # Errors
     /// If the sink fails.
-    pub fn finish(mut self) -> Result<(S, [u64; TABLES.len()]), LabError> {
+    pub fn finish(mut self) -> Result<(S, [u64; TABLES.len()]), Error> {
         self.pass_on(1)?;
         Ok((self.sink, self.taken))
     }
 
     /// Gives the sink each sheet that has this number of rows or more.
-    fn pass_on(&mut self, rows: usize) -> Result<(), LabError> {
+    fn pass_on(&mut self, rows: usize) -> Result<(), Error> {
         for (table, sheet) in self.sheets.all().into_iter().enumerate().filter(|(_, sheet)| sheet.rows >= rows) {
             self.taken[table] += sheet.rows as u64;
             self.sink.take(table, sheet.batch())?;

@@ -5,8 +5,6 @@ mod machine;
 mod page;
 mod tables;
 
-use crate::out::{print, print_json};
-use crate::wrap::{width, wrap};
 use answer::{about, conclusions};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,11 +12,13 @@ use kontig_bench::quiet::not_quiet;
 use kontig_bench::translation::measure;
 use kontig_bench::translation::measured::{FirstTouch, Loop, Measured, Point};
 use kontig_bench::translation::programs;
+use kontig_error::files::{check_distinct, check_new, check_writable, write_file};
+use kontig_error::{Error, Failed};
 use kontig_lab::catalog;
-use kontig_lab::files::{check_distinct, check_new, check_writable, write_file};
 use kontig_lab::session::memory_for_runs;
-use kontig_lab::{Failed, LabError};
 use kontig_program::Hot;
+use kontig_terminal::{print, print_json};
+use kontig_terminal::{width, wrap};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,8 +58,8 @@ pub struct TranslationArgs {
     json: bool,
 }
 
-pub fn translation(args: &TranslationArgs) -> Result<(), LabError> {
-    let base = args.out.as_ref().map(|out| Ok::<_, LabError>((out, catalog::machine(&args.machine)?.0))).transpose()?;
+pub fn translation(args: &TranslationArgs) -> Result<(), Error> {
+    let base = args.out.as_ref().map(|out| Ok::<_, Error>((out, catalog::machine(&args.machine)?.0))).transpose()?;
     check_distinct(&[("--out", args.out.as_deref()), ("--markdown", args.markdown.as_deref())])?;
     args.out.iter().try_for_each(|path| check_new(path))?;
     args.out.iter().chain(&args.markdown).try_for_each(|path| check_writable(path))?;

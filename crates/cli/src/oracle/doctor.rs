@@ -1,7 +1,7 @@
 //! `kontig oracle doctor`: missing requirements for making recordings.
 
 use clap::Args;
-use kontig_lab::{Failed, LabError};
+use kontig_error::{Error, Failed};
 use kontig_recorder::doctor::{Health, examine, examine_for_a_build};
 use kontig_recorder::kernel::Series;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct DoctorArgs {
 }
 
 /// Exits with 1 if anything is missing.
-pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
+pub fn doctor(a: &DoctorArgs) -> Result<(), Error> {
     let examine = if a.build { examine_for_a_build } else { examine };
     let d = examine(a.kernel, a.root.as_deref());
     let mut text = String::new();
@@ -30,11 +30,11 @@ pub fn doctor(a: &DoctorArgs) -> Result<(), LabError> {
     if d.is_healthy() {
         let what = if a.build { "guest-build can be recorded on kernel" } else { "kernel can be recorded:" };
         text += &format!("\n{what} {}\n", a.kernel);
-        return crate::print(&text);
+        return kontig_terminal::print(&text);
     }
     text += "\nas root:\n";
     text += &d.remedies.iter().map(|line| format!("  {line}\n")).collect::<String>();
-    crate::print(&text)?;
+    kontig_terminal::print(&text)?;
     let missing = d.findings.iter().filter(|f| f.health != Health::Fine).count();
     let reason = format!("{missing} of {} things are missing", d.findings.len());
     Err(Failed::Run { run: "oracle doctor".into(), reason }.into())

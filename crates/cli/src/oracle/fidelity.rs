@@ -1,10 +1,10 @@
 //! `kontig oracle fidelity`: replays all recordings and reports how far to trust each mechanism.
 
-use crate::Ending;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_oracle::fidelity::page::{Carried, Outcome, Replayed, Row, Unnoticed};
 use kontig_oracle::fidelity::{Page, Standing, markdown};
+use kontig_terminal::Ending;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -31,12 +31,12 @@ pub struct FidelityArgs {
     json: bool,
 }
 
-pub fn fidelity(args: &FidelityArgs) -> Result<Ending, LabError> {
+pub fn fidelity(args: &FidelityArgs) -> Result<Ending, Error> {
     super::source_tree::at_the_top("oracle/mechanisms.toml")?;
     let page = Page::of(Path::new(""), &args.recordings).map_err(|e| AskedWrongly::Value(e.to_string()))?;
     let text = if args.json { format!("{:#}\n", as_json(&page)) } else { markdown::page(&page) };
     match &args.out {
-        None => crate::print(&text)?,
+        None => kontig_terminal::print(&text)?,
         Some(path) => std::fs::write(path, text)
             .map_err(|e| Failed::Write { path: path.display().to_string(), reason: e.to_string() })?,
     }

@@ -6,15 +6,15 @@ mod change;
 mod page;
 mod words;
 
-use crate::Ending;
 use clap::Args;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_lab::guest::boot::{Booted, BootedZone, OfType};
 use kontig_lab::guest::{Counted, Look, machine_of, play};
-use kontig_lab::{AskedWrongly, Failed, LabError};
 use kontig_oracle::build as pattern;
 use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows, times};
 use kontig_oracle::guest::samples::Sample;
 use kontig_oracle::guest::{Guest, Pattern, State, sampled};
+use kontig_terminal::Ending;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ struct Run {
 }
 
 /// Runs `kontig oracle guest`.
-pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
+pub fn guest(args: &GuestArgs) -> Result<Ending, Error> {
     let mut groups = groups(args)?;
     if groups.is_empty() {
         let reason = "no recording is of this pattern and kernel; those of the project are of 6.1 and 7.2, and 'kontig \
@@ -98,7 +98,7 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
         if args.json {
             documents.push(group.as_json());
         } else if args.out.is_none() {
-            crate::print(&group.table())?;
+            kontig_terminal::print(&group.table())?;
         }
     }
     if let Some(out) = &args.out {
@@ -110,15 +110,15 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, LabError> {
     if args.json {
         let changes: Vec<Value> = settings.iter().map(change::Setting::as_json).collect();
         let document = json!({ "schema": "kontig.guest/1", "tables": documents, "changes": changes });
-        crate::print(&format!("{document:#}\n"))?;
+        kontig_terminal::print(&format!("{document:#}\n"))?;
     } else {
-        settings.iter().try_for_each(|setting| crate::print(&setting.table()))?;
+        settings.iter().try_for_each(|setting| kontig_terminal::print(&setting.table()))?;
     }
     Ok(Ending::Done)
 }
 
 /// Recordings by pattern and kernel, in the order of their names.
-fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
+fn groups(args: &GuestArgs) -> Result<Vec<Group>, Error> {
     if let Some(name) = args.pattern.as_ref().filter(|name| Pattern::find(name).is_none()) {
         let known: Vec<&str> = Pattern::names().collect();
         return Err(AskedWrongly::Value(format!("--pattern {name}: known are {}", known.join(", "))).into());
@@ -144,7 +144,7 @@ fn groups(args: &GuestArgs) -> Result<Vec<Group>, LabError> {
     Ok(groups)
 }
 
-fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
+fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     if !asked.is_empty() {
         return Ok(asked.to_vec());
     }
@@ -157,7 +157,7 @@ fn folders(asked: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
 }
 
 /// Every recording's steps or build, on the machine as its kernel had it.
-fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
+fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, Error> {
     let mut runs = Vec::new();
     for guest in guests {
         let Some(pattern) = Pattern::find(&guest.pattern) else { continue };
@@ -180,7 +180,7 @@ fn in_the_laboratory(guests: &[Guest]) -> Result<Lab, LabError> {
                 samples: looks.into_iter().map(sample).collect(),
             }),
             // What one pattern cannot do is said in its table; the others go on.
-            Err(e @ LabError::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
+            Err(e @ Error::Failed(_)) => return Ok(Lab::Failed(e.to_string())),
             Err(e) => return Err(e),
         }
     }

@@ -7,9 +7,9 @@ pub mod record;
 mod source_tree;
 pub mod verify;
 
-use crate::Ending;
 use clap::Subcommand;
-use kontig_lab::LabError;
+use kontig_error::Error;
+use kontig_terminal::Ending;
 
 #[derive(Subcommand)]
 pub(crate) enum OracleCommand {
@@ -28,7 +28,7 @@ pub(crate) enum OracleCommand {
     Doctor(doctor::DoctorArgs),
 }
 
-pub fn oracle(command: &OracleCommand) -> Result<Ending, LabError> {
+pub fn oracle(command: &OracleCommand) -> Result<Ending, Error> {
     match command {
         OracleCommand::Record(a) => record::record(a),
         OracleCommand::Verify(a) => verify::verify(a),

@@ -1,11 +1,9 @@
 //! `kontig oracle record`: boots a real kernel under emulation and records its allocator.
 
 use super::verify::RECORDINGS;
-use crate::Ending;
-use crate::number::{MOST, whole};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_oracle::guest::PREFIX;
 use kontig_oracle::patterns::NAMED;
 use kontig_recorder::experiment::{Asked, GIVEN_LRU, Plan};
@@ -13,6 +11,8 @@ use kontig_recorder::given::Given;
 use kontig_recorder::kernel::{Kernel, Series};
 use kontig_recorder::reclaim::GivenOps;
 use kontig_recorder::{Control, Made, Progress, Ready, RecordError};
+use kontig_terminal::Ending;
+use kontig_terminal::number::{MOST, whole};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,7 @@ pub struct RecordArgs {
     sources: Option<PathBuf>,
 }
 
-pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
+pub fn record(a: &RecordArgs) -> Result<Ending, Error> {
     let plans = plans(a)?;
     if let Some((_, missing)) = plans.iter().find(|(_, out)| a.again && !out.is_dir()) {
         let folder = missing.display();
@@ -126,20 +126,20 @@ pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
     }
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
-    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let bar = progress_bar();
     let progress = |stage| bar.set_message(message(stage, &kernel.release));
     let control = Control { stop: &stop, progress: &progress };
     let print = |made: Result<Made, RecordError>| {
-        bar.suspend(|| made.map_err(told).and_then(|made| crate::print(&summary(&made))))
+        bar.suspend(|| made.map_err(told).and_then(|made| kontig_terminal::print(&summary(&made))))
     };
-    let differs = |ready: &Ready<'_>, plan: &Plan, out: &Path| -> Result<bool, LabError> {
+    let differs = |ready: &Ready<'_>, plan: &Plan, out: &Path| -> Result<bool, Error> {
         let differing = ready.again(plan, out, &control).map_err(told)?;
         let (folder, said) = match &differing {
             None => (out.display(), "a second boot has given the same bytes".to_string()),
             Some(file) => (out.display(), format!("a second boot has given another {file}")),
         };
-        bar.suspend(|| crate::print(&format!("{folder}: {said}\n")))?;
+        bar.suspend(|| kontig_terminal::print(&format!("{folder}: {said}\n")))?;
         Ok(differing.is_some())
     };
     let done = match &plans[..] {
@@ -163,7 +163,7 @@ pub fn record(a: &RecordArgs) -> Result<Ending, LabError> {
 }
 
 /// The recordings to make, each with its folder.
-fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
+fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, Error> {
     let asked = asked(a)?;
     let plan = |asked: &Asked| Plan::new(asked, a.kernel).map_err(told);
     let Some(seeds) = a.seeds else {
@@ -190,7 +190,7 @@ fn plans(a: &RecordArgs) -> Result<Vec<(Plan, PathBuf)>, LabError> {
     .collect()
 }
 
-fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
+fn asked(a: &RecordArgs) -> Result<Asked, Error> {
     let mut sysctls = BTreeMap::new();
     for setting in &a.set {
         let (name, value) = setting.split_once('=').ok_or_else(|| {
@@ -198,17 +198,17 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
         })?;
         sysctls.insert(name.to_string(), value.to_string());
     }
-    let content = |path: &PathBuf| -> Result<(String, Vec<u8>), LabError> {
+    let content = |path: &PathBuf| -> Result<(String, Vec<u8>), Error> {
         let file = path.display().to_string();
         let content =
             std::fs::read(path).map_err(|e| AskedWrongly::Unreadable { path: file.clone(), reason: e.to_string() })?;
         Ok((file, content))
     };
-    let read = |path: &PathBuf| -> Result<Given, LabError> {
+    let read = |path: &PathBuf| -> Result<Given, Error> {
         let (file, content) = content(path)?;
         Ok(Given::read(&file, &content).map_err(AskedWrongly::Value)?)
     };
-    let read_lru = |path: &PathBuf| -> Result<GivenOps, LabError> {
+    let read_lru = |path: &PathBuf| -> Result<GivenOps, Error> {
         let (file, content) = content(path)?;
         Ok(GivenOps::read(&file, &content).map_err(AskedWrongly::Value)?)
     };
@@ -228,7 +228,7 @@ fn asked(a: &RecordArgs) -> Result<Asked, LabError> {
     })
 }
 
-fn told(e: RecordError) -> LabError {
+fn told(e: RecordError) -> Error {
     match e {
         RecordError::Asked(reason) => AskedWrongly::Value(reason).into(),
         RecordError::Failed(reason) => Failed::Run { run: "oracle record".into(), reason }.into(),

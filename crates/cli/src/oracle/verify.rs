@@ -3,13 +3,13 @@
 //! Each recording has a line: the numbers of results compared, or the first difference. A
 //! difference or a folder that is not a recording does not stop the others from being verified.
 
-use crate::Ending;
 use clap::Args;
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_oracle::difference::Difference;
 use kontig_oracle::replay::Compared;
 use kontig_oracle::replay::faults::{Closeness, Figure, TOLERANCE};
 use kontig_oracle::{BadRecording, OtherPatchLevel, Verdict, other_patch_level, verify_by};
+use kontig_terminal::Ending;
 use kontig_text::grouped;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -61,7 +61,7 @@ struct Verified {
     other: Option<OtherPatchLevel>,
 }
 
-pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
+pub fn verify(args: &VerifyArgs) -> Result<Ending, Error> {
     let profile = args.profile.as_deref().map(kontig_profiles::open).transpose()?;
     let mut verified: Vec<Verified> = Vec::new();
     for dir in folders(&args.recordings)? {
@@ -72,18 +72,18 @@ pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
         // If the folder cannot be opened, the verdict says why.
         let other = other_patch_level(&dir, profile.as_ref()).unwrap_or_default();
         if let (false, Ok(verdict)) = (args.json, &verdict) {
-            crate::print(&in_words(&dir, verdict, other.as_ref()))?;
+            kontig_terminal::print(&in_words(&dir, verdict, other.as_ref()))?;
         }
         verified.push(Verified { dir, verdict, other });
     }
     if args.json {
         let recordings: Vec<Value> = verified.iter().map(as_json).collect();
-        crate::print(&format!("{:#}\n", json!({ "schema": "kontig.verify/1", "recordings": recordings })))?;
+        kontig_terminal::print(&format!("{:#}\n", json!({ "schema": "kontig.verify/1", "recordings": recordings })))?;
     }
     let different = verified.iter().any(|v| matches!(v.verdict, Ok(Verdict::Different(_))));
     // The last one is the caller's to say; a difference is the graver news.
     let bad = verified.iter().filter_map(|v| Some(bad_in_words(&v.dir, v.verdict.as_ref().err()?)));
-    let mut bad: Vec<LabError> = bad.map(asked_wrongly).collect();
+    let mut bad: Vec<Error> = bad.map(asked_wrongly).collect();
     let last = if different { None } else { bad.pop() };
     for e in bad {
         let _ = writeln!(std::io::stderr(), "kontig: {e}");
@@ -95,12 +95,12 @@ pub fn verify(args: &VerifyArgs) -> Result<Ending, LabError> {
     }
 }
 
-fn asked_wrongly(reason: String) -> LabError {
+fn asked_wrongly(reason: String) -> Error {
     AskedWrongly::Value(reason).into()
 }
 
 /// The folders to verify.
-fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, LabError> {
+fn folders(named: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     if named.is_empty() {
         let newest = |dir: &PathBuf| std::fs::metadata(dir).and_then(|m| m.modified()).ok();
         return below(RECORDINGS).into_iter().max_by_key(newest).map(|dir| vec![dir]).ok_or_else(|| {

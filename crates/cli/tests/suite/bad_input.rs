@@ -232,6 +232,22 @@ fn arguments_that_the_parser_refuses_have_the_same_exit_code() {
 }
 
 #[test]
+fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
+    let positive = format!("a whole number from 1 to {}", u32::MAX);
+    let seeds = format!("a whole number from 0 to {}, or several as 1,5,9 or 1..5", u64::MAX);
+    for (option, value, range) in
+        [("--jobs", "<N>", &positive), ("--repetitions", "<N>", &positive), ("--seed", "<SEEDS>", &seeds)]
+    {
+        for number in ["0", "-1", ""].into_iter().filter(|number| *number != "0" || !range.contains("from 0 to")) {
+            let output = kontig(tmp().path(), &["run", "hugealloc", option, number]).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let says = format!("error: invalid value '{number}' for '{option} {value}': expected {range}\n");
+            assert!(output.status.code() == Some(ASKED_WRONGLY) && stderr.starts_with(&says), "{stderr}");
+        }
+    }
+}
+
+#[test]
 fn a_malformed_file_is_named_with_its_line() {
     let d = tmp();
     let dir = d.path();

@@ -12,7 +12,7 @@ mod place;
 mod zones;
 
 use super::frames::{BLOCK, Frames, State, by_chance};
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::MigrateType;
 use kontig_mm::types::PAGE_SIZE;
 use kontig_procfs::{BadText, BuddyInfo, PageTypeInfo};
@@ -43,7 +43,7 @@ struct Text {
 }
 
 impl Text {
-    fn read(path: &str) -> Result<Text, LabError> {
+    fn read(path: &str) -> Result<Text, Error> {
         let unreadable = |e: std::io::Error| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() };
         let mut text = std::fs::read_to_string(path).map_err(unreadable)?;
         // A paste may lack the end of its last line.
@@ -54,7 +54,7 @@ impl Text {
     }
 
     /// An error about a line of it, the first if none is meant.
-    fn wrong(&self, line: usize, reason: String) -> LabError {
+    fn wrong(&self, line: usize, reason: String) -> Error {
         AskedWrongly::Malformed { path: self.path.clone(), line, reason }.into()
     }
 }
@@ -64,7 +64,7 @@ impl ProcTexts {
     ///
     /// # Errors
     /// If one cannot be read, is none of its kind, or contradicts the other: the file and the line.
-    pub(super) fn read(found: &FoundProc) -> Result<ProcTexts, LabError> {
+    pub(super) fn read(found: &FoundProc) -> Result<ProcTexts, Error> {
         let texts = ProcTexts {
             buddyinfo: Text::read(&found.buddyinfo)?,
             pagetypeinfo: found.pagetypeinfo.as_deref().map(Text::read).transpose()?,
@@ -79,7 +79,7 @@ impl ProcTexts {
     }
 
     /// The counts that they have of each zone.
-    fn zones(&self) -> Result<Vec<HostZone>, LabError> {
+    fn zones(&self) -> Result<Vec<HostZone>, Error> {
         let malformed = |e: BadText| AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason };
         let Text { path, text } = &self.buddyinfo;
         let buddy = BuddyInfo::parse(path, text).map_err(malformed)?;

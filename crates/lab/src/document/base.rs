@@ -3,8 +3,8 @@
 use super::file::Source;
 use super::value::{Wrong, plain, same};
 use crate::built_in::Form;
-use crate::error::{AskedWrongly, LabError};
 use crate::names::unknown;
+use kontig_error::{AskedWrongly, Error};
 use kontig_profiles::is_path;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ pub(super) struct Base {
 }
 
 impl Source {
-    fn document(&self) -> Result<Spanned<DeTable<'_>>, LabError> {
+    fn document(&self) -> Result<Spanned<DeTable<'_>>, Error> {
         let malformed = |e: toml::de::Error| {
             let at = e.span().map_or(0, |span| span.start);
             self.malformed(at, e.message().lines().collect::<Vec<_>>().join("; "))
@@ -41,7 +41,7 @@ impl Source {
     }
 
     /// Everything it takes over; `above` are the files that lead here.
-    pub(super) fn bases(&self, above: &mut Vec<String>) -> Result<Vec<Base>, LabError> {
+    pub(super) fn bases(&self, above: &mut Vec<String>) -> Result<Vec<Base>, Error> {
         let document = self.document()?;
         let mut bases = Vec::new();
         for (part, name) in self.named_bases(document.get_ref()) {
@@ -80,7 +80,7 @@ impl Source {
     }
 
     /// The keys that a part inherits from this base, as TOML.
-    fn base(&self, part: Part, name: &str, above: &mut Vec<String>) -> Result<String, LabError> {
+    fn base(&self, part: Part, name: &str, above: &mut Vec<String>) -> Result<String, Error> {
         let form = match part {
             Part::Whole => self.form,
             Part::Costs => Form::Machine,
@@ -145,7 +145,7 @@ impl Source {
     }
 
     /// The document with what these bases say.
-    pub(super) fn merged<'a>(&'a self, bases: &'a [Base]) -> Result<Spanned<DeTable<'a>>, LabError> {
+    pub(super) fn merged<'a>(&'a self, bases: &'a [Base]) -> Result<Spanned<DeTable<'a>>, Error> {
         let mut document = self.document()?;
         if let (Form::Machine, None, Some((key, _))) =
             (self.form, document.get_ref().get("base"), document.get_ref().get_key_value("nodes"))

@@ -1,7 +1,7 @@
 //! A TOML text, where it came from, and errors with their place in it.
 
 use crate::built_in::{Form, stem};
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use std::path::{Path, PathBuf};
 
 /// A text with where it came from.
@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 impl Source {
-    pub(crate) fn read(path: &str, form: Form) -> Result<Source, LabError> {
+    pub(crate) fn read(path: &str, form: Form) -> Result<Source, Error> {
         let text = kontig_profiles::read_text(path)?;
         Ok(Source { path: kontig_profiles::said(path).into(), text, form, built_in: false })
     }
@@ -37,15 +37,15 @@ impl Source {
         folder.join(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
     }
 
-    pub(crate) fn malformed(&self, at: usize, reason: impl Into<String>) -> LabError {
+    pub(crate) fn malformed(&self, at: usize, reason: impl Into<String>) -> Error {
         let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
         AskedWrongly::Malformed { path: self.path.clone(), line, reason: reason.into() }.into()
     }
 
     /// Something wrong with what it names at this place. Another file that is wrong says so itself.
-    pub(crate) fn wrong_name_at(&self, at: usize, error: LabError) -> LabError {
+    pub(crate) fn wrong_name_at(&self, at: usize, error: Error) -> Error {
         match error {
-            LabError::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
+            Error::Asked(AskedWrongly::Malformed { .. } | AskedWrongly::Contradictory { .. }) => error,
             error => self.malformed(at, error.to_string()),
         }
     }

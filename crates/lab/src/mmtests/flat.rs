@@ -6,8 +6,7 @@
 //! iterations under other names. The snapshots come last: a script that finds them finds the rest.
 
 use super::{TIMESTAMPS, logs, monitors, same};
-use crate::error::{AskedWrongly, LabError};
-use std::io::Error;
+use kontig_error::{AskedWrongly, Error};
 use std::path::{Path, PathBuf};
 
 const FLAT: &str = "flat";
@@ -22,7 +21,7 @@ fn place(run: &Path, n: u32) -> (PathBuf, String) {
 ///
 /// # Errors
 /// If it has.
-pub(super) fn check_name(run: &Path) -> Result<(), LabError> {
+pub(super) fn check_name(run: &Path) -> Result<(), Error> {
     if run.file_name().is_some_and(|name| name == FLAT) {
         let reason =
             format!("--mmtests has a directory '{FLAT}' beside the variants: call this variant something else");
@@ -35,7 +34,7 @@ pub(super) fn check_name(run: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If it would overwrite an earlier one.
-pub(super) fn check(run: &Path) -> Result<(), LabError> {
+pub(super) fn check(run: &Path) -> Result<(), Error> {
     let (dir, name) = place(run, 0);
     let stamps = dir.join(format!("{TIMESTAMPS}-{name}"));
     if stamps.symlink_metadata().is_err() {
@@ -50,7 +49,7 @@ pub(super) fn check(run: &Path) -> Result<(), LabError> {
 }
 
 /// Adds the `n`th iteration of a run, once it is complete.
-pub(super) fn add(run: &Path, n: u32, benchmarks: &[logs::Benchmark]) -> Result<(), (PathBuf, Error)> {
+pub(super) fn add(run: &Path, n: u32, benchmarks: &[logs::Benchmark]) -> Result<(), (PathBuf, std::io::Error)> {
     let (dir, name) = place(run, n);
     let iteration = run.join(format!("iter-{n}"));
     for benchmark in benchmarks {

@@ -6,7 +6,7 @@
 //! name.
 
 use super::Recording;
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_procfs::{BadText, Mapping, Smaps};
 use kontig_program::{Gfp, Order};
 
@@ -85,7 +85,7 @@ impl Recording {
     ///
     /// # Errors
     /// The first line that is none of smaps, or that there is no memory in them.
-    pub fn of_smaps(copies: &[(String, String)], every_s: f64) -> Result<Recording, LabError> {
+    pub fn of_smaps(copies: &[(String, String)], every_s: f64) -> Result<Recording, Error> {
         let mut recording = Recording::default();
         let mut places: [Vec<usize>; 2] = Default::default();
         let mut most = Held::default();

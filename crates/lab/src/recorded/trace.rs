@@ -13,7 +13,7 @@ mod moves;
 
 use super::Recording;
 use super::live::Live;
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
 use kontig_program::{Gfp, Order};
 use kontig_workload::trace::recording::MOST_ORDER;
@@ -137,12 +137,12 @@ impl Recording {
     ///
     /// # Errors
     /// The first line that is none of a trace, or that there is nothing to replay.
-    pub fn of_trace(path: &str, text: impl Read) -> Result<Recording, LabError> {
+    pub fn of_trace(path: &str, text: impl Read) -> Result<Recording, Error> {
         let mut reader = Reader::default();
         let mut number = 0;
         let mut lines = Lines::of(text);
         let wrong =
-            |line: usize, reason: String| LabError::from(AskedWrongly::Malformed { path: path.into(), line, reason });
+            |line: usize, reason: String| Error::from(AskedWrongly::Malformed { path: path.into(), line, reason });
         while let Some(line) = lines.next(path, number + 1)? {
             number += 1;
             let lost = lost_events(line);

@@ -2,9 +2,9 @@
 
 use super::notes::Notes;
 use super::parameters::Parameter;
-use crate::error::LabError;
 use crate::experiment::{Experiment, Variant};
 use crate::{catalog, profiles, sysctls};
+use kontig_error::Error;
 use kontig_mm::Profile;
 use kontig_mm::sysctl::Sysctl;
 use kontig_workload::shown;
@@ -17,11 +17,11 @@ pub(super) fn rename_and_drop_same(
     swept: &[&Sysctl],
     asked: &[Parameter],
     notes: &mut Notes,
-) -> Result<(), LabError> {
+) -> Result<(), Error> {
     let profiles = profiles::of_each(e.variant.iter().map(Variant::kernel))?;
     let own: BTreeSet<&String> = e.variant.iter().filter_map(|v| v.machine.as_ref()).collect();
     let own = own.into_iter().map(|name| Ok((name.clone(), catalog::machine(name)?.0.name)));
-    let machines: BTreeMap<String, String> = own.collect::<Result<_, LabError>>()?;
+    let machines: BTreeMap<String, String> = own.collect::<Result<_, Error>>()?;
     let mut first: BTreeMap<(String, String, Option<String>), String> = BTreeMap::new();
     for (mut v, profile) in std::mem::take(&mut e.variant).into_iter().zip(&profiles) {
         let mut name = described(&v, profile, swept, asked)?;
@@ -44,7 +44,7 @@ pub(super) fn rename_and_drop_same(
 /// A variant's name from its contents, but for its machine: `7.2`,
 /// `5.6+proactive-compaction+proactiveness=80`, `6.1+size=2GiB`. A setting with several values
 /// shows each, the default too.
-fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -> Result<String, LabError> {
+fn described(v: &Variant, p: &Profile, swept: &[&Sysctl], asked: &[Parameter]) -> Result<String, Error> {
     let mut name = p.name.clone();
     for s in &v.switches {
         name += &format!("+{s}");

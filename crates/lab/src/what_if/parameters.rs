@@ -1,9 +1,9 @@
 //! Parameters of the workload that were asked for: read, and set in every workload that has them.
 
-use crate::error::{AskedWrongly, LabError};
 use crate::experiment::{Experiment, Variant};
 use crate::plan::room;
 use crate::{catalog, parameters};
+use kontig_error::{AskedWrongly, Error};
 use kontig_text::parse_size;
 use kontig_workload::{Room, Workload, shown};
 
@@ -26,7 +26,7 @@ fn workloads(e: &mut Experiment) -> Vec<&mut Workload> {
 }
 
 /// Something wrong with a parameter asked for.
-fn of_with(name: &str, reason: &str) -> LabError {
+fn of_with(name: &str, reason: &str) -> Error {
     AskedWrongly::Value(format!("--with {name}: {reason}")).into()
 }
 
@@ -36,11 +36,11 @@ pub(super) fn parameters_of(
     machine: Option<&String>,
     begins_with_snapshot: bool,
     changes: &[(String, Vec<String>)],
-) -> Result<Vec<Parameter>, LabError> {
+) -> Result<Vec<Parameter>, Error> {
     // A snapshot's machine is as large as its host.
     let machine = machine.unwrap_or(&e.machine);
     let has_room = !begins_with_snapshot && !changes.is_empty();
-    let room = has_room.then(|| Ok::<_, LabError>(room(&catalog::machine(machine)?.0))).transpose()?;
+    let room = has_room.then(|| Ok::<_, Error>(room(&catalog::machine(machine)?.0))).transpose()?;
     let mut e = e.clone();
     let mut asked: Vec<Parameter> = Vec::new();
     for (name, values) in changes {
@@ -75,7 +75,7 @@ fn are_same(a: &toml::Value, b: &toml::Value) -> bool {
 
 /// Sets the parameters that have one value in every workload that has them, with a line each that
 /// says so. Of those with several values every variant has each.
-pub(super) fn set_parameters(e: &mut Experiment, asked: &[Parameter]) -> Result<Vec<String>, LabError> {
+pub(super) fn set_parameters(e: &mut Experiment, asked: &[Parameter]) -> Result<Vec<String>, Error> {
     let wrong = |refused: parameters::Refused| of_with(&refused.name, &refused.reason);
     let room = asked.first().and_then(|parameter| parameter.room.as_ref());
     let mut said = Vec::new();

@@ -4,11 +4,11 @@
 //! the format in the wrong place, bytes that are no text. Anything still accepted must also survive
 //! planning.
 
+use kontig_error::{Error, Failed};
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::store::{RunFile, StoredResult};
-use kontig_lab::{Failed, LabError};
 use kontig_lab::{catalog, profiles};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -199,7 +199,7 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// The value, or `None` after checking that the error is one line.
-fn one_line<T>(result: Result<T, LabError>) -> Result<Option<T>, TestCaseError> {
+fn one_line<T>(result: Result<T, Error>) -> Result<Option<T>, TestCaseError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(e) => {
@@ -226,7 +226,7 @@ fn plan(inputs: Vec<Resolved>) -> Result<(), TestCaseError> {
     one_line(Session::new(inputs, u64::MAX, &Views::default())).map(|_| ())
 }
 
-fn experiment(text: &str) -> Result<Resolved, LabError> {
+fn experiment(text: &str) -> Result<Resolved, Error> {
     let path = file("valid-experiment.toml", text.as_bytes());
     catalog::experiment(path.to_str().unwrap()).and_then(|(e, source)| Resolved::new(e, Some(&source)))
 }
@@ -313,7 +313,7 @@ proptest! {
     fn a_result(d in damages()) {
         let path = file("result.json", &damaged(&result_text(), &d));
         match StoredResult::read(&path) {
-            Err(LabError::Failed(Failed::Result { .. })) | Ok(_) => {}
+            Err(Error::Failed(Failed::Result { .. })) | Ok(_) => {}
             Err(e) => prop_assert!(false, "a damaged result is no wrong question: {e:?}"),
         }
         if let Some(stored) = one_line(StoredResult::read(&path))? {

@@ -138,7 +138,7 @@ fn a_session_that_is_stopped_or_fails_ends_though_threads_wait_for_a_preparation
     assert!(outcomes.is_empty() && error.is_some());
     // A preparation that fails does not leave helpers waiting.
     let session = self::session(EXPERIMENT, false);
-    let wrong = || kontig_lab::LabError::Asked(kontig_lab::AskedWrongly::Value("no".into()));
+    let wrong = || kontig_error::Error::Asked(kontig_error::AskedWrongly::Value("no".into()));
     let (outcomes, error) = session.run(16, &|run| if run.variant.contains("pause") { Err(wrong()) } else { Ok(()) });
     assert_eq!((outcomes.len(), error), (0, Some(wrong())));
 }

@@ -32,8 +32,8 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "lab",
         &[
-            &["built_in", "error", "event_log", "fragmenting", "gate", "hash", "observe", "page", "unit"],
-            &["files", "ftrace", "host_snapshot", "names", "recorded"],
+            &["built_in", "event_log", "fragmenting", "gate", "hash", "observe", "page", "unit"],
+            &["ftrace", "host_snapshot", "names", "recorded"],
             &["beginning", "document", "parameters", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
             &["figures", "sampler", "target"],
@@ -52,12 +52,10 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "cli",
         &[
-            &["figures", "markdown", "number", "out", "shard", "values", "wrap"],
-            &["grid"],
-            &["bench", "interrupt", "list", "profile", "progress", "run_args", "workload"],
+            &["figures", "markdown", "shard", "values"],
+            &["bench", "list", "profile", "progress", "run_args", "workload"],
             &["compare", "export", "oracle", "reproduce", "show"],
-            &["live"],
-            &["completions", "trace"],
+            &["completions", "laboratory", "trace"],
             &["args"],
         ],
     ),
@@ -67,8 +65,9 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
 const COMMON: [&str; 1] = ["parse"];
 
 /// Modules that use each other, and files that do, by their places.
-const TIED: [(&str, &[&str]); 9] = [
-    ("cli", &["live/status", "live/status/process", "oracle/guest", "oracle/guest/change", "oracle/guest/page"]),
+const TIED: [(&str, &[&str]); 10] = [
+    ("cli", &["oracle/guest", "oracle/guest/change", "oracle/guest/page"]),
+    ("host", &["status", "status/process"]),
     ("lab", &["mmtests", "mmtests/flat", "mmtests/logs", "mmtests/monitors"]),
     ("live", &["explain", "explain/rule", "host", "host/pools", "host/thp", "process", "process/reason"]),
     (

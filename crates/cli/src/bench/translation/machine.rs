@@ -1,13 +1,13 @@
 //! A machine file with what was measured.
 
 use kontig_bench::translation::measured::{FirstTouch, Measured};
-use kontig_lab::{Failed, LabError};
+use kontig_error::{Error, Failed};
 use kontig_sim::MachineFile;
 use kontig_translation::Processor;
 use std::path::Path;
 
 /// A machine file like `base`, with what was measured.
-pub(super) fn machine(name: &str, base: &MachineFile, out: &Path, m: &Measured) -> Result<String, LabError> {
+pub(super) fn machine(name: &str, base: &MachineFile, out: &Path, m: &Measured) -> Result<String, Error> {
     let failed = |e: toml::ser::Error| Failed::Write { path: out.display().to_string(), reason: e.to_string() };
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
     // A file is named by its path, from where this one lies.

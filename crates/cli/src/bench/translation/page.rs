@@ -2,10 +2,10 @@
 
 use super::answer::{about, conclusions};
 use super::tables::{Tried, loops, missing, of_programs, other_sizes, skewed};
-use crate::wrap::wrap;
 use kontig_bench::quiet::not_quiet;
 use kontig_bench::translation::measured::{Measured, NEAR, holds};
 use kontig_bench::translation::programs::held::{Held, TURNS, Verdict};
+use kontig_terminal::wrap;
 
 /// Columns of the page's source.
 const PAGE_WIDTH: usize = 120;

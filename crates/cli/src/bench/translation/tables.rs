@@ -1,9 +1,9 @@
 //! The measurement beside the model, in tables.
 
-use crate::grid::Grid;
 use kontig_bench::translation::measured::{Loop, Measured, Point, gain};
 use kontig_bench::translation::programs::held::{Held, Verdict};
 use kontig_program::Hot;
+use kontig_terminal::Grid;
 use kontig_text::{parse_size, size};
 
 /// A program, and what it gave or why it could not be run.

@@ -1,7 +1,7 @@
 //! Helpers of the command line's tests.
 
+#[path = "../../../../host/tests/suite/common/frames.rs"]
 pub mod frames;
-pub mod page;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
@@ -108,20 +108,6 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// The text before it was wrapped. A line that continues another is indented by four columns more;
-/// other lines are indented by none, three or six.
-pub fn unwrapped(text: &str) -> String {
-    let mut joined = String::new();
-    for line in text.lines() {
-        let begin = line.trim_start();
-        let continues = (line.len() - begin.len()) % 3 == 1;
-        let (end, line) = if continues { (" ", begin) } else { ("\n", line) };
-        joined += if joined.is_empty() { "" } else { end };
-        joined += line;
-    }
-    joined + if text.is_empty() { "" } else { "\n" }
 }
 
 /// The exit codes that commands share.

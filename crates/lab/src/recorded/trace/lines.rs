@@ -1,6 +1,6 @@
 //! Lines of a text that may be large, none longer than it may be.
 
-use crate::error::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use std::io::{BufRead, BufReader, Read};
 
 /// No line of a trace is longer.
@@ -23,7 +23,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// If it is longer, is no text, or has no end.
-    pub(super) fn next(&mut self, path: &str, number: usize) -> Result<Option<&str>, LabError> {
+    pub(super) fn next(&mut self, path: &str, number: usize) -> Result<Option<&str>, Error> {
         self.bytes.clear();
         let unreadable = |e: std::io::Error| AskedWrongly::Unreadable { path: path.into(), reason: e.to_string() };
         let got = self.from.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes).map_err(unreadable)?;

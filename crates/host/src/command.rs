@@ -14,7 +14,7 @@ pub const NOT_STARTED: u8 = 125;
 /// found, else 126.
 pub fn start(program: &str, args: &[String]) -> Result<Child, u8> {
     Command::new(program).args(args).spawn().map_err(|e| {
-        crate::say(&format!("{program}: {e}"));
+        kontig_terminal::say(&format!("{program}: {e}"));
         if e.kind() == ErrorKind::NotFound { 127 } else { 126 }
     })
 }

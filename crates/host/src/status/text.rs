@@ -1,11 +1,11 @@
 //! A status as text for people: the most important first, in a screen.
 
-use crate::grid::Grid;
-use crate::wrap::wrap;
 use kontig_live::lru_gen;
 use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
+use kontig_terminal::Grid;
+use kontig_terminal::wrap;
 use kontig_text::{grouped, percent, size, time};
 
 /// The form of the text.

@@ -3,15 +3,15 @@
 mod process;
 mod text;
 
-use super::host::HostArgs;
-use super::not_read;
-use crate::Ending;
-use crate::number::{MOST, fraction, whole};
+use crate::answer::not_read;
+use crate::roots::HostArgs;
 use clap::Args;
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::status::{frames, owners};
 use kontig_live::{Host, ReadError, Roots, Status};
+use kontig_terminal::Ending;
+use kontig_terminal::number::{MOST, fraction, whole};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -72,11 +72,11 @@ pub const HELP: &str = "Examples:\n  \
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
 /// Carries out `kontig status`.
-pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
+pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     if a.watch {
         // To be stopped is how watching ends.
-        crate::interrupt::act(|| std::process::exit(0));
+        kontig_terminal::interrupt::act(|| std::process::exit(0));
     }
     let mut before: Option<(Host, Instant)> = None;
     loop {
@@ -98,7 +98,7 @@ pub fn status(a: &StatusArgs) -> Result<Ending, LabError> {
             Ok(text) => text,
             Err(e) => return not_read("status", &e),
         };
-        let is_read = crate::print_while_read(&text)?;
+        let is_read = kontig_terminal::print_while_read(&text)?;
         if !a.watch || !is_read {
             return Ok(Ending::Done);
         }
@@ -130,7 +130,7 @@ fn wait(interval: Duration) -> bool {
 /// The text to print, or the error of a file.
 type Text = Result<String, ReadError>;
 
-fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64)>) -> Result<Text, LabError> {
+fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64)>) -> Result<Text, Error> {
     let order = match (&a.block, host.page_size) {
         (Some(block), Some(page)) => {
             let order = kontig_live::need::order(block, page.bytes);
@@ -155,9 +155,9 @@ impl StatusArgs {
     /// A document as JSON, or as text for as many columns as there are.
     fn page(&self, document: &impl Serialize, text: impl Fn(Option<usize>) -> String) -> String {
         if self.json {
-            return super::document(document, self.watch);
+            return crate::answer::document(document, self.watch);
         }
-        let text = text(crate::wrap::columns());
+        let text = text(kontig_terminal::columns());
         match (self.watch, std::io::stdout().is_terminal()) {
             (false, _) => text,
             (true, true) => format!("\x1b[H\x1b[2J{text}"),
@@ -167,6 +167,6 @@ impl StatusArgs {
 }
 
 /// Parses an interval in seconds.
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     fraction(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
 }

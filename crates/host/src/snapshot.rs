@@ -1,13 +1,13 @@
 //! `kontig snapshot`: the use of every frame of a host, as a file.
 
-use super::host::HostArgs;
-use super::not_read;
-use crate::Ending;
+use crate::answer::not_read;
+use crate::roots::HostArgs;
 use clap::Args;
-use kontig_lab::LabError;
-use kontig_lab::files::{check_writable, write_file};
+use kontig_error::Error;
+use kontig_error::files::{check_writable, write_file};
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
+use kontig_terminal::Ending;
 use kontig_text::{grouped, percent, size};
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub const HELP: &str = "Examples:\n  \
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
 
 /// Carries out `kontig snapshot`.
-pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
+pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, Error> {
     a.out.as_deref().map_or(Ok(()), check_writable)?;
     let snapshot = match Snapshot::take(&a.host.roots()?, page_size()) {
         Ok(snapshot) => snapshot,
@@ -39,7 +39,7 @@ pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, LabError> {
     if let Some(path) = &a.out {
         write_file(path, snapshot.to_text().as_bytes())?;
     }
-    crate::print(&text(&snapshot))?;
+    kontig_terminal::print(&text(&snapshot))?;
     Ok(Ending::Done)
 }
 

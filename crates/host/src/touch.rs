@@ -1,15 +1,14 @@
 //! `kontig touch`: times first touches of huge pages.
 
-use super::host::HostArgs;
-use super::{document, not_read};
-use crate::Ending;
-use crate::grid::Grid;
-use crate::number::{MOST, whole};
+use crate::answer::{document, not_read};
+use crate::roots::HostArgs;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
-use kontig_report::UNRESOLVED;
-use kontig_results::samples_needed;
+use kontig_program::figure::{UNRESOLVED, samples_needed};
+use kontig_terminal::Ending;
+use kontig_terminal::Grid;
+use kontig_terminal::number::{MOST, whole};
 use kontig_text::{grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 pub struct TouchArgs {
     /// GiB of memory to touch, a huge page at a time
-    #[arg(long, value_name = "N", value_parser = super::age::gib)]
+    #[arg(long, value_name = "N", value_parser = crate::age::gib)]
     gib: u64,
     /// Touch it once before and give it back, so the hypervisor need not back it with memory while
     /// it is timed
@@ -44,18 +43,18 @@ pub const HELP: &str = "Examples:\n  \
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly.";
 
 /// Carries out `kontig touch`.
-pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
+pub fn touch(a: &TouchArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
-    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let (touched, memory) = match touch_memory(&roots, a.gib, a.warm, &stop) {
         Ok(touched) => touched,
         Err(NotTouched::Unread(e)) => return not_read("touch", &e),
         Err(NotTouched::TooMuch(e)) => return Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => return Err(Failed::Run { run: "touch".into(), reason: e.to_string() }.into()),
     };
-    crate::print(&if a.json { document(&touched, false) } else { text(&touched) })?;
+    kontig_terminal::print(&if a.json { document(&touched, false) } else { text(&touched) })?;
     let began = Instant::now();
     while !stop.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(a.hold) {
         std::thread::sleep(Duration::from_millis(20));
@@ -65,12 +64,12 @@ pub fn touch(a: &TouchArgs) -> Result<Ending, LabError> {
 }
 
 /// A quantile with a mark behind it where too few touches resolve it, as in the tables of runs.
-pub(super) fn mark(q: &Quantiles, percent: f64, shown: String) -> String {
+pub(crate) fn mark(q: &Quantiles, percent: f64, shown: String) -> String {
     shown + if q.samples < samples_needed(percent) { UNRESOLVED } else { "" }
 }
 
 /// The legend of the mark, below a table that has one.
-pub(super) fn mark_explained(table: &str) -> Option<String> {
+pub(crate) fn mark_explained(table: &str) -> Option<String> {
     let needed = samples_needed(99.0);
     table
         .contains(UNRESOLVED)

@@ -1,13 +1,13 @@
 //! `kontig age`: a part of a host's memory fragmented on purpose.
 
-use super::command::{exit_code, start};
-use super::host::HostArgs;
-use super::snapshot::page_size;
-use crate::Ending;
-use crate::number::{MOST, fraction, whole};
+use crate::command::{exit_code, start};
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_terminal::Ending;
+use kontig_terminal::number::{MOST, fraction, whole};
 use kontig_text::{GIB, grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,20 +50,20 @@ pub const HELP: &str = "Examples:\n  \
     cannot be run or is not found.";
 
 /// Carries out `kontig age`.
-pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
+pub fn age(a: &AgeArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     let pattern = Pattern::NAMED.into_iter().find(|(name, _)| *name == a.pattern).map(|(_, pattern)| pattern);
     let pattern = pattern.ok_or_else(|| AskedWrongly::Value(format!("--pattern: '{}' is none", a.pattern)))?;
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
-    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let aged = Aged::take(&roots, a.gib, pattern, a.seed, &stop).map_err(|e| match e {
-        NotAged::TooMuch(_) => LabError::from(AskedWrongly::Value(e.to_string())),
+        NotAged::TooMuch(_) => Error::from(AskedWrongly::Value(e.to_string())),
         e => Failed::Run { run: "age".into(), reason: e.to_string() }.into(),
     })?;
     let by = if aged.by_frame { "frame" } else { "address (only root sees frame numbers)" };
     let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
-    crate::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", grouped(aged.kept)));
+    kontig_terminal::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", grouped(aged.kept)));
     if let Some((program, args)) = a.command.split_first() {
         let mut child = match start(program, args) {
             Ok(child) => child,
@@ -80,6 +80,6 @@ pub fn age(a: &AgeArgs) -> Result<Ending, LabError> {
     Ok(Ending::Done)
 }
 
-pub(super) fn gib(text: &str) -> Result<u64, String> {
+pub(crate) fn gib(text: &str) -> Result<u64, String> {
     fraction(text, 0.001..=65_536.0, "GiB").map(|gib| (gib * GIB as f64) as u64)
 }

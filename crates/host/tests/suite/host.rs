@@ -9,7 +9,6 @@ use crate::common::page::documented;
 use crate::common::{kontig, program};
 use hosts::{KERNELS, Tree};
 use kontig_live::frame::State;
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -257,15 +256,6 @@ fn text_fits_a_terminal_that_tells_its_columns() {
             assert_eq!(text.lines().find(long), None, "{columns} columns: {text}");
         }
     }
-}
-
-#[test]
-fn help_names_every_exit_code() {
-    let help = kontig(Path::new("."), &["--help"]).output().expect("run").stdout;
-    let help = String::from_utf8(help).expect("text");
-    let (_, codes) = help.split_once("Exit codes: ").expect("they are told");
-    let told: BTreeSet<u8> = codes.split([' ', '\n']).filter_map(|word| word.parse().ok()).collect();
-    assert_eq!(told, (0..=9).collect());
 }
 
 #[test]

@@ -1,20 +1,35 @@
 //! Files: names as parts of paths, and writes of files and directories that are whole or not at
 //! all.
 
-use crate::error::{AskedWrongly, Failed, LabError};
+use crate::error::{AskedWrongly, Error, Failed};
+use kontig_live::Snapshot;
+use kontig_live::snapshot::NoSnapshot;
 use std::path::{Path, PathBuf};
 
+/// Opens a file written by `kontig snapshot`.
+///
+/// # Errors
+/// If it cannot be read or is none, with the line.
+pub fn open_snapshot(path: &Path) -> Result<Snapshot, Error> {
+    let shown = path.display().to_string();
+    let wrong = |e: NoSnapshot| match e {
+        NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
+        NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
+    };
+    Ok(Snapshot::open(path).map_err(wrong)?)
+}
+
 /// A name made safe as part of a path.
-pub(crate) fn file_name(name: &str) -> String {
+pub fn file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || ".-_=+".contains(c) { c } else { '_' }).collect()
 }
 
 /// Whether a name is safe as it is.
-pub(crate) fn is_file_name(name: &str) -> bool {
+pub fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && file_name(name) == name
 }
 
-fn unwritten(path: &Path, reason: String) -> LabError {
+fn unwritten(path: &Path, reason: String) -> Error {
     Failed::Write { path: path.display().to_string(), reason }.into()
 }
 
@@ -22,7 +37,7 @@ fn unwritten(path: &Path, reason: String) -> LabError {
 ///
 /// # Errors
 /// As [`write_file`].
-pub(crate) fn write_with_directory(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
+pub fn write_with_directory(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let dir = directory(path);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(path, e.to_string()))?;
     write_file(path, bytes)
@@ -34,7 +49,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// Refuses a file in a directory that does not exist: a misspelled directory is not created.
-fn has_directory(path: &Path) -> Result<(), LabError> {
+fn has_directory(path: &Path) -> Result<(), Error> {
     let dir = directory(path);
     match std::fs::metadata(dir) {
         Ok(there) if there.is_dir() => Ok(()),
@@ -50,7 +65,7 @@ fn has_directory(path: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// The path, and the reason.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
     if is_device(path) {
         return std::fs::write(path, bytes).map_err(fail);
@@ -68,7 +83,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
 ///
 /// # Errors
 /// The path, and the reason.
-pub fn check_writable(path: &Path) -> Result<(), LabError> {
+pub fn check_writable(path: &Path) -> Result<(), Error> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
     // Opening a pipe waits for its reader, and closing it ends the reader's input.
     if is_device(path) {
@@ -86,7 +101,7 @@ pub fn check_writable(path: &Path) -> Result<(), LabError> {
 ///
 /// # Errors
 /// If something has that name.
-pub fn check_new(path: &Path) -> Result<(), LabError> {
+pub fn check_new(path: &Path) -> Result<(), Error> {
     if path.symlink_metadata().is_err() || is_device(path) {
         return Ok(());
     }
@@ -111,7 +126,7 @@ fn is_device(path: &Path) -> bool {
 ///
 /// # Errors
 /// The two options, and the path.
-pub fn check_distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), LabError> {
+pub fn check_distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), Error> {
     let named: Vec<(&str, &Path)> = outputs.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
     let named: Vec<_> = named.into_iter().filter(|(_, path)| !is_device(path)).collect();
     for (i, (option, path)) in named.iter().enumerate() {
@@ -127,7 +142,7 @@ pub fn check_distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), LabError>
 ///
 /// # Errors
 /// The option, and the path.
-pub fn check_not_read(outputs: &[(&str, Option<&Path>)], inputs: &[&str]) -> Result<(), LabError> {
+pub fn check_not_read(outputs: &[(&str, Option<&Path>)], inputs: &[&str]) -> Result<(), Error> {
     let read: Vec<PathBuf> = inputs.iter().map(Path::new).filter(|input| input.is_file()).map(place).collect();
     let clash = outputs.iter().find(|(_, path)| path.is_some_and(|path| read.contains(&place(path))));
     match clash {
@@ -150,7 +165,7 @@ fn place(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If it cannot be created or written to.
-pub fn check_directory(dir: &Path) -> Result<(), LabError> {
+pub fn check_directory(dir: &Path) -> Result<(), Error> {
     has_directory(dir)?;
     if dir.exists() && !dir.is_dir() {
         return Err(unwritten(dir, "this is no directory".into()));
@@ -172,11 +187,11 @@ pub struct NewDirectory {
 impl NewDirectory {
     /// # Errors
     /// If there is something of that name already, or it cannot be made.
-    pub fn create(dir: &Path) -> Result<NewDirectory, LabError> {
+    pub fn create(dir: &Path) -> Result<NewDirectory, Error> {
         let taken = |what: &Path| {
             let reason =
                 format!("{} exists, and nothing is overwritten: name a directory that does not", what.display());
-            LabError::from(AskedWrongly::Value(reason))
+            Error::from(AskedWrongly::Value(reason))
         };
         if dir.symlink_metadata().is_ok() {
             return Err(taken(dir));
@@ -200,7 +215,7 @@ impl NewDirectory {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn file(&mut self, name: &str) -> Result<std::fs::File, LabError> {
+    pub fn file(&mut self, name: &str) -> Result<std::fs::File, Error> {
         let path = self.part.join(name);
         let file = std::fs::File::create_new(&path).map_err(|e| unwritten(&self.dir.join(name), e.to_string()))?;
         self.files.push(path);
@@ -211,7 +226,7 @@ impl NewDirectory {
     ///
     /// # Errors
     /// If something has that name by now.
-    pub fn finish(mut self) -> Result<(), LabError> {
+    pub fn finish(mut self) -> Result<(), Error> {
         std::fs::rename(&self.part, &self.dir).map_err(|e| unwritten(&self.dir, e.to_string()))?;
         self.is_whole = true;
         Ok(())
@@ -232,7 +247,7 @@ impl Drop for NewDirectory {
 ///
 /// # Errors
 /// The one that is.
-pub fn check_named_once(dirs: &[PathBuf]) -> Result<(), LabError> {
+pub fn check_named_once(dirs: &[PathBuf]) -> Result<(), Error> {
     let real: Vec<Option<PathBuf>> = dirs.iter().map(|dir| dir.canonicalize().ok()).collect();
     let twice = |&i: &usize| real[i].is_some() && real[..i].contains(&real[i]);
     match (1..dirs.len()).find(twice) {

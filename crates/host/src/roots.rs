@@ -1,7 +1,7 @@
 //! The host to read: this one, or another tree of the same files.
 
 use clap::Args;
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_live::Roots;
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct HostArgs {
 
 impl HostArgs {
     /// The two directories, both of which must exist.
-    pub fn roots(&self) -> Result<Roots, LabError> {
+    pub fn roots(&self) -> Result<Roots, Error> {
         for (option, dir) in [("--path.procfs", &self.procfs), ("--path.sysfs", &self.sysfs)] {
             if !dir.is_dir() {
                 let text = format!("{option}: {}: there is no such directory", dir.display());

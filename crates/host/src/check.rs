@@ -1,11 +1,11 @@
 //! `kontig check`: will the blocks be there?
 
-use super::host::HostArgs;
-use super::snapshot::page_size;
-use super::{document, fitted, not_read};
-use crate::Ending;
+use crate::answer::{document, fitted, not_read};
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError, host_snapshot};
+use kontig_error::files::open_snapshot;
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
@@ -16,6 +16,7 @@ use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execution::supply;
 use kontig_live::{ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
+use kontig_terminal::Ending;
 use kontig_text::{grouped, short_size, size, time};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -61,10 +62,10 @@ pub const HELP: &str = "Examples:\n  \
     cannot be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
 
 /// Carries out `kontig check`.
-pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
+pub fn check(a: &CheckArgs) -> Result<Ending, Error> {
     let found = match &a.snapshot {
         Some(path) => {
-            let snapshot = host_snapshot::open(path)?;
+            let snapshot = open_snapshot(path)?;
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;
@@ -80,7 +81,7 @@ pub fn check(a: &CheckArgs) -> Result<Ending, LabError> {
             }
         }
     };
-    crate::print(&if a.json { document(&found.check, false) } else { fitted(&text(&found.check)) })?;
+    kontig_terminal::print(&if a.json { document(&found.check, false) } else { fitted(&text(&found.check)) })?;
     Ok(found.ending())
 }
 
@@ -97,7 +98,7 @@ impl HostCheck {
     pub fn ending(&self) -> Ending {
         match &self.unpermitted {
             Some(e) if self.check.verdict == Verdict::Unknown => {
-                crate::say(&e.to_string());
+                kontig_terminal::say(&e.to_string());
                 Ending::Unpermitted
             }
             _ => Ending::Code(self.check.verdict.exit_code()),
@@ -107,7 +108,7 @@ impl HostCheck {
 
 /// Checks a host for a caller with these limits: first by files that anybody may read, by the
 /// frames where that is not enough.
-pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<HostCheck, ReadError>, LabError> {
+pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<HostCheck, ReadError>, Error> {
     let page_size = page_size();
     let ladders = need.ladders(page_size)?;
     // Read first: a look at every frame is a load, too.
@@ -139,7 +140,7 @@ pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<
 }
 
 /// Refuses a need on a node that does not exist.
-fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), LabError> {
+fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), Error> {
     let nodes: BTreeSet<u32> = nodes.collect();
     let missing = ladders.iter().flatten().filter_map(|need| need.node).find(|node| !nodes.contains(node));
     let known = || nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
@@ -149,7 +150,7 @@ fn on_nodes(ladders: &[Ladder], nodes: impl Iterator<Item = u32>) -> Result<(), 
 }
 
 fn predict(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder], caller: &Caller) -> Check {
-    let bar = crate::progress::bar("looking ahead");
+    let bar = kontig_terminal::bar("looking ahead");
     let check = Check::of_snapshot(snapshot, profile, ladders, caller, |part| bar.set_position((part * 1000.0) as u64));
     bar.finish_and_clear();
     check
@@ -157,13 +158,13 @@ fn predict(snapshot: &Snapshot, profile: &Profile, ladders: &[Ladder], caller: &
 
 impl NeedArgs {
     /// The needs, for pages of this many bytes.
-    pub fn ladders(&self, page_size: u64) -> Result<Vec<Ladder>, LabError> {
+    pub fn ladders(&self, page_size: u64) -> Result<Vec<Ladder>, Error> {
         let parse = |text: &String| Need::parse_ladder(text, page_size).map_err(|e| AskedWrongly::Value(e).into());
         self.needs.iter().map(parse).collect()
     }
 
     /// The profile for a kernel.
-    pub fn profile(&self, kernel: &str) -> Result<Profile, LabError> {
+    pub fn profile(&self, kernel: &str) -> Result<Profile, Error> {
         if let Some(name) = &self.profile {
             return Ok(kontig_profiles::open(name)?);
         }
@@ -298,7 +299,7 @@ fn effort(p: &Prediction, page_bytes: u64) -> String {
 }
 
 /// How long something takes: on a CPU of its own, and at most on a host as busy as it is.
-pub(super) fn range(seconds: f64, at_most: Option<f64>) -> String {
+pub(crate) fn range(seconds: f64, at_most: Option<f64>) -> String {
     match at_most {
         Some(most) => format!("{} to {}", time(seconds), time(most)),
         None => format!("{} or more", time(seconds)),

@@ -1,15 +1,13 @@
 //! `kontig prepare`: makes blocks available before a program starts.
 
-use super::check::{self, NeedArgs};
-use super::command::{NOT_STARTED, exit_code, start};
-use super::host::HostArgs;
-use super::snapshot::page_size;
-use super::{document, fitted};
-use crate::Ending;
-use crate::number::{MOST, whole};
+use crate::answer::{document, fitted};
+use crate::check::{self, NeedArgs};
+use crate::command::{NOT_STARTED, exit_code, start};
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
 use clap::Args;
-use kontig_lab::files::{check_distinct, check_writable, write_file};
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::files::{check_distinct, check_writable, write_file};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::caller::Caller;
 use kontig_live::cgroup::Limits;
 use kontig_live::check::choices;
@@ -22,6 +20,8 @@ use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
 use kontig_live::{Host, Roots};
+use kontig_terminal::Ending;
+use kontig_terminal::number::{MOST, whole};
 use kontig_text::{grouped, percent, size, time};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -78,17 +78,17 @@ pub const HELP: &str = "Examples:\n  \
     126 if it cannot be run, 127 if it is not found.";
 
 /// Runs `kontig prepare`, and the command behind it.
-pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
+pub fn prepare(a: &PrepareArgs) -> Result<Ending, Error> {
     if let Some(reason) = contradiction(a) {
         let Some(program) = a.command.first() else { return Err(AskedWrongly::Value(reason.into()).into()) };
-        crate::say(&format!("{program} was not started: {reason}"));
+        kontig_terminal::say(&format!("{program} was not started: {reason}"));
         return Ok(Ending::Code(NOT_STARTED));
     }
     let prepared = match prepare_host(a) {
         // The user has stopped it, or the options are wrong.
-        Err(e @ (LabError::Failed(Failed::Interrupted { .. }) | LabError::Asked(_))) => Err(e),
+        Err(e @ (Error::Failed(Failed::Interrupted { .. }) | Error::Asked(_))) => Err(e),
         Err(e) if a.start_anyway => {
-            crate::say(&e.to_string());
+            kontig_terminal::say(&e.to_string());
             Ok(Prepared {
                 receipt: None,
                 unmet: Some(Unmet { code: e.exit_code(), why: "the preparation failed".into() }),
@@ -99,7 +99,7 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
     let Some((program, args)) = a.command.split_first() else {
         return Ok(match prepared?.unmet {
             Some(unmet) if a.start_anyway => {
-                crate::say(&format!("prepare: {}: goes on anyway", unmet.why));
+                kontig_terminal::say(&format!("prepare: {}: goes on anyway", unmet.why));
                 Ending::Done
             }
             Some(unmet) => Ending::Code(unmet.code),
@@ -107,7 +107,7 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         });
     };
     let not_started = |why: &str| {
-        crate::say(&format!("{program} was not started: {why}"));
+        kontig_terminal::say(&format!("{program} was not started: {why}"));
         Ok(Ending::Code(NOT_STARTED))
     };
     match prepared {
@@ -115,7 +115,7 @@ pub fn prepare(a: &PrepareArgs) -> Result<Ending, LabError> {
         Ok(Prepared { unmet: Some(unmet), .. }) if !a.start_anyway => not_started(&unmet.why),
         Ok(Prepared { receipt, unmet }) => {
             if let Some(unmet) = unmet {
-                crate::say(&format!("prepare: {}: {program} is started anyway", unmet.why));
+                kontig_terminal::say(&format!("prepare: {}: {program} is started anyway", unmet.why));
             }
             Ok(Ending::Code(run(a, program, args, receipt)))
         }
@@ -163,7 +163,7 @@ impl Prepared {
 }
 
 /// Prepares the host once no other process does.
-fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
+fn prepare_host(a: &PrepareArgs) -> Result<Prepared, Error> {
     let roots = a.host.roots()?;
     a.receipt.as_deref().map_or(Ok(()), check_receipt)?;
     check_distinct(&[("--receipt", a.receipt.as_deref()), ("--journal", a.journal.as_deref())])?;
@@ -182,7 +182,7 @@ fn prepare_host(a: &PrepareArgs) -> Result<Prepared, LabError> {
             // It began since this one looked, so the look is old.
             Err(NoJournal::Busy(_)) if Instant::now() < waits_until => {}
             Err(e) if e.is_permission() => {
-                crate::say(&e.to_string());
+                kontig_terminal::say(&e.to_string());
                 return Ok(Prepared::unmet(None, UNPERMITTED));
             }
             Err(e) => return Err(failed("prepare", e.to_string())),
@@ -195,7 +195,7 @@ fn is_permission(check: &Result<(), NoJournal>) -> bool {
 }
 
 /// Refuses a receipt that is no regular file: a pipe without a reader would block after the work.
-fn check_receipt(path: &Path) -> Result<(), LabError> {
+fn check_receipt(path: &Path) -> Result<(), Error> {
     if path.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         let reason = "this is no regular file".into();
         return Err(Failed::Write { path: path.display().to_string(), reason }.into());
@@ -205,7 +205,7 @@ fn check_receipt(path: &Path) -> Result<(), LabError> {
 
 /// Waits until no other process prepares the host: its changed settings would be taken for the
 /// host's own, and its blocks can be counted once it is through.
-fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result<(), LabError> {
+fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result<(), Error> {
     let mut said = false;
     while let Some(other) = Leftover::find(a.journal()).filter(|other| other.at_work) {
         let pid = other.pid.unwrap_or_default();
@@ -217,7 +217,7 @@ fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result
             return Err(failed("prepare", reason));
         }
         if !said {
-            crate::say(&format!("process {pid} is preparing this host: waiting for it to end"));
+            kontig_terminal::say(&format!("process {pid} is preparing this host: waiting for it to end"));
             said = true;
         }
         std::thread::sleep(BETWEEN_LOOKS);
@@ -227,17 +227,13 @@ fn wait_for_others(a: &PrepareArgs, until: Instant, stop: &AtomicBool) -> Result
 
 /// Looks at the host, carries the plan out if allowed, and prints the receipt. The inner error is
 /// the journal's.
-fn prepare_alone(
-    a: &PrepareArgs,
-    roots: &Roots,
-    stop: &Arc<AtomicBool>,
-) -> Result<Result<Prepared, NoJournal>, LabError> {
+fn prepare_alone(a: &PrepareArgs, roots: &Roots, stop: &Arc<AtomicBool>) -> Result<Result<Prepared, NoJournal>, Error> {
     // A prediction gets old while others go on.
     let goes_first = a.execute.then(Hurry::up);
     let found = match check::of_host(&a.need, roots, Limits::read(roots))? {
         Ok(found) => found,
         Err(e) if e.is_permission() => {
-            crate::say(&e.to_string());
+            kontig_terminal::say(&e.to_string());
             return Ok(Ok(Prepared::unmet(None, UNPERMITTED)));
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
@@ -262,7 +258,7 @@ fn prepare_alone(
         }));
     }
     let raised = stop.clone();
-    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let means = Means { roots, caller: &found.caller, journal: a.journal(), time: Duration::from_secs(a.time), stop };
     let receipt = match carry_out(plan, &needs, &means)? {
         Ok(receipt) => receipt,
@@ -274,7 +270,7 @@ fn prepare_alone(
         return Err(Failed::Interrupted { kept: "every setting is as it was".into() }.into());
     }
     if receipt.ended == Ended::NotPermitted {
-        receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(crate::say);
+        receipt.done.iter().filter_map(|done| done.failed.as_deref()).for_each(kontig_terminal::say);
         return Ok(Ok(Prepared::unmet(Some(receipt), UNPERMITTED)));
     }
     Ok(Ok(match receipt.reached {
@@ -294,17 +290,17 @@ const UNPERMITTED: u8 = 5;
 const NOT_MET_IN_THE_END: u8 = 9;
 
 /// Arguments of [`carry_out`] beside the plan.
-pub(super) struct Means<'a> {
-    pub(super) roots: &'a Roots,
-    pub(super) caller: &'a Caller,
-    pub(super) journal: &'a Path,
-    pub(super) time: Duration,
-    pub(super) stop: &'a AtomicBool,
+pub(crate) struct Means<'a> {
+    pub(crate) roots: &'a Roots,
+    pub(crate) caller: &'a Caller,
+    pub(crate) journal: &'a Path,
+    pub(crate) time: Duration,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 /// Carries a plan out. One child writes, another restores the settings if this process is killed:
 /// both are this program.
-pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Result<Receipt, NoJournal>, LabError> {
+pub(crate) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Result<Receipt, NoJournal>, Error> {
     let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
     let writer = |path: &Path, sync: bool| {
         let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
@@ -321,24 +317,24 @@ pub(super) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Res
 }
 
 /// The rungs that the check chose.
-pub(super) fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, LabError> {
+pub(crate) fn chosen(need: &NeedArgs, texts: &[&str], page_size: u64) -> Result<Vec<Need>, Error> {
     let is_it = |needs: &Vec<Need>| needs.iter().map(|n| n.text(page_size)).eq(texts.iter().map(|t| t.to_string()));
     let all = choices(&need.ladders(page_size)?);
     all.into_iter().find(is_it).ok_or_else(|| failed("prepare", "no rung of the ladder was chosen".into()))
 }
 
-fn failed(run: &str, reason: String) -> LabError {
+fn failed(run: &str, reason: String) -> Error {
     Failed::Run { run: run.into(), reason }.into()
 }
 
 /// Prints the receipt, and writes it to the file if there is one.
-fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
+fn give(a: &PrepareArgs, receipt: &Receipt) -> Result<(), Error> {
     keep(a, receipt)?;
-    crate::print(&if a.json { document(receipt, false) } else { text(receipt) })
+    kontig_terminal::print(&if a.json { document(receipt, false) } else { text(receipt) })
 }
 
 /// Writes the receipt to the file if there is one.
-fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), LabError> {
+fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), Error> {
     a.receipt.as_ref().map_or(Ok(()), |path| write_file(path, document(receipt, false).as_bytes()))
 }
 
@@ -403,14 +399,14 @@ fn run(a: &PrepareArgs, program: &str, args: &[String], receipt: Option<Receipt>
         Err(code) => return code,
     };
     let pid = child.id();
-    crate::interrupt::act(move || kontig_live::prepare::terminate(pid));
+    kontig_terminal::interrupt::act(move || kontig_live::prepare::terminate(pid));
     let mut watch = Watch::of(&roots, pid);
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
             Ok(None) => watch.look(),
             Err(e) => {
-                crate::say(&format!("{program}: its end is not known: {e}"));
+                kontig_terminal::say(&format!("{program}: its end is not known: {e}"));
                 return 1;
             }
         }
@@ -432,12 +428,12 @@ fn run(a: &PrepareArgs, program: &str, args: &[String], receipt: Option<Receipt>
             waited: counted("compact_stall"),
         },
     };
-    crate::say(&told(&got));
+    kontig_terminal::say(&told(&got));
     let code = got.exit_code;
     if let Some(receipt) = receipt {
         // The command is over, and its exit code counts.
         let kept = keep(a, &Receipt { got: Some(got), ..receipt });
-        kept.unwrap_or_else(|e| crate::say(&e.to_string()));
+        kept.unwrap_or_else(|e| kontig_terminal::say(&e.to_string()));
     }
     code
 }
@@ -471,17 +467,21 @@ fn told(got: &Got) -> String {
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Waits for the end of the preparing process, and restores its settings if it was killed.
-pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, LabError> {
+pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, Error> {
     let restored = guard::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
     let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
     for setting in restored {
-        crate::say(&format!("restored {} to {}, as 'prepare' was killed", setting.path.display(), setting.was));
+        kontig_terminal::say(&format!(
+            "restored {} to {}, as 'prepare' was killed",
+            setting.path.display(),
+            setting.was
+        ));
     }
     Ok(Ending::Done)
 }
 
 /// Writes 1 to a file; with `sync`, once dirty pages are on disk.
-pub fn write_one(path: &Path, sync: bool) -> Result<Ending, LabError> {
+pub fn write_one(path: &Path, sync: bool) -> Result<Ending, Error> {
     kontig_live::prepare::end_with_parent();
     hurry::before_all_sessions();
     if sync {

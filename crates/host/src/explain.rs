@@ -1,23 +1,20 @@
 //! `kontig explain`: what is wrong with a host, why, and what to do about it.
 
-use super::host::HostArgs;
-use super::not_read;
-use super::snapshot::page_size;
-use crate::Ending;
-use crate::reproduce::run_session;
-use crate::wrap::wrap;
+use crate::answer::{document, not_read};
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
 use clap::Args;
-use kontig_lab::simulation::{RunSession, Simulation, simulate};
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_live::cgroup::Limit;
 use kontig_live::explain::facts::{self, HostFacts};
 use kontig_live::explain::rule::{self, BadRules, Rule, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::{Host, Snapshot, Status};
-use kontig_report::table::{Figures, render};
+use kontig_terminal::Ending;
+use kontig_terminal::wrap;
 use kontig_text::time;
 use serde::Serialize;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -25,7 +22,7 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 pub struct ExplainArgs {
     /// Seconds to wait, for rates over them instead of since boot
-    #[arg(long, value_name = "SECONDS", value_parser = super::status::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::status::seconds)]
     interval: Option<Duration>,
     /// Judge by rules of your own instead of the built-in ones
     #[arg(long, value_name = "FILE")]
@@ -56,8 +53,59 @@ pub const HELP: &str = "Examples:\n  \
     It changes nothing: it prints what to do, and what undoes it.\n\
     Exit codes: 0 done, whatever was found; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
+/// The laboratory, as far as `--simulate` asks it.
+pub trait Laboratory {
+    /// The outcome, as a document.
+    type Simulation: Serialize;
+
+    /// Tries what the findings recommend on a snapshot of the host, which has this limit and may
+    /// use the multi-generational LRU.
+    ///
+    /// # Errors
+    /// If the host cannot be simulated, or the simulation fails.
+    fn simulate(
+        &self,
+        findings: &[Finding],
+        snapshot: Snapshot,
+        limit: Option<&Limit>,
+        lru_gen_on: Option<bool>,
+    ) -> Result<Self::Simulation, Error>;
+
+    /// The outcome, as a text for this number of columns.
+    fn text(&self, simulation: &Self::Simulation, width: usize) -> String;
+}
+
+/// The laboratory of a program that has none.
+pub enum NoLaboratory {}
+
+impl Laboratory for NoLaboratory {
+    type Simulation = ();
+
+    fn simulate(&self, _: &[Finding], _: Snapshot, _: Option<&Limit>, _: Option<bool>) -> Result<(), Error> {
+        match *self {}
+    }
+
+    fn text(&self, (): &(), _: usize) -> String {
+        match *self {}
+    }
+}
+
+/// The command line of a program without a laboratory: it does not name `--simulate`.
+pub fn without_laboratory(explain: clap::Command) -> clap::Command {
+    let help: Vec<&str> = HELP.lines().filter(|line| !line.contains("--simulate")).collect();
+    explain.mut_arg("simulate", |simulate| simulate.hide(true)).after_help(help.join("\n"))
+}
+
 /// Carries out `kontig explain`.
-pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
+pub fn explain<L: Laboratory>(a: &ExplainArgs, laboratory: Option<&L>) -> Result<Ending, Error> {
+    let laboratory = match (a.simulate, laboratory) {
+        (false, _) => None,
+        (true, Some(laboratory)) => Some(laboratory),
+        (true, None) => {
+            let reason = "--simulate: this program has no laboratory; 'kontig explain --simulate' has one";
+            return Err(AskedWrongly::Value(reason.into()).into());
+        }
+    };
     let roots = a.host.roots()?;
     let rules = match &a.rules {
         None => rule::parse(rule::RULES).map_err(|e| Failed::Run { run: "explain".into(), reason: e.to_string() })?,
@@ -76,36 +124,35 @@ pub fn explain(a: &ExplainArgs) -> Result<Ending, LabError> {
     };
     let facts = HostFacts::of(&host, &status, since);
     let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
-    let width = crate::wrap::columns().unwrap_or(100).min(100);
+    let width = kontig_terminal::columns().unwrap_or(100).min(100);
     let leftover = Leftover::find(&a.journal);
     if !a.json {
         let left = leftover.as_ref().map_or(String::new(), |left| wrap("", &left.words(), 2, width) + "\n");
-        crate::print(&(left + &text(&e, a.all, width)))?;
+        kontig_terminal::print(&(left + &text(&e, a.all, width)))?;
     }
-    let simulation = match a.simulate {
-        false => None,
-        true => match Snapshot::take(&roots, page_size()) {
+    let tried = match laboratory {
+        None => None,
+        Some(laboratory) => match Snapshot::take(&roots, page_size()) {
             Ok(snapshot) => {
-                let run: RunSession<'_> = &|session| run_session(session, None, &|_| Ok(()));
                 let limit = host.limits.memory.as_ref();
-                Some(simulate(&e.findings, snapshot, limit, status.lru_gen_on, run)?)
+                Some((laboratory, laboratory.simulate(&e.findings, snapshot, limit, status.lru_gen_on)?))
             }
             Err(e) => return not_read("explain", &e),
         },
     };
     if a.json {
-        crate::print(&super::document(&Document { explanation: &e, leftover, simulation }, false))?;
-    } else if let Some(simulation) = simulation {
-        crate::print(&tried(&simulation, width))?;
+        let simulation = tried.as_ref().map(|(_, simulation)| simulation);
+        kontig_terminal::print(&document(&Document { explanation: &e, leftover, simulation }, false))?;
+    } else if let Some((laboratory, simulation)) = tried {
+        kontig_terminal::print(&laboratory.text(&simulation, width))?;
     }
     Ok(Ending::Done)
 }
 
 /// The rules of a user's file, all of whose facts must be known.
-fn own_rules(path: &str, host: &Host) -> Result<Vec<Rule>, LabError> {
+fn own_rules(path: &str, host: &Host) -> Result<Vec<Rule>, Error> {
     let text = kontig_profiles::read_text(path)?;
-    let bad =
-        |e: BadRules| LabError::from(AskedWrongly::Malformed { path: path.into(), line: e.line, reason: e.reason });
+    let bad = |e: BadRules| Error::from(AskedWrongly::Malformed { path: path.into(), line: e.line, reason: e.reason });
     let rules = rule::parse(&text).map_err(bad)?;
     rule::check_facts(&rules, &text, &facts::names(host)).map_err(bad)?;
     Ok(rules)
@@ -113,25 +160,11 @@ fn own_rules(path: &str, host: &Host) -> Result<Vec<Rule>, LabError> {
 
 /// The JSON: what the host's rules say, and the simulation if it was asked for.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document<'a, S> {
     #[serde(flatten)]
     explanation: &'a Explanation,
     leftover: Option<Leftover>,
-    simulation: Option<Simulation>,
-}
-
-fn tried(s: &Simulation, width: usize) -> String {
-    let mut text = wrap("\n", &s.said, 0, width);
-    for not in &s.not_tried {
-        text += &wrap("  ", &format!("{} was not tried: {}", not.name, not.why), 4, width);
-    }
-    match &s.table {
-        None => text + "No rule recommends a setting that could be tried.\n",
-        Some(table) => {
-            let columns = crate::wrap::columns();
-            text + "\n" + &render(table, &Figures::Matter, columns, std::io::stdout().is_terminal())
-        }
-    }
+    simulation: Option<&'a S>,
 }
 
 fn text(e: &Explanation, all: bool, width: usize) -> String {

@@ -1,4 +1,4 @@
-//! Errors, each with one clear line and an exit code.
+//! Wrong requests and failures, and the line that each prints.
 
 use kontig_live::cgroup::Limit;
 use kontig_text::{gib, one_line, size};
@@ -44,32 +44,33 @@ pub enum Failed {
     },
 }
 
-/// Any error of the laboratory or the command.
+/// Any error of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LabError {
+pub enum Error {
     Asked(AskedWrongly),
     Failed(Failed),
 }
 
-impl LabError {
+impl Error {
     /// 1 failed while running, 2 asked wrongly.
     pub fn exit_code(&self) -> u8 {
         match self {
-            LabError::Asked(_) => 2,
-            LabError::Failed(_) => 1,
+            Error::Asked(_) => 2,
+            Error::Failed(_) => 1,
         }
     }
 }
 
-impl From<AskedWrongly> for LabError {
+impl From<AskedWrongly> for Error {
     fn from(e: AskedWrongly) -> Self {
-        LabError::Asked(e)
+        Error::Asked(e)
     }
 }
-impl From<kontig_profiles::ProfileError> for LabError {
+
+impl From<kontig_profiles::ProfileError> for Error {
     fn from(e: kontig_profiles::ProfileError) -> Self {
         use kontig_profiles::ProfileError;
-        LabError::Asked(match e {
+        Error::Asked(match e {
             ProfileError::Unknown { name, nearest, known } => {
                 AskedWrongly::Unknown { what: "profile", name, nearest, known }
             }
@@ -79,35 +80,35 @@ impl From<kontig_profiles::ProfileError> for LabError {
         })
     }
 }
-impl From<Failed> for LabError {
+impl From<Failed> for Error {
     fn from(e: Failed) -> Self {
-        LabError::Failed(e)
+        Error::Failed(e)
     }
 }
 
-impl fmt::Display for LabError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&one_line(&self.text()))
     }
 }
 
-impl LabError {
+impl Error {
     fn text(&self) -> String {
         match self {
-            LabError::Asked(AskedWrongly::Unknown { what, name, known, .. }) if name.is_empty() => {
+            Error::Asked(AskedWrongly::Unknown { what, name, known, .. }) if name.is_empty() => {
                 format!("the name of the {what} is empty; known: {known}")
             }
-            LabError::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
+            Error::Asked(AskedWrongly::Unknown { what, name, nearest: Some(n), .. }) => {
                 format!("unknown {what} '{name}': did you mean '{n}'? ('kontig list' shows all)")
             }
-            LabError::Asked(AskedWrongly::Unknown { what, name, nearest: None, known }) => {
+            Error::Asked(AskedWrongly::Unknown { what, name, nearest: None, known }) => {
                 format!("unknown {what} '{name}'; known: {known}")
             }
-            LabError::Asked(AskedWrongly::Malformed { path, line, reason }) => format!("{path}:{line}: {reason}"),
-            LabError::Asked(AskedWrongly::Contradictory { path, reason }) => format!("{path}: {reason}"),
-            LabError::Asked(AskedWrongly::Unreadable { path, reason }) => format!("{path}: cannot be read: {reason}"),
-            LabError::Asked(AskedWrongly::Value(reason)) => reason.clone(),
-            LabError::Failed(Failed::HostMemory { what, needed, available, limit }) => {
+            Error::Asked(AskedWrongly::Malformed { path, line, reason }) => format!("{path}:{line}: {reason}"),
+            Error::Asked(AskedWrongly::Contradictory { path, reason }) => format!("{path}: {reason}"),
+            Error::Asked(AskedWrongly::Unreadable { path, reason }) => format!("{path}: cannot be read: {reason}"),
+            Error::Asked(AskedWrongly::Value(reason)) => reason.clone(),
+            Error::Failed(Failed::HostMemory { what, needed, available, limit }) => {
                 let place = limit.as_ref().map_or(String::new(), |limit| {
                     format!(
                         " in control group {} ({} is {})",
@@ -123,12 +124,12 @@ impl LabError {
                     gib(*available)
                 )
             }
-            LabError::Failed(Failed::Run { run, reason }) => format!("{run}: {reason}"),
-            LabError::Failed(Failed::Write { path, reason }) => format!("{path}: cannot be written: {reason}"),
-            LabError::Failed(Failed::Result { path, reason }) => format!("{path}: {reason}"),
-            LabError::Failed(Failed::Interrupted { kept }) => format!("interrupted; {kept}"),
+            Error::Failed(Failed::Run { run, reason }) => format!("{run}: {reason}"),
+            Error::Failed(Failed::Write { path, reason }) => format!("{path}: cannot be written: {reason}"),
+            Error::Failed(Failed::Result { path, reason }) => format!("{path}: {reason}"),
+            Error::Failed(Failed::Interrupted { kept }) => format!("interrupted; {kept}"),
         }
     }
 }
 
-impl std::error::Error for LabError {}
+impl std::error::Error for Error {}

@@ -1,17 +1,13 @@
 //! `kontig trial`: prediction beside result on this host, on memory fragmented for it.
 
-use super::check::{NeedArgs, of_host};
-use super::host::HostArgs;
-use super::prepare::{Means, carry_out, chosen};
-use super::snapshot::page_size;
-use super::touch::{mark, mark_explained};
-use super::{document, fitted, not_read};
-use crate::Ending;
-use crate::grid::Grid;
-use crate::number::{MOST, whole};
-use crate::wrap::{width, wrap};
+use crate::answer::{document, fitted, not_read};
+use crate::check::{NeedArgs, of_host};
+use crate::prepare::{Means, carry_out, chosen};
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
+use crate::touch::{mark, mark_explained};
 use clap::Args;
-use kontig_lab::{AskedWrongly, Failed, LabError};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::age::{Aged, NotAged, Pattern};
 use kontig_live::cgroup::Limits;
 use kontig_live::held::{Held, at_hand};
@@ -23,6 +19,10 @@ use kontig_live::prepare::{Allowed, Plan, compacting};
 use kontig_live::touch::{Quantiles, Touched, touch};
 use kontig_live::trial::{Latency, SCHEMA, Trial, Try};
 use kontig_live::{ReadError, Roots};
+use kontig_terminal::Ending;
+use kontig_terminal::Grid;
+use kontig_terminal::number::{MOST, whole};
+use kontig_terminal::{width, wrap};
 use kontig_text::{grouped, percent, short_size, size};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub struct TrialArgs {
     #[arg(long, conflicts_with = "of")]
     execute: bool,
     /// GiB of memory to fragment each time; part of it is given back at once
-    #[arg(long, value_name = "N", value_parser = super::age::gib, default_value = "3")]
+    #[arg(long, value_name = "N", value_parser = crate::age::gib, default_value = "3")]
     gib: u64,
     /// Pattern of the pages to keep (default: each in turn)
     #[arg(long = "pattern", value_name = "PATTERN", value_parser = Pattern::NAMED.map(|(name, _)| name))]
@@ -92,11 +92,11 @@ pub const HELP: &str = "Examples:\n  \
 /// The reason why a trial ends early.
 enum Aborted {
     Unpermitted(String),
-    Failed(LabError),
+    Failed(Error),
 }
 
-impl From<LabError> for Aborted {
-    fn from(e: LabError) -> Aborted {
+impl From<Error> for Aborted {
+    fn from(e: Error) -> Aborted {
         Aborted::Failed(e)
     }
 }
@@ -124,7 +124,7 @@ fn failed(reason: String) -> Aborted {
 }
 
 /// Carries out `kontig trial`.
-pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
+pub fn trial(a: &TrialArgs) -> Result<Ending, Error> {
     if a.tries == 0 && !a.touch && a.of.is_none() {
         let reason = "--tries 0: nothing would be tried; ask for at least 1, or for first touches alone with --touch";
         return Err(AskedWrongly::Value(reason.into()).into());
@@ -141,24 +141,24 @@ pub fn trial(a: &TrialArgs) -> Result<Ending, LabError> {
         None => match of_this_host(a) {
             Ok(trial) => trial,
             Err(Aborted::Unpermitted(why)) => {
-                crate::say(&why);
+                kontig_terminal::say(&why);
                 return Ok(Ending::Unpermitted);
             }
             Err(Aborted::Failed(e)) => return Err(e),
         },
     };
-    crate::print(&if a.json { document(&trial, false) } else { text(&trial, a.markdown) })?;
+    kontig_terminal::print(&if a.json { document(&trial, false) } else { text(&trial, a.markdown) })?;
     Ok(Ending::Done)
 }
 
 /// Prints the plan, and does nothing.
-fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
+fn planned(a: &TrialArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     let nodes: Vec<u32> = match supply(&roots) {
         Ok(supply) => supply.nodes().collect::<BTreeSet<_>>().into_iter().collect(),
         Err(e) => return not_read("trial", &e),
     };
-    let bad = |why: String| LabError::from(AskedWrongly::Value(format!("--block: {why}")));
+    let bad = |why: String| Error::from(AskedWrongly::Value(format!("--block: {why}")));
     order(&a.block, page_size()).map_err(bad)?;
     let (patterns, blocks) = (a.patterns(), grouped(a.more));
     let mut text = format!(
@@ -180,7 +180,7 @@ fn planned(a: &TrialArgs) -> Result<Ending, LabError> {
     if let Some(too_much) = Aged::refused(&roots, a.gib).unwrap_or_default() {
         text += &format!("with --execute it would be refused: {too_much}\n");
     }
-    crate::print(&fitted(&text))?;
+    kontig_terminal::print(&fitted(&text))?;
     Ok(Ending::Done)
 }
 
@@ -191,8 +191,8 @@ impl TrialArgs {
     }
 }
 
-fn earlier(file: &std::path::Path) -> Result<Trial, LabError> {
-    let bad = |why: String| LabError::from(AskedWrongly::Value(format!("{}: {why}", file.display())));
+fn earlier(file: &std::path::Path) -> Result<Trial, Error> {
+    let bad = |why: String| Error::from(AskedWrongly::Value(format!("{}: {why}", file.display())));
     let text = kontig_profiles::read_text(&file.display().to_string())?;
     let trial: Trial = serde_json::from_str(&text)
         .map_err(|e| bad(format!("this is not what 'kontig trial --execute --json' prints: {e}")))?;
@@ -214,10 +214,10 @@ struct OfHost<'a> {
 
 fn of_this_host(a: &TrialArgs) -> Result<Trial, Aborted> {
     let roots = a.host.roots()?;
-    let bad = |why: String| LabError::from(AskedWrongly::Value(format!("--block: {why}")));
+    let bad = |why: String| Error::from(AskedWrongly::Value(format!("--block: {why}")));
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
-    crate::interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let of_host = OfHost {
         a,
         order: order(&a.block, page_size()).map_err(bad)?,
@@ -239,12 +239,12 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Aborted> {
             let aged = of_host.age(&pattern, seed)?;
             let a_try = of_host.prepared(&pattern, seed)?;
             drop(aged);
-            crate::say(&format!("{pattern}, seed {seed}: {}", said(&a_try)));
+            kontig_terminal::say(&format!("{pattern}, seed {seed}: {}", said(&a_try)));
             trial.tries.push(a_try);
         }
         if a.touch {
             let latency = of_host.latency(&pattern)?;
-            crate::say(&format!("{pattern}, first touches: {}", latency.prepared.ended));
+            kontig_terminal::say(&format!("{pattern}, first touches: {}", latency.prepared.ended));
             trial.latencies.push(latency);
         }
     }

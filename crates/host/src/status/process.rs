@@ -1,15 +1,15 @@
 //! `kontig status --pid`: a process, mapping by mapping.
 
 use super::{StatusArgs, Text};
-use crate::grid::Grid;
-use crate::wrap::wrap;
-use kontig_lab::{AskedWrongly, LabError};
+use kontig_error::{AskedWrongly, Error};
 use kontig_live::process::{Files, Process};
 use kontig_live::{Host, Roots};
+use kontig_terminal::Grid;
+use kontig_terminal::wrap;
 use kontig_text::{percent, size};
 
 /// The text of `kontig status --pid`.
-pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Result<Text, LabError> {
+pub(super) fn text(a: &StatusArgs, roots: &Roots, host: &Host, pid: u32) -> Result<Text, Error> {
     let files = match Files::read(roots, pid) {
         Err(e) if e.is_missing() => {
             return Err(AskedWrongly::Value(format!("--pid {pid}: there is no such process")).into());

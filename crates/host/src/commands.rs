@@ -1,0 +1,83 @@
+//! The commands, with what the command line says of each.
+
+use crate::command::code_of_usage_error;
+use crate::explain::{ExplainArgs, Laboratory};
+use crate::{age, check, explain, prepare, snapshot, status, touch, trial};
+use clap::{FromArgMatches, Subcommand};
+use kontig_error::Error;
+use kontig_terminal::{Ending, number};
+use std::path::PathBuf;
+
+/// The commands about a real host.
+#[derive(Subcommand)]
+pub enum HostCommand {
+    /// Show this host's memory: available huge pages, fragmentation, stalls, settings
+    #[command(after_help = status::HELP)]
+    Status(status::StatusArgs),
+    /// Predict whether blocks will be available: now, after compaction, after dropping cache, or
+    /// not at all, and why
+    #[command(after_help = check::HELP)]
+    Check(check::CheckArgs),
+    /// Make blocks available before something starts; without --execute, only print the plan
+    #[command(after_help = prepare::HELP)]
+    Prepare(prepare::PrepareArgs),
+    /// Write a file with the use of every page frame of this host
+    #[command(after_help = snapshot::HELP)]
+    Snapshot(snapshot::SnapshotArgs),
+    /// Fragment part of this host's memory on purpose, and keep it fragmented
+    #[command(after_help = age::HELP)]
+    Age(age::AgeArgs),
+    /// Touch memory for the first time, and show how long each huge page took
+    #[command(after_help = touch::HELP)]
+    Touch(touch::TouchArgs),
+    /// Compare predictions for this host with results, on memory fragmented for the test; without
+    /// --execute, only print the plan
+    #[command(after_help = trial::HELP)]
+    Trial(trial::TrialArgs),
+    /// Write 1 to a file: a child of 'prepare', so that the write can be killed
+    #[command(hide = true)]
+    WriteOne {
+        /// Write dirty pages to disk first.
+        #[arg(long)]
+        sync: bool,
+        path: PathBuf,
+    },
+    /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
+    #[command(hide = true)]
+    RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
+    /// Diagnose why this host lacks large blocks, and say what to do about it
+    #[command(after_help = explain::HELP)]
+    Explain(ExplainArgs),
+}
+
+impl HostCommand {
+    /// Carries it out, with the laboratory of the program that has one.
+    ///
+    /// # Errors
+    /// A line: what was asked wrongly, or what failed.
+    pub fn run(self, laboratory: Option<&impl Laboratory>) -> Result<Ending, Error> {
+        match self {
+            HostCommand::Status(a) => status::status(&a),
+            HostCommand::Check(a) => check::check(&a),
+            HostCommand::Prepare(a) => prepare::prepare(&a),
+            HostCommand::Snapshot(a) => snapshot::snapshot(&a),
+            HostCommand::Age(a) => age::age(&a),
+            HostCommand::Touch(a) => touch::touch(&a),
+            HostCommand::Trial(a) => trial::trial(&a),
+            HostCommand::WriteOne { path, sync } => prepare::write_one(&path, sync),
+            HostCommand::RestoreAtEnd { journal, procfs, sysfs } => prepare::restore_at_end(&journal, procfs, sysfs),
+            HostCommand::Explain(a) => explain::explain(&a, laboratory),
+        }
+    }
+}
+
+/// Parses the command line of a program with these commands. Where it cannot be parsed, or asks for
+/// help, the program ends.
+pub fn parsed<C: FromArgMatches>(command: clap::Command) -> C {
+    let matches = number::take_negative(command).try_get_matches();
+    matches.and_then(|matches| C::from_arg_matches(&matches)).unwrap_or_else(|e| {
+        // If even this cannot be printed, only the exit code is left.
+        let _ = e.print();
+        std::process::exit(code_of_usage_error(e.exit_code()))
+    })
+}

@@ -1,0 +1,15 @@
+//! The commands about a real host, a file each: `kontig` has them beside its laboratory, and
+//! `kontig-host` has nothing else.
+
+pub mod age;
+mod answer;
+pub mod check;
+mod command;
+pub mod commands;
+pub mod explain;
+pub mod prepare;
+pub mod roots;
+pub mod snapshot;
+pub mod status;
+pub mod touch;
+pub mod trial;

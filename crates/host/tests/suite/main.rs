@@ -1,0 +1,10 @@
+//! The integration tests of `host`, in one program: linking is what takes long.
+
+mod common;
+mod host;
+mod killed;
+mod leftover;
+mod needs;
+mod operators;
+mod trial;
+mod without_laboratory;
