@@ -199,6 +199,9 @@ costs! {
         syscall;
         /// A minor fault of a 4 KiB page from the per-CPU list, without clearing it.
         fault;
+        /// Added to any fault for each other thread of its process on a CPU: they pass the cache
+        /// lines of `mmap_lock` and of the process's counts to each other.
+        fault_beside;
         /// A huge-page fault, without clearing and without allocation beyond the per-CPU list.
         fault_huge;
         /// User time to write a word of a page.

@@ -27,7 +27,7 @@ impl Kernel {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
         self.mem.lru_add(c.cpu, pfn, Order::ZERO, PageFlags::ANON);
         self.mem.set_owner(pfn, Order::ZERO, number);
-        let mut fault_ns = ns(self.costs.fault) + self.bus.write(c.now, 1);
+        let mut fault_ns = self.fault_ns(at, self.costs.fault) + self.bus.write(c.now, 1);
         if let Some(old) = old {
             fault_ns += ns(self.costs.copy_page);
             self.put_page(c.cpu, old);
@@ -57,7 +57,7 @@ impl Kernel {
             self.mem.free(c.cpu, old, HPAGE_PMD_ORDER);
         }
         let copy = (self.costs.prepare_page + self.costs.copy_page) * u64::from(TABLE_PAGES);
-        c.now += self.bus.write(c.now, TABLE_PAGES.into()) + ns(self.costs.fault_huge + copy);
+        c.now += self.bus.write(c.now, TABLE_PAGES.into()) + self.fault_ns(at, self.costs.fault_huge + copy);
         c.now += self.far_pages(c, pfn, TABLE_PAGES);
     }
 

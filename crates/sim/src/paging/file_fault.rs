@@ -7,7 +7,6 @@
 
 use super::read_in::ReadIn;
 use crate::base::context::Context;
-use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
@@ -52,7 +51,7 @@ impl Kernel {
         }
         let missed = &mut self.pages.spaces.mapping(at.mapping).file_mut().readahead.missed;
         *missed = missed.saturating_sub(mapped);
-        c.now += ns(self.costs.zero_page + self.costs.map_page * u64::from(mapped));
+        c.now += self.fault_ns(at, self.costs.zero_page + self.costs.map_page * u64::from(mapped));
         true
     }
 
@@ -128,7 +127,7 @@ impl FileFault {
                 // Only the page that was waited for: the next fault maps those around it.
                 k.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
                 k.map_file_page(self.at.mapping, self.at.page, pfn);
-                c.now += ns(k.costs.zero_page + k.costs.map_page);
+                c.now += k.fault_ns(self.at, k.costs.zero_page + k.costs.map_page);
             }
             k.charge(&mut c.now);
             return Step::Done(Ok(()));

@@ -7,7 +7,6 @@
 use super::fault::Fault;
 use super::purpose::Purpose;
 use crate::base::context::Context;
-use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
@@ -49,7 +48,7 @@ impl Kernel {
             && self.reuse(c, at, pfn)
         {
             self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-            c.now += ns(self.costs.reuse_page);
+            c.now += self.fault_ns(at, self.costs.reuse_page);
             self.charge(&mut c.now);
             return Ok(());
         }
@@ -70,7 +69,7 @@ impl Kernel {
         if self.pages.mapcounts.more(pfn) == 0 {
             self.pages.spaces.mapping(at.mapping).table_mut(at.page).set_protected(false);
             self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-            c.now += ns(self.costs.reuse_page);
+            c.now += self.fault_ns(at, self.costs.reuse_page);
             return Ok(());
         }
         if self.mem.profile().faults.splits_shared_huge {

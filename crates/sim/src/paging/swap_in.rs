@@ -190,7 +190,7 @@ impl Kernel {
         let number = m.number(at.page);
         self.mem.set_owner(pfn, Order::ZERO, number);
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        c.now += ns(self.costs.reuse_page);
+        c.now += self.fault_ns(at, self.costs.reuse_page);
         self.charge(&mut c.now);
     }
 }

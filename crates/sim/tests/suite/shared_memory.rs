@@ -2,9 +2,9 @@
 //! their faults.
 
 use crate::support::*;
-use kontig_mm::VmEvent;
+use kontig_mm::{Memory, VmEvent};
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Thread, Value};
-use kontig_sim::{Machine, SimError};
+use kontig_sim::{CostModel, Machine, SimError};
 
 /// Four CPUs and 16 MiB.
 fn prompt() -> Prompt {
@@ -217,6 +217,30 @@ fn the_time_of_children_and_their_threads_is_known_once_they_were_waited_for() {
     let (user, system) = times(&mut p);
     assert_eq!(user, 5 * MS);
     assert!(system > 0 && system < MS, "{system} ns");
+}
+
+/// The time of faults in 100 pages beside some threads that compute, where each of these costs a
+/// fault so much more.
+fn faults_beside(threads: usize, ns: f64) -> u64 {
+    let mut costs = xeon().costs;
+    costs.fault_beside.ns = ns;
+    let memory = Memory::new(&spec(4, 16), linux("6.1")).expect("a valid machine");
+    let mut m = Machine::new(memory, CostModel::new(&costs));
+    let list = [Op::Mmap { pages: 512 }, Op::Touch(part(whole(512), 0, 1))].into_iter();
+    let beside = (0..threads).map(|_| Op::Spawn(ops(vec![Op::Compute(100 * MS)])));
+    let list = list.chain(beside).chain([Op::Sleep(MS), Op::Touch(part(whole(512), 100, 100))]);
+    let id = m.spawn(ops(list.collect()), Placement::Any);
+    finish(&mut m, id);
+    took(log(&m, id).last().expect("it has run"))
+}
+
+#[test]
+fn a_fault_takes_longer_for_each_other_thread_of_its_process_on_a_cpu() {
+    let alone = faults_beside(0, 1000.0);
+    for threads in [1, 2] {
+        assert_eq!(faults_beside(threads, 0.0), alone);
+        assert_eq!(faults_beside(threads, 1000.0), alone + threads as u64 * 100 * 1000);
+    }
 }
 
 /// Pages that one thread unmaps while another faults: a few milliseconds' worth.

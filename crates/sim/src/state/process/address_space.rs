@@ -476,6 +476,12 @@ impl AddressSpaces {
         }
     }
 
+    /// Threads of a mapping's process on CPUs other than the running one.
+    #[inline(always)]
+    pub(crate) fn running_beside(&self, mapping: MappingId) -> u32 {
+        self.spaces[self.mappings[mapping.0].process].running
+    }
+
     /// Whether a thread of a process occupies a CPU other than the running one.
     #[inline(always)]
     pub(crate) fn is_running(&self, process: u32) -> bool {
