@@ -16,6 +16,7 @@ pub mod error;
 pub mod explain;
 pub mod frame;
 pub mod held;
+pub mod history;
 pub mod host;
 pub mod iomem;
 pub mod load;
