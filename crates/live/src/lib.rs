@@ -22,6 +22,7 @@ pub mod iomem;
 pub mod load;
 pub mod lru_gen;
 pub mod machine;
+pub mod metrics;
 pub mod need;
 pub mod obstacles;
 pub mod own_memory;

@@ -23,7 +23,9 @@ impl At {
     /// What it should look like.
     pub fn parse(text: &str) -> Result<At, String> {
         let form = || {
-            format!("'{text}' is no moment of a history: say -3h (before its last sample), 2026-11-26T16:48:00Z, first or last")
+            format!(
+                "'{text}' is no moment of a history: say -3h (before its last sample), 2026-11-26T16:48:00Z, first or last"
+            )
         };
         match text {
             "first" => return Ok(At::First),

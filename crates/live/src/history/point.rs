@@ -64,7 +64,7 @@ impl Count {
     }
 
     /// The threads whose time it is.
-    fn thread(self) -> Option<&'static str> {
+    pub(crate) fn thread(self) -> Option<&'static str> {
         Some(match self {
             Count::Kcompactd => "kcompactd",
             Count::Kswapd => "kswapd",
@@ -202,7 +202,7 @@ fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
 }
 
 /// Seconds of a CPU that the threads of this name took.
-fn threads(sample: &Sample, name: &str) -> Option<f64> {
+pub(crate) fn threads(sample: &Sample, name: &str) -> Option<f64> {
     let stats = sample.below("proc/").filter(|(path, _)| path.ends_with("/stat"));
     let of = |text: &str| {
         let (before, after) = text.split_once(") ")?;

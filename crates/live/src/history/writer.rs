@@ -46,7 +46,11 @@ impl fmt::Display for NotWritten {
         match self {
             NotWritten::Failed(path, e) => write!(f, "{}: {e}; what it has is whole", path.display()),
             NotWritten::InUse(path) => {
-                write!(f, "{}: another 'kontig history record' writes it: end that, or name another file", path.display())
+                write!(
+                    f,
+                    "{}: another 'kontig history record' writes it: end that, or name another file",
+                    path.display()
+                )
             }
             NotWritten::Other(path) => {
                 write!(f, "{}: this is no history, and stays as it is: name another file", path.display())

@@ -124,7 +124,10 @@ fn a_full_disk_leaves_what_was_written_and_no_part_of_a_sample() {
     let all = samples(400);
     // Runs where a file may not grow beyond 4 KiB, as on a disk without more room.
     let limited = std::process::Command::new("bash")
-        .args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact history::writes_until_it_fails --nocapture --ignored"])
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact history::writes_until_it_fails --nocapture --ignored",
+        ])
         .arg(std::env::current_exe().expect("this test"))
         .env("KONTIG_TEST_FILE", &path)
         .output()
