@@ -7,6 +7,8 @@ pub mod check;
 mod command;
 pub mod commands;
 pub mod explain;
+pub mod history;
+pub mod metrics;
 pub mod prepare;
 pub mod roots;
 pub mod snapshot;

@@ -10,11 +10,14 @@ use std::time::{Duration, UNIX_EPOCH};
 pub enum At {
     First,
     Last,
-    /// So many milliseconds before the last sample.
+    /// Milliseconds before the last sample.
     Before(i64),
-    /// Milliseconds since 1970.
+    /// A time, in milliseconds since 1970.
     Unix(i64),
 }
+
+/// The forms of a moment, for messages.
+const FORMS: &str = "-3h (before the last sample), 2026-11-26T16:48:00Z, first or last";
 
 impl At {
     /// Reads a moment.
@@ -22,11 +25,7 @@ impl At {
     /// # Errors
     /// What it should look like.
     pub fn parse(text: &str) -> Result<At, String> {
-        let form = || {
-            format!(
-                "'{text}' is no moment of a history: say -3h (before its last sample), 2026-11-26T16:48:00Z, first or last"
-            )
-        };
+        let form = || format!("'{text}' is no moment of a history: say {FORMS}");
         match text {
             "first" => return Ok(At::First),
             "last" => return Ok(At::Last),

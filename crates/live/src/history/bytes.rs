@@ -1,7 +1,7 @@
 //! Numbers and texts as bytes: a number takes seven bits a byte, the lowest first; a text has its
 //! length before it. Reading refuses what was cut short.
 
-/// Appends a number.
+/// Appends a number to the bytes.
 pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -10,7 +10,7 @@ pub fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a text.
+/// Appends a text to the bytes.
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     put(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
@@ -21,7 +21,7 @@ pub fn put_difference(out: &mut Vec<u8>, difference: i64) {
     put(out, ((difference << 1) ^ (difference >> 63)) as u64);
 }
 
-/// What is left to read.
+/// Bytes that are left to read.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -1,4 +1,4 @@
-//! What changed between two samples: boots, the clock, settings, limits of groups, and times of
+//! Changes between two samples: boots, the clock, settings, limits of groups, and times of
 //! which there is no sample.
 
 use super::sample::{INTERVAL, Sample};
@@ -14,13 +14,13 @@ pub struct Change {
     pub what: What,
 }
 
-/// What changed.
+/// The kinds of changes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum What {
     /// The host was started anew; `kernel` is the release that runs since then, if it is another.
     Boot { kernel: Option<String> },
-    /// The clock was set: by so many seconds, forward or back.
+    /// The clock was set forward, or back: seconds below 0.
     Clock { by_s: f64 },
     /// No sample was taken for so long.
     Gap { seconds: f64 },
@@ -43,7 +43,7 @@ impl Change {
     }
 }
 
-/// What changed from one sample to the next.
+/// The changes from one sample to the next.
 pub fn between(before: &Sample, after: &Sample) -> Vec<Change> {
     let mut found = Vec::new();
     let wall_s = (after.unix_ms - before.unix_ms) as f64 / 1000.0;

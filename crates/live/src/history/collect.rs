@@ -1,4 +1,4 @@
-//! Which files a sample has, and how they are read.
+//! The files of a sample, and how they are read.
 //!
 //! Most are read every time. Two of them cost the kernel more, since it walks lists under a lock:
 //! they are read once a minute, and a sample between repeats them. The lists of files are made
@@ -28,6 +28,13 @@ const EVERY_TIME: [&str; 10] = [
     "sys/kernel/osrelease",
 ];
 
+/// Other files that a point takes.
+const FOR_POINTS: [&str; 3] = [
+    "proc/sys/vm/compaction_proactiveness",
+    "sys/kernel/mm/transparent_hugepage/enabled",
+    "sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+];
+
 /// Files below `/proc` that are dear: 13 ms and 7 ms on a host of 24 GiB, others' allocations wait
 /// meanwhile.
 const SELDOM: [&str; 2] = ["pagetypeinfo", "slabinfo"];
@@ -43,7 +50,7 @@ const THREADS: [&str; 3] = ["kcompactd", "kswapd", "khugepaged"];
 const GROUPS: usize = 64;
 /// How deep below the root they are.
 const GROUP_DEPTH: usize = 2;
-/// What a group went through, read every time; and what it has and may have, read seldom.
+/// Files on the events of a group, read every time; and on its memory and limits, read seldom.
 const GROUP_EVENTS: [&str; 3] = ["memory.events", "memory.pressure", "memory.failcnt"];
 const GROUP_STATE: [&str; 5] =
     ["memory.current", "memory.max", "memory.high", "memory.usage_in_bytes", "memory.limit_in_bytes"];
@@ -59,12 +66,12 @@ pub struct Collector {
     /// The last texts of those that are read seldom.
     seldom: BTreeMap<Arc<str>, Stored>,
     read_seldom: Option<Instant>,
-    /// What no file of the kernel's says: seconds between samples, and the size of a page.
+    /// Facts in no file of the kernel's: seconds between samples, and the size of a page.
     own: BTreeMap<Arc<str>, Stored>,
 }
 
 impl Collector {
-    /// Of this host, for samples that are so many seconds apart.
+    /// Of this host, for samples that are `interval_s` seconds apart.
     pub fn of(roots: Roots, interval_s: f64) -> Collector {
         let line = |value: String| Stored::Text((value + "\n").into());
         let mut own = BTreeMap::from([(INTERVAL.into(), line(interval_s.to_string()))]);
@@ -80,19 +87,20 @@ impl Collector {
             self.seldom = seldom.into_iter().filter_map(|path| self.read(&path)).collect();
             self.read_seldom = Some(Instant::now());
         }
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut sample =
-            Sample { unix_ms: i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX), files: self.seldom.clone() };
+        let mut sample = Sample { unix_ms: now_ms(), files: self.seldom.clone() };
         sample.files.extend(self.every_time.iter().filter_map(|path| self.read(path)));
         sample.files.extend(self.own.clone());
         sample
     }
 
-    /// The accounts of the kernel's threads that make room, and nothing else.
-    pub(crate) fn threads(roots: &Roots) -> Sample {
+    /// The little that a point takes, read once: nothing of it is dear.
+    pub fn few(roots: &Roots) -> Sample {
         let collector = Collector::of(roots.clone(), 0.0);
-        let files = threads(roots).into_iter().filter_map(|path| collector.read(&path.into())).collect();
-        Sample { unix_ms: 0, files }
+        let mut paths: Vec<String> = EVERY_TIME.map(|file| format!("proc/{file}")).into();
+        paths.extend(FOR_POINTS.map(str::to_string));
+        paths.extend(threads(roots));
+        let files = paths.into_iter().filter_map(|path| collector.read(&path.into()));
+        Sample { unix_ms: now_ms(), files: collector.own.clone().into_iter().chain(files).collect() }
     }
 
     /// A file; `None` where there is none.
@@ -107,6 +115,12 @@ impl Collector {
         };
         Some((Arc::clone(path), stored))
     }
+}
+
+/// The host's clock: milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Where a file of a sample is on the host.

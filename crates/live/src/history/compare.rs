@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_more_than_each_varies_is_said_with_both_medians() {
+    fn a_difference_greater_than_each_varies_is_said_with_both_medians() {
         let (a, b) = (period(100, |i| 900 + i as u64 % 40, 0.1, "20"), period(100, |i| 100 + i as u64 % 40, 0.0, "60"));
         assert_eq!(
             Comparison::of(&a, &b).conclusion,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_as_much_in_itself_is_no_difference() {
+    fn a_figure_that_varies_as_much_in_itself_does_not_differ() {
         let (a, b) = (period(100, |i| 10 * i as u64, 0.1, "20"), period(100, |i| 8 * i as u64 + 150, 0.1, "20"));
         let said = Comparison::of(&a, &b).conclusion;
         assert_eq!(

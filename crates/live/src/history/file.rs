@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A history's file.
+/// The file of a history.
 #[derive(Debug)]
 pub struct History {
     pub path: PathBuf,
@@ -51,7 +51,7 @@ impl fmt::Display for NoHistory {
 
 impl std::error::Error for NoHistory {}
 
-/// What was not whole.
+/// The parts that are not whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Damage {
     /// Bytes that belong to no whole record.
@@ -181,7 +181,7 @@ pub struct Items<'a> {
 }
 
 impl Items<'_> {
-    /// What was not whole, of the part that has been read.
+    /// The damage in the part that has been read.
     pub fn damage(&self) -> Damage {
         self.damage
     }

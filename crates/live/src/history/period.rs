@@ -155,7 +155,7 @@ impl Spread {
     }
 }
 
-/// What a control group went through.
+/// The waits and events of a control group.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Group {
     pub path: String,

@@ -1,7 +1,7 @@
 //! The figures of one sample: blocks of a huge page at hand, the score, and what was counted since
 //! boot. They are worked out from the texts as `kontig status` does it.
 
-use super::sample::Sample;
+use super::sample::{Sample, Stored};
 use crate::error::{ReadError, Unread};
 use crate::host::page_size::PageSize;
 use crate::host::thp::Thp;
@@ -12,7 +12,7 @@ use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, Pressure, VmStat, ZoneI
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is counted, and only grows until the next boot.
+/// Counts, which only grow until the next boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Count {
     /// Requests that waited for compaction.
@@ -93,7 +93,7 @@ pub struct Point {
     pub uptime_s: Option<f64>,
     pub nodes: Vec<NodePoint>,
     pub counts: BTreeMap<Count, f64>,
-    /// What groups went through, since they were made: their path, what, and how much.
+    /// Waits and events of groups since they were made, by their path and kind.
     pub groups: BTreeMap<(String, &'static str), f64>,
 }
 
@@ -149,7 +149,7 @@ pub fn huge_page_bytes(sample: &Sample) -> Option<u64> {
 }
 
 /// The part of a host that the figures need.
-fn host(sample: &Sample) -> Host {
+pub(crate) fn host(sample: &Sample) -> Host {
     let missing = |path: &str| ReadError { path: path.into(), why: Unread::Missing };
     let text = |path: &str| sample.text(path).ok_or_else(|| missing(path));
     fn parsed<T>(text: Reading<&str>, path: &str, parse: fn(&str, &str) -> Result<T, BadText>) -> Reading<T> {
@@ -182,12 +182,20 @@ fn host(sample: &Sample) -> Host {
         pressure: parse!(Pressure, "proc/pressure/memory"),
         slabinfo: Err(missing("proc/slabinfo")),
         nodes: Vec::new(),
-        sysctls: Vec::new(),
+        sysctls: sysctls(sample),
         thp: thp(),
         limits: Default::default(),
         pools: Err(missing("sys/kernel/mm/hugepages")),
         lru_gen: Err(missing("sys/kernel/mm/lru_gen/enabled")),
     }
+}
+
+/// The settings below `vm` that the sample has.
+fn sysctls(sample: &Sample) -> Vec<(String, Reading<String>)> {
+    const DIR: &str = "proc/sys/vm/";
+    let value =
+        |(path, stored): (&str, &Stored)| Some((path[DIR.len()..].to_string(), Ok(stored.text()?.trim().to_string())));
+    sample.below(DIR).filter_map(value).collect()
 }
 
 fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
@@ -220,7 +228,7 @@ const KERNEL_TICKS: usize = 12;
 /// Linux has told user space so on every machine since 2.6, but on Alpha and ia64.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What groups went through: seconds in which some task of theirs waited for memory, and events.
+/// Seconds in which some task of a group waited for memory, and its events.
 fn groups(sample: &Sample) -> BTreeMap<(String, &'static str), f64> {
     let mut all = BTreeMap::new();
     for (path, stored) in sample.below("sys/fs/cgroup/") {
@@ -256,7 +264,7 @@ fn groups(sample: &Sample) -> BTreeMap<(String, &'static str), f64> {
     all
 }
 
-/// What a group goes through.
+/// Kinds of waits and events of a group.
 pub const WAITED_S: &str = "waited_s";
 pub const AT_LIMIT: &str = "at_limit";
 pub const SLOWED: &str = "slowed";
@@ -265,7 +273,6 @@ pub const KILLED: &str = "killed";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::sample::Stored;
 
     fn sample(files: &[(&str, &str)]) -> Sample {
         let stored = |(path, text): &(&str, &str)| ((*path).into(), Stored::Text((*text).into()));

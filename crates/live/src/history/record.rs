@@ -109,7 +109,7 @@ impl Record<'_> {
         })
     }
 
-    /// What was packed; `None` if it is not that.
+    /// The bytes that were packed; `None` if these are not of them.
     pub fn contents(&self) -> Option<Vec<u8>> {
         let expected = usize::try_from(self.unpacked.min(MOST)).ok()?;
         let mut contents = Vec::with_capacity(expected.min(1 << 20));

@@ -50,12 +50,12 @@ impl Sample {
         self.text(BOOT_ID).map(str::trim)
     }
 
-    /// The kernel's release.
+    /// The release of the kernel.
     pub fn release(&self) -> Option<&str> {
         self.text("proc/sys/kernel/osrelease").map(str::trim)
     }
 
-    /// Seconds since boot.
+    /// Seconds since the boot.
     pub fn uptime_s(&self) -> Option<f64> {
         self.text("proc/uptime")?.split_whitespace().next()?.parse().ok().filter(|s: &f64| s.is_finite())
     }
@@ -64,6 +64,6 @@ impl Sample {
 /// The file whose text is another after each boot.
 pub const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 
-/// What no text of the kernel's tells: the size of a page, and the seconds between samples.
+/// Facts in no text of the kernel's: the size of a page, and the seconds between samples.
 pub const PAGE_SIZE: &str = "kontig/page_size";
 pub const INTERVAL: &str = "kontig/interval_s";

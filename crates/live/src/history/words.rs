@@ -4,7 +4,7 @@ use super::at::clock;
 use super::period::Summary;
 use kontig_text::{grouped, percent, size, time};
 
-/// What period it is, of which kernel.
+/// The period, and its kernel.
 pub fn heading(s: &Summary) -> String {
     let kernel = s.kernel.as_deref().map_or(String::new(), |kernel| format!("Linux {kernel}: "));
     format!(
@@ -22,7 +22,7 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     let block = s.huge_page_bytes.map_or("huge pages".into(), |bytes| format!("huge pages of {}", size(bytes)));
     match (s.at_hand, s.fewest_at_unix_ms) {
         (Some(n), Some(at)) => said.push(format!(
-            "Requests got {} {block} at once half of the time or more; the fewest were {}, at {}.",
+            "Half of the time, requests got {} {block} or more at once; the fewest were {}, at {}.",
             grouped(n.median),
             grouped(n.least),
             clock(at)
@@ -51,7 +51,7 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     said
 }
 
-/// Who paid for what: the payer, what, and how much.
+/// The prices: who paid, for what, and how much.
 pub fn paid(s: &Summary) -> Vec<(String, &'static str, String)> {
     let hourly = |n: f64| format!("{} an hour", rate(n));
     let rows = [

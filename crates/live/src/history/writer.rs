@@ -15,8 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A sample stands by itself after so many: damage costs no more than these, and reading one
-/// moment takes no more than these.
+/// A sample stands by itself after this number of differences: damage costs no more than these.
 const DIFFERENCES: u32 = 60;
 
 /// A history's file that is being written.

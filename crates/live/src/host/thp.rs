@@ -45,7 +45,7 @@ pub struct Size {
 const DIR: &str = "kernel/mm/transparent_hugepage";
 
 impl Thp {
-    /// What is known by the choice and the largest size alone.
+    /// The choice and the largest size, and nothing else.
     pub(crate) fn of(enabled: Choice, pmd_size: Option<u64>) -> Thp {
         let missing = || Err(ReadError { path: DIR.into(), why: crate::error::Unread::Missing });
         Thp {

@@ -29,7 +29,7 @@ impl Family {
         Family { name, help, kind, series: Vec::new() }
     }
 
-    /// Adds a series.
+    /// Adds a series with these labels.
     pub fn add(&mut self, labels: Vec<(&'static str, String)>, value: f64) {
         self.series.push((labels, value));
     }

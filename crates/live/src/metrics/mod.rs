@@ -8,7 +8,7 @@ pub mod exposition;
 
 use crate::check::{Prediction, compacted};
 use crate::error::ReadError;
-use crate::history::point::{Count, threads};
+use crate::history::point::{self, Count, threads};
 use crate::history::{Collector, Sample};
 use crate::host::Host;
 use crate::need::Need;
@@ -21,7 +21,7 @@ use exposition::{Family, Kind};
 use kontig_mm::Profile;
 use std::time::Duration;
 
-/// What a look at every frame has found, for root only.
+/// The findings of a look at every frame, for root only.
 #[derive(Clone, Debug)]
 pub struct FramesFound {
     /// When, in seconds since 1970, and how long it took.
@@ -69,10 +69,7 @@ impl FramesFound {
 /// If free lists or zones cannot be read.
 pub fn of_host(roots: &Roots, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
     let began = std::time::Instant::now();
-    let host = Host::read(roots);
-    let status = Status::of(&host, None, None)?;
-    let threads = Collector::threads(roots);
-    let mut families = of(&host, &status, &threads, frames);
+    let mut families = of(&Collector::few(roots), frames)?;
     let mut took =
         Family::new("kontig_collect_duration_seconds", Kind::Gauge, "Time that reading this host's files took.");
     took.add(Vec::new(), began.elapsed().as_secs_f64());
@@ -80,14 +77,16 @@ pub fn of_host(roots: &Roots, frames: Option<&FramesFound>) -> Result<Vec<Family
     Ok(families)
 }
 
-/// The series of a host with this state.
-fn of(host: &Host, status: &Status, threads: &Sample, frames: Option<&FramesFound>) -> Vec<Family> {
-    let mut families = vec![build(host)];
-    families.extend(blocks(status));
-    families.extend(zones(status));
-    families.extend(counters(host, threads));
-    families.extend(frames.iter().flat_map(|frames| of_frames(frames, status)));
-    families
+/// The series of a sample.
+fn of(sample: &Sample, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
+    let host = point::host(sample);
+    let status = Status::of(&host, None, None)?;
+    let mut families = vec![build(&host)];
+    families.extend(blocks(&status));
+    families.extend(zones(&status));
+    families.extend(counters(&host, sample));
+    families.extend(frames.iter().flat_map(|frames| of_frames(frames, &status)));
+    Ok(families)
 }
 
 fn build(host: &Host) -> Family {
@@ -194,8 +193,8 @@ fn counters(host: &Host, sample: &Sample) -> Vec<Family> {
         let labels = label.map(|(name, value)| (name, value.to_string())).into_iter().collect();
         family.series.extend(count(host, counter).map(|value| (labels, value as f64)));
     };
-    add(&mut stalls, Some(("for", "compaction")), "compact_stall");
-    add(&mut stalls, Some(("for", "reclaim")), "allocstall");
+    add(&mut stalls, Some(("waited_for", "compaction")), "compact_stall");
+    add(&mut stalls, Some(("waited_for", "reclaim")), "allocstall");
     add(&mut faults, Some(("result", "huge")), "thp_fault_alloc");
     add(&mut faults, Some(("result", "fallback")), "thp_fault_fallback");
     add(&mut outcomes, Some(("result", "success")), "compact_success");
@@ -278,4 +277,52 @@ fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {
     let mut took = Family::new("kontig_frames_duration_seconds", Kind::Gauge, "Time that this look took.");
     took.add(Vec::new(), frames.took.as_secs_f64());
     vec![reachable, moves, by_state, poisoned, alone, at, took]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Stored;
+
+    const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     \
+        4096\n        min      10\n        low      20\n        high     30\n        spanned  8192\n        \
+        present  8192\n        managed  8192\n        protection: (0)\n      nr_free_pages \
+        4096\n  pagesets\n    cpu: 0\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
+
+    fn text_of(files: &[(&str, &str)], frames: Option<&FramesFound>) -> String {
+        let stored = |(path, text): &(&str, &str)| ((*path).into(), Stored::Text((*text).into()));
+        let all = [
+            ("proc/zoneinfo", ZONEINFO),
+            ("proc/buddyinfo", "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 4 2 \n"),
+            ("proc/meminfo", "MemTotal: 32768 kB\nMemFree: 16384 kB\nHugepagesize: 2048 kB\n"),
+            ("kontig/page_size", "4096\n"),
+        ];
+        let sample = Sample { unix_ms: 0, files: all.iter().chain(files).map(stored).collect() };
+        exposition::text(&of(&sample, frames).expect("the lists are there"))
+    }
+
+    #[test]
+    fn values_are_in_bytes_and_ratios_and_what_the_host_does_not_tell_is_left_out() {
+        let text = text_of(&[("proc/sys/vm/compaction_proactiveness", "20\n")], None);
+        for line in [
+            "kontig_obtainable_blocks{node=\"0\",block_bytes=\"2097152\"} 7",
+            "kontig_watermark_distance_bytes{node=\"0\",zone=\"Normal\",mark=\"low\"} 16695296",
+            "kontig_fragmentation_compacts_above_ratio{node=\"0\"} 0.9",
+            "kontig_unusable_free_ratio{node=\"0\",zone=\"Normal\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+        for absent in ["_total", "kontig_reachable", "kontig_poisoned"] {
+            assert!(!text.contains(absent), "{absent} in {text}");
+        }
+    }
+
+    #[test]
+    fn counters_of_several_zones_are_one_series() {
+        let vmstat = "allocstall_dma 1\nallocstall_normal 2\ncompact_stall 9\nthp_fault_fallback 4\n";
+        let text = text_of(&[("proc/vmstat", vmstat)], None);
+        assert!(text.contains("kontig_allocation_stalls_total{waited_for=\"reclaim\"} 3\n"), "{text}");
+        assert!(text.contains("kontig_huge_page_faults_total{result=\"fallback\"} 4\n"), "{text}");
+        assert!(!text.contains("result=\"huge\""), "{text}");
+    }
 }

@@ -168,7 +168,7 @@ fn a_moment_is_read_as_the_host_was() {
 }
 
 #[test]
-fn what_may_not_be_read_is_named_as_the_file_of_the_host() {
+fn an_unreadable_file_is_named_as_the_file_of_the_host() {
     let host = Tree::of("6.12");
     let mut sample = Collector::of(host.roots.clone(), 10.0).take();
     sample.files.insert("proc/slabinfo".into(), Stored::NoPermission);

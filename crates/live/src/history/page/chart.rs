@@ -5,7 +5,10 @@ use super::escape::escaped;
 use std::fmt::Write;
 
 /// Values of one place on the page: least, mean, most.
-type Bin = Option<(f64, f64, f64)>;
+type Spread = (f64, f64, f64);
+type Bin = Option<Spread>;
+/// Bins that are drawn without a break, with their numbers.
+type Run = Vec<(usize, Spread)>;
 
 /// A line of a chart.
 pub struct Line {
@@ -98,8 +101,8 @@ pub fn chart(axis: &Axis, lines: &[Line], marks: &[Mark], shown: fn(f64) -> Stri
 }
 
 /// The bins of a line that are drawn without a break.
-fn runs(bins: &[Bin]) -> Vec<Vec<(usize, (f64, f64, f64))>> {
-    let mut runs: Vec<Vec<(usize, (f64, f64, f64))>> = Vec::new();
+fn runs(bins: &[Bin]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
     for (bin, values) in bins.iter().enumerate().filter_map(|(bin, values)| Some((bin, (*values)?))) {
         match runs.last_mut().and_then(|run| Some((run.last()?.0, run))) {
             Some((last, run)) if bin - last <= PASSED + 1 => run.push((bin, values)),

@@ -10,7 +10,7 @@ use super::point::{Count, Point};
 use super::words;
 use chart::{Axis, Line, Mark, chart};
 use escape::escaped;
-use kontig_text::{grouped, percent, time};
+use kontig_text::{grouped, time};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -39,6 +39,9 @@ pub fn page(name: &str, period: &Period) -> String {
         paid(&summary)
     )
 }
+
+/// A chart's title, its lines, and how a value is written.
+type Figure = (&'static str, Vec<Line>, fn(f64) -> String);
 
 fn charts(period: &Period) -> String {
     let (Some(first), Some(last)) = (period.points.first(), period.points.last()) else { return String::new() };
@@ -71,7 +74,7 @@ fn charts(period: &Period) -> String {
         true => grouped(value as u64),
         false => kontig_text::without_zeros(&format!("{value:.3}")).to_string(),
     };
-    let charts: [(&str, Vec<Line>, fn(f64) -> String); 6] = [
+    let charts: [Figure; 6] = [
         ("Huge pages that requests get at once", of_nodes(|node| node.at_hand), number),
         ("The kernel's fragmentation score", of_nodes(|node| node.score), number),
         (
@@ -102,7 +105,7 @@ fn charts(period: &Period) -> String {
             share_text,
         ),
     ];
-    let figure = |(title, mut lines, shown): (&str, Vec<Line>, fn(f64) -> String)| {
+    let figure = |(title, mut lines, shown): Figure| {
         lines.retain(|line| line.bins.iter().any(Option::is_some));
         if lines.is_empty() {
             return String::new();
@@ -116,10 +119,7 @@ fn charts(period: &Period) -> String {
 }
 
 fn share_text(share: f64) -> String {
-    match share {
-        s if s > 0.0 && s < 0.001 => format!("{} %", kontig_text::without_zeros(&format!("{:.4}", s * 100.0))),
-        s => percent(s),
-    }
+    format!("{} %", kontig_text::without_zeros(&format!("{:.4}", share * 100.0)))
 }
 
 /// The values of a level in each bin.
