@@ -2,7 +2,7 @@
 
 use crate::command::code_of_usage_error;
 use crate::explain::{ExplainArgs, Laboratory};
-use crate::{age, check, explain, history, metrics, prepare, snapshot, status, touch, trial};
+use crate::{age, check, explain, history, metrics, prepare, snapshot, status, top, touch, trial};
 use clap::{FromArgMatches, Subcommand};
 use kontig_error::Error;
 use kontig_terminal::{Ending, number};
@@ -48,6 +48,9 @@ pub enum HostCommand {
     /// Record this host's memory over time, and say what the record shows
     #[command(subcommand, after_help = history::HELP)]
     History(history::HistoryCommand),
+    /// Watch this host's memory on one screen, or go through a history
+    #[command(after_help = top::HELP)]
+    Top(top::TopArgs),
     /// Give Prometheus the series of this host that node_exporter does not have
     #[command(after_help = metrics::HELP)]
     Metrics(metrics::MetricsArgs),
@@ -73,6 +76,7 @@ impl HostCommand {
             HostCommand::WriteOne { path, sync } => prepare::write_one(&path, sync),
             HostCommand::RestoreAtEnd { journal, procfs, sysfs } => prepare::restore_at_end(&journal, procfs, sysfs),
             HostCommand::History(c) => history::history(c),
+            HostCommand::Top(a) => top::top(&a),
             HostCommand::Metrics(a) => metrics::metrics(&a),
             HostCommand::Explain(a) => explain::explain(&a, laboratory),
         }

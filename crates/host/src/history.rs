@@ -11,7 +11,7 @@ use clap::Subcommand;
 use kontig_error::Error;
 use kontig_terminal::Ending;
 
-pub use source::{HistoryArgs, Past};
+pub use source::{HistoryArgs, Past, open, wrong};
 
 /// The commands about a history.
 #[derive(Subcommand)]

@@ -13,5 +13,6 @@ pub mod prepare;
 pub mod roots;
 pub mod snapshot;
 pub mod status;
+pub mod top;
 pub mod touch;
 pub mod trial;

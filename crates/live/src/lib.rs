@@ -15,6 +15,7 @@ pub(crate) mod deferred;
 pub mod error;
 pub mod explain;
 pub mod frame;
+pub mod heaviest;
 pub mod held;
 pub mod history;
 pub mod host;

@@ -248,3 +248,10 @@ fn every_command_of_the_page_works() {
         }
     }
 }
+
+#[test]
+fn top_needs_a_terminal_and_a_history() {
+    let tree = whole_host(|_| FREE);
+    refused(run(tree.path(), &["top", "--path.procfs", "proc", "--path.sysfs", "sys"]), 2, "this is no terminal");
+    refused(run(tree.path(), &["top", "--history", "none"]), 2, "none: cannot be read");
+}
