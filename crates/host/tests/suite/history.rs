@@ -1,7 +1,8 @@
 //! `kontig history`: recorded hosts, killed writers, mistakes, and every command of the page.
 
-use crate::common::frames::{ANON, FREE, SLAB, whole_host};
+use crate::common::frames::{ANON, FREE, SLAB};
 use crate::common::page::documented;
+use crate::common::whole_host::whole_host;
 use crate::common::{kontig, program};
 use crate::host::hosts::Tree;
 use kontig_program::SplitMix64;

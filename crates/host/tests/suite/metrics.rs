@@ -1,6 +1,7 @@
 //! `kontig metrics`: what is served and written, mistakes, the page, and the rules of alerts.
 
-use crate::common::frames::{ANON, FREE, SLAB, whole_host};
+use crate::common::frames::{ANON, FREE, SLAB};
+use crate::common::whole_host::whole_host;
 use crate::common::{kontig, program};
 use std::collections::BTreeSet;
 use std::fs;

@@ -108,44 +108,11 @@ fn another_file_is_neither_read_nor_written() {
         History::open(&path).expect_err("no history").to_string(),
         Writer::append(&path).expect_err("no history").to_string(),
         Writer::append(dir.path()).expect_err("a directory").to_string(),
+        Writer::append(Path::new("/dev/null")).expect_err("a device").to_string(),
     ] {
         assert!(said.contains("this is no history"), "{said}");
     }
     assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "my notes\n");
-}
-
-#[test]
-fn a_full_disk_leaves_what_was_written_and_no_part_of_a_sample() {
-    // Writing there fails as on a full disk, and no byte is ever stored.
-    let full = Path::new("/dev/full");
-    assert!(Writer::append(full).is_err_and(|e| e.to_string().contains("stays as it is")), "it is no regular file");
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("h");
-    let all = samples(400);
-    // Runs where a file may not grow beyond 4 KiB, as on a disk without more room.
-    let limited = std::process::Command::new("bash")
-        .args([
-            "-c",
-            "trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact history::writes_until_it_fails --nocapture --ignored",
-        ])
-        .arg(std::env::current_exe().expect("this test"))
-        .env("KONTIG_TEST_FILE", &path)
-        .output()
-        .expect("bash runs");
-    let said = String::from_utf8_lossy(&limited.stdout);
-    assert!(said.contains("what it has is whole"), "{said}");
-    let (found, damage) = read(&path);
-    assert!(found.len() > 1 && found.len() < 400, "{} fit", found.len());
-    assert_eq!((found.as_slice(), damage), (&all[..found.len()], Damage::default()));
-}
-
-#[test]
-#[ignore = "the other half of a test, run with a limit of its own"]
-fn writes_until_it_fails() {
-    let path = std::env::var("KONTIG_TEST_FILE").expect("the other half says it");
-    let mut writer = Writer::append(Path::new(&path)).expect("the first bytes fit");
-    let failed = samples(400).iter().find_map(|sample| writer.sample(sample).err());
-    println!("{}", failed.expect("the disk is full"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn charts(period: &Period) -> String {
         true => grouped(value as u64),
         false => kontig_text::without_zeros(&format!("{value:.3}")).to_string(),
     };
-    let charts: [Figure; 6] = [
+    let charts: [Figure; 7] = [
         ("Huge pages that requests get at once", of_nodes(|node| node.at_hand), number),
         ("The kernel's fragmentation score", of_nodes(|node| node.score), number),
         (
@@ -90,6 +90,7 @@ fn charts(period: &Period) -> String {
             vec![minutely("got a huge page", Count::Given), minutely("got small ones instead", Count::Refused)],
             number,
         ),
+        ("Pages moved, a minute", vec![minutely("by whomever", Count::Moved)], number),
         (
             "Share of the time in which tasks waited for memory",
             vec![share("some", Count::SomeWaited), share("all", Count::AllWaited)],
