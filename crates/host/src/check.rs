@@ -1,6 +1,7 @@
 //! `kontig check`: will the blocks be there?
 
 use crate::answer::{document, fitted, not_read};
+use crate::history::{HistoryArgs, Past};
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::Args;
@@ -9,12 +10,13 @@ use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
+use kontig_live::history::at::clock;
 use kontig_live::load::Load;
 use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need};
 use kontig_live::obstacles::Obstacles;
-use kontig_live::prepare::execution::supply;
-use kontig_live::{ReadError, Roots, Snapshot};
+use kontig_live::prepare::execution::{supply, supply_of};
+use kontig_live::{Host, ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
 use kontig_terminal::Ending;
 use kontig_text::{grouped, short_size, size, time};
@@ -43,8 +45,10 @@ pub struct CheckArgs {
     #[command(flatten)]
     need: NeedArgs,
     /// Check a snapshot instead of this host
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "history")]
     snapshot: Option<PathBuf>,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// Print JSON (schema kontig.check/1)
     #[arg(long)]
     json: bool,
@@ -56,13 +60,20 @@ pub struct CheckArgs {
 pub const HELP: &str = "Examples:\n  \
     kontig check --need 2000x2M\n  \
     kontig check --need 2x1G@0 --need 512x2M --json\n  \
-    kontig check --need '2x1G|1024x2M'\n\n\
+    kontig check --need '2x1G|1024x2M'\n  \
+    kontig check --need 2000x2M --history host.history --at -3h\n\n\
     The engine's own compaction, run on a snapshot of the host, makes the prediction.\n\n\
     Exit codes: 0 met now; 4 reachable by compaction; 7 reachable after dropping clean cache; 6 not reachable; 8 it \
     cannot be told on this host; 5 more privilege is needed to tell (root); 1 failed while running; 2 asked wrongly.";
 
 /// Carries out `kontig check`.
 pub fn check(a: &CheckArgs) -> Result<Ending, Error> {
+    if let Some(past) = a.history.moment()? {
+        let check = of_past(&a.need, &past)?;
+        let text = if a.json { document(&check, false) } else { fitted(&(then(&past) + &text(&check))) };
+        kontig_terminal::print(&text)?;
+        return Ok(Ending::Code(check.verdict.exit_code()));
+    }
     let found = match &a.snapshot {
         Some(path) => {
             let snapshot = open_snapshot(path)?;
@@ -137,6 +148,44 @@ pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<
         Err(e) if e.is_permission() => Ok(HostCheck { check: quick, caller, unpermitted: Some(e) }),
         Err(e) => Err(e),
     })
+}
+
+/// Checks a moment of a history: by its free lists, and by the snapshot that was recorded before it
+/// where that is not enough. Limits of control groups were the recorder's, and are left out.
+fn of_past(need: &NeedArgs, past: &Past) -> Result<Check, Error> {
+    let roots = &past.tree.roots;
+    let found = |e: ReadError| past.error(&e);
+    let page = Host::read(roots).page_size.map(|page| page.bytes).unwrap_or_else(page_size);
+    let ladders = need.ladders(page)?;
+    let supply = supply_of(roots, page).map_err(found)?;
+    let kernel = roots.read_proc("sys/kernel/osrelease").map_err(found)?;
+    let kernel = kernel.trim();
+    on_nodes(&ladders, supply.nodes())?;
+    let profile = need.profile(kernel)?;
+    let caller = Caller::of_host(roots, need.reserve, page, Limits::default());
+    let quick = Check::of_supply(&supply.for_caller(&caller), &ladders, page, kernel, NO_FRAMES);
+    if quick.verdict == Verdict::Met {
+        return Ok(quick);
+    }
+    let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
+    let Some((unix_ms, snapshot)) = past.snapshot()? else { return Ok(Check { lru_gen_on, ..quick }) };
+    let mut check = Check { lru_gen_on, ..predict(&snapshot, &profile, &ladders, &caller) };
+    let older = (past.moment.sample.unix_ms - unix_ms) as f64 / 1000.0;
+    if let Some(confidence) = check.confidence.as_mut().filter(|_| older >= SAME_TIME_S) {
+        confidence.level = Level::Low;
+        confidence.because.push(format!("the frames are those of {} before", time(older)));
+    }
+    Ok(check.under(Load::read(roots)))
+}
+
+/// A snapshot that is older than this is not of the moment.
+const SAME_TIME_S: f64 = 30.0;
+
+const NO_FRAMES: &str = "no frame was recorded before that moment; 'kontig history record --snapshots 1h' records them";
+
+/// The line that names the moment.
+fn then(past: &Past) -> String {
+    format!("As it was at {} UTC\n", clock(past.moment.sample.unix_ms))
 }
 
 /// Refuses a need on a node that does not exist.

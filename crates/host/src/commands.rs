@@ -2,7 +2,7 @@
 
 use crate::command::code_of_usage_error;
 use crate::explain::{ExplainArgs, Laboratory};
-use crate::{age, check, explain, prepare, snapshot, status, touch, trial};
+use crate::{age, check, explain, history, metrics, prepare, snapshot, status, top, touch, trial};
 use clap::{FromArgMatches, Subcommand};
 use kontig_error::Error;
 use kontig_terminal::{Ending, number};
@@ -45,6 +45,15 @@ pub enum HostCommand {
     /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
     #[command(hide = true)]
     RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
+    /// Record this host's memory over time, and say what the record shows
+    #[command(subcommand, after_help = history::HELP)]
+    History(history::HistoryCommand),
+    /// Watch this host's memory on one screen, or go through a history
+    #[command(after_help = top::HELP)]
+    Top(top::TopArgs),
+    /// Give Prometheus the series of this host that node_exporter does not have
+    #[command(after_help = metrics::HELP)]
+    Metrics(metrics::MetricsArgs),
     /// Diagnose why this host lacks large blocks, and say what to do about it
     #[command(after_help = explain::HELP)]
     Explain(ExplainArgs),
@@ -66,6 +75,9 @@ impl HostCommand {
             HostCommand::Trial(a) => trial::trial(&a),
             HostCommand::WriteOne { path, sync } => prepare::write_one(&path, sync),
             HostCommand::RestoreAtEnd { journal, procfs, sysfs } => prepare::restore_at_end(&journal, procfs, sysfs),
+            HostCommand::History(c) => history::history(c),
+            HostCommand::Top(a) => top::top(&a),
+            HostCommand::Metrics(a) => metrics::metrics(&a),
             HostCommand::Explain(a) => explain::explain(&a, laboratory),
         }
     }

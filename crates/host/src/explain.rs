@@ -1,6 +1,7 @@
 //! `kontig explain`: what is wrong with a host, why, and what to do about it.
 
 use crate::answer::{document, not_read};
+use crate::history::{HistoryArgs, Past};
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::Args;
@@ -10,7 +11,7 @@ use kontig_live::explain::facts::{self, HostFacts};
 use kontig_live::explain::rule::{self, BadRules, Rule, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
-use kontig_live::{Host, Snapshot, Status};
+use kontig_live::{Host, ReadError, Roots, Snapshot, Status};
 use kontig_terminal::Ending;
 use kontig_terminal::wrap;
 use kontig_text::time;
@@ -34,6 +35,8 @@ pub struct ExplainArgs {
     /// and after, side by side
     #[arg(long)]
     simulate: bool,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// Print one JSON document (schema kontig.explain/1)
     #[arg(long)]
     json: bool,
@@ -49,6 +52,7 @@ pub const HELP: &str = "Examples:\n  \
     kontig explain\n  \
     kontig explain --interval 60          by what happens in a minute\n  \
     kontig explain --json --rules my.toml\n  \
+    kontig explain --history host.history --at -3h\n  \
     kontig explain --simulate             what the recommended settings would change, in a simulation\n\n\
     It changes nothing: it prints what to do, and what undoes it.\n\
     Exit codes: 0 done, whatever was found; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
@@ -106,33 +110,42 @@ pub fn explain<L: Laboratory>(a: &ExplainArgs, laboratory: Option<&L>) -> Result
             return Err(AskedWrongly::Value(reason.into()).into());
         }
     };
-    let roots = a.host.roots()?;
+    let past = a.history.moment()?;
+    let roots = match &past {
+        Some(past) => past.tree.roots.clone(),
+        None => a.host.roots()?,
+    };
     let rules = match &a.rules {
         None => rule::parse(rule::RULES).map_err(|e| Failed::Run { run: "explain".into(), reason: e.to_string() })?,
         Some(file) => own_rules(&file.display().to_string(), &Host::read(&roots))?,
     };
-    let before = a.interval.map(|interval| {
-        let (host, at) = (Host::read(&roots), Instant::now());
-        std::thread::sleep(interval);
-        (host, at)
-    });
+    let before = match (a.interval, &past) {
+        (None, _) => None,
+        (Some(interval), Some(past)) => Some(past.earlier(interval)?),
+        (Some(interval), None) => {
+            let (host, at) = (Host::read(&roots), Instant::now());
+            std::thread::sleep(interval);
+            Some((host, at.elapsed().as_secs_f64()))
+        }
+    };
     let host = Host::read(&roots);
-    let since = before.as_ref().map(|(host, at)| (host, at.elapsed().as_secs_f64()));
+    let since = before.as_ref().map(|(host, seconds)| (host, *seconds));
     let status = match Status::of(&host, None, since) {
         Ok(status) => status,
-        Err(e) => return not_read("explain", &e),
+        Err(e) => return past.map_or_else(|| not_read("explain", &e), |past| Err(past.error(&e))),
     };
     let facts = HostFacts::of(&host, &status, since);
     let e = Explanation::of(&rules, &facts, status.kernel.as_deref(), since.map(|(_, seconds)| seconds));
     let width = kontig_terminal::columns().unwrap_or(100).min(100);
-    let leftover = Leftover::find(&a.journal);
+    // A journal is this host's, now.
+    let leftover = Leftover::find(&a.journal).filter(|_| past.is_none());
     if !a.json {
         let left = leftover.as_ref().map_or(String::new(), |left| wrap("", &left.words(), 2, width) + "\n");
         kontig_terminal::print(&(left + &text(&e, a.all, width)))?;
     }
     let tried = match laboratory {
         None => None,
-        Some(laboratory) => match Snapshot::take(&roots, page_size()) {
+        Some(laboratory) => match frames(past.as_ref(), &roots)? {
             Ok(snapshot) => {
                 let limit = host.limits.memory.as_ref();
                 Some((laboratory, laboratory.simulate(&e.findings, snapshot, limit, status.lru_gen_on)?))
@@ -147,6 +160,14 @@ pub fn explain<L: Laboratory>(a: &ExplainArgs, laboratory: Option<&L>) -> Result
         kontig_terminal::print(&laboratory.text(&simulation, width))?;
     }
     Ok(Ending::Done)
+}
+
+/// The use of every frame: now, or as it was recorded before the moment.
+fn frames(past: Option<&Past>, roots: &Roots) -> Result<Result<Snapshot, ReadError>, Error> {
+    match past {
+        None => Ok(Snapshot::take(roots, page_size())),
+        Some(past) => past.snapshot()?.map(|(_, snapshot)| Ok(snapshot)).ok_or_else(|| past.no_snapshot()),
+    }
 }
 
 /// The rules of a user's file, all of whose facts must be known.

@@ -1,7 +1,7 @@
 //! `kontig status`: the state of a host's memory, once or again and again.
 
 mod process;
-mod text;
+pub(crate) mod text;
 
 use crate::answer::not_read;
 use crate::roots::HostArgs;

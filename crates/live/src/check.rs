@@ -370,6 +370,20 @@ fn permitted(
     }
 }
 
+/// The blocks of this order that a node has once it has been compacted from end to end, with dirty
+/// pages written first and no cache dropped.
+///
+/// # Errors
+/// Why no machine can be made of the snapshot.
+pub fn compacted(snapshot: &Snapshot, profile: &Profile, order: u32, node: u32) -> Result<Prediction, String> {
+    let memory = snapshot.machine(profile, false)?;
+    // More than there can be, so that it goes on to the end.
+    let count = (snapshot.nr_frames() >> order) as u64 + 1;
+    let needs = [Need { count, order, node: Some(node), unmovable: false }];
+    let asked = (&needs[..], &Caller::default());
+    Ok(attempt(snapshot, memory, asked, Way { sync: true, drop: false }, |_| {}).prediction)
+}
+
 /// Steps before compacting, from the least harmful on.
 #[derive(Clone, Copy)]
 struct Way {

@@ -153,11 +153,11 @@ fn uptime(roots: &Roots) -> Reading<f64> {
 
 /// Free blocks of each order.
 pub(crate) fn buddyinfo(roots: &Roots) -> Reading<BuddyInfo> {
-    proc(roots, "buddyinfo", BuddyInfo::parse).and_then(|info| possible(roots, info))
+    proc(roots, "buddyinfo", BuddyInfo::parse).and_then(|info| possible(&roots.proc("buddyinfo"), info))
 }
 
 /// More free pages than any machine has are a mistake, and orders no machine has, too.
-fn possible(roots: &Roots, info: BuddyInfo) -> Reading<BuddyInfo> {
+pub(crate) fn possible(path: &Path, info: BuddyInfo) -> Reading<BuddyInfo> {
     const MOST_ORDERS: usize = 40;
     const MOST_PAGES: u64 = 1 << 48;
     let pages = |of_order: &[u64]| {
@@ -168,7 +168,7 @@ fn possible(roots: &Roots, info: BuddyInfo) -> Reading<BuddyInfo> {
     for (line, zone) in (1..).zip(&info.zones) {
         if zone.of_order.len() > MOST_ORDERS || pages(&zone.of_order).is_none() {
             let reason = "more free memory than a machine can have";
-            return Err(ReadError::malformed(&roots.proc("buddyinfo"), line, reason));
+            return Err(ReadError::malformed(path, line, reason));
         }
     }
     Ok(info)

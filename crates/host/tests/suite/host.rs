@@ -2,7 +2,7 @@
 //! and every command of the page about them.
 
 #[path = "../../../live/tests/suite/common/mod.rs"]
-mod hosts;
+pub mod hosts;
 
 use crate::common::frames::{FREE, SLAB, host};
 use crate::common::page::documented;

@@ -1,9 +1,11 @@
 //! The integration tests of `host`, in one program: linking is what takes long.
 
 mod common;
+mod history;
 mod host;
 mod killed;
 mod leftover;
+mod metrics;
 mod needs;
 mod operators;
 mod trial;

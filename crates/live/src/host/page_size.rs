@@ -22,26 +22,36 @@ pub const SIZES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
 const AT_PAGESZ: u64 = 6;
 
 pub(super) fn of(roots: &Roots, meminfo: Option<&MemInfo>, zones: Option<&ZoneInfo>) -> Option<PageSize> {
-    if let Some(bytes) = told(roots) {
-        return Some(PageSize { bytes, concluded: false });
+    let told = told(roots).map(|bytes| PageSize { bytes, concluded: false });
+    told.or_else(|| PageSize::concluded(meminfo, zones))
+}
+
+impl PageSize {
+    /// The size that follows from the two files.
+    pub(crate) fn concluded(meminfo: Option<&MemInfo>, zones: Option<&ZoneInfo>) -> Option<PageSize> {
+        let managed: u64 = zones?.zones.iter().filter_map(|zone| zone.sizes.get("managed")).sum();
+        let free: u64 = zones?.zones.iter().map(|zone| zone.free).sum();
+        let used_kb = meminfo?.kb("MemTotal")?.checked_sub(meminfo?.kb("MemFree")?)?;
+        let of_used = concluded(used_kb, managed.checked_sub(free)?);
+        let of_free = concluded(meminfo?.kb("MemFree")?, free);
+        let bytes = of_used.into_iter().chain(of_free).min()?;
+        Some(PageSize { bytes, concluded: true })
     }
-    let managed: u64 = zones?.zones.iter().filter_map(|zone| zone.sizes.get("managed")).sum();
-    let free: u64 = zones?.zones.iter().map(|zone| zone.free).sum();
-    let used_kb = meminfo?.kb("MemTotal")?.checked_sub(meminfo?.kb("MemFree")?)?;
-    let of_used = concluded(used_kb, managed.checked_sub(free)?);
-    let of_free = concluded(meminfo?.kb("MemFree")?, free);
-    let bytes = of_used.into_iter().chain(of_free).min()?;
-    Some(PageSize { bytes, concluded: true })
 }
 
 /// The size in the auxiliary vector: pairs of words of this machine's width and byte order.
-fn told(roots: &Roots) -> Option<u64> {
+pub(crate) fn told(roots: &Roots) -> Option<u64> {
     const WORD: usize = size_of::<usize>();
     let vector = std::fs::read(roots.proc("self/auxv")).ok()?;
     let word = |bytes: &[u8]| bytes.try_into().map(usize::from_ne_bytes).ok();
     let mut pairs = vector.chunks_exact(2 * WORD).filter_map(|pair| Some((word(&pair[..WORD])?, word(&pair[WORD..])?)));
     let (_, bytes) = pairs.find(|(key, _)| *key as u64 == AT_PAGESZ)?;
     SIZES.into_iter().find(|size| *size == bytes as u64)
+}
+
+/// Such a vector that tells this size.
+pub(crate) fn vector_with(bytes: u64) -> Vec<u8> {
+    [AT_PAGESZ as usize, bytes as usize, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
 fn concluded(kb: u64, pages: u64) -> Option<u64> {

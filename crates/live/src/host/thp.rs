@@ -45,6 +45,20 @@ pub struct Size {
 const DIR: &str = "kernel/mm/transparent_hugepage";
 
 impl Thp {
+    /// The choice and the largest size, and nothing else.
+    pub(crate) fn of(enabled: Choice, pmd_size: Option<u64>) -> Thp {
+        let missing = || Err(ReadError { path: DIR.into(), why: crate::error::Unread::Missing });
+        Thp {
+            enabled,
+            defrag: missing(),
+            shmem_enabled: missing(),
+            pmd_size,
+            numbers: Numbers::default(),
+            khugepaged: Numbers::default(),
+            sizes: Vec::new(),
+        }
+    }
+
     /// Files that were not read, though they are there.
     pub(super) fn unread(&self) -> impl Iterator<Item = &ReadError> {
         let choices = [self.defrag.as_ref().err(), self.shmem_enabled.as_ref().err()].into_iter().flatten();

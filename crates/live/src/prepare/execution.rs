@@ -51,7 +51,15 @@ pub const EXIT_NOT_PERMITTED: i32 = 5;
 /// # Errors
 /// If `zoneinfo` or `buddyinfo` cannot be read.
 pub fn supply(roots: &Roots) -> Result<Supply, ReadError> {
-    let zones = deferred::zones(roots, rustix::param::page_size() as u64)?;
+    supply_of(roots, rustix::param::page_size() as u64)
+}
+
+/// The same of a host with pages of this size.
+///
+/// # Errors
+/// As of [`supply`].
+pub fn supply_of(roots: &Roots, page_size: u64) -> Result<Supply, ReadError> {
+    let zones = deferred::zones(roots, page_size)?;
     let zones = found_zones(&zones, &buddyinfo(roots)?, None);
     possible(roots, &zones)?;
     Ok(Supply::of_zones(&zones))

@@ -69,7 +69,7 @@ impl<'a> Watch<'a> {
         if began < self.next {
             return;
         }
-        let seen: Vec<(u64, u64)> = self.tree().into_iter().filter_map(|pid| self.process(pid)).collect();
+        let seen: Vec<(u64, u64)> = self.tree().into_iter().filter_map(|pid| in_memory(self.roots, pid)).collect();
         if !seen.is_empty() {
             let now = seen.iter().fold((0, 0), |sum, (resident, huge)| (sum.0 + resident, sum.1 + huge));
             self.looks += 1;
@@ -100,17 +100,18 @@ impl<'a> Watch<'a> {
         }
         all
     }
+}
 
-    /// A process's bytes in memory, and in huge pages; it may have ended.
-    fn process(&self, pid: u32) -> Option<(u64, u64)> {
-        let file = format!("{pid}/smaps_rollup");
-        let sums = Smaps::parse(&file, &self.roots.read_proc(&file).ok()?).ok()?;
-        let sum = sums.mappings.first()?;
-        let huge: u64 = HUGE.iter().filter_map(|name| sum.kb(name)).sum();
-        let pools: u64 = HUGE[3..].iter().filter_map(|name| sum.kb(name)).sum();
-        // Pages of a pool are not in what the kernel calls resident.
-        Some(((sum.kb("Rss")? + pools) * 1024, huge * 1024))
-    }
+/// A process's bytes in memory, and in huge pages; `None` of one that has ended, or is another
+/// user's.
+pub fn in_memory(roots: &Roots, pid: u32) -> Option<(u64, u64)> {
+    let file = format!("{pid}/smaps_rollup");
+    let sums = Smaps::parse(&file, &roots.read_proc(&file).ok()?).ok()?;
+    let sum = sums.mappings.first()?;
+    let huge: u64 = HUGE.iter().filter_map(|name| sum.kb(name)).sum();
+    let pools: u64 = HUGE[3..].iter().filter_map(|name| sum.kb(name)).sum();
+    // Pages of a pool are not in what the kernel calls resident.
+    Some(((sum.kb("Rss")? + pools) * 1024, huge * 1024))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod damage;
 mod explain;
 mod frames;
 mod guard;
+mod history;
 mod process;
 mod status;
 mod this_host;

@@ -2,6 +2,7 @@
 
 pub mod frames;
 pub mod page;
+pub mod whole_host;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,160 @@
+//! `kontig top`: huge pages at hand, stalls, pageblocks and the largest processes on one screen,
+//! live or from a history.
+
+mod look;
+mod screen;
+mod view;
+
+use crate::history::open;
+use crate::roots::HostArgs;
+use clap::Args;
+use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_live::history::{At, Item};
+use kontig_terminal::{Ending, interrupt};
+use look::Look;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use view::View;
+
+/// Options of `kontig top`.
+#[derive(Args)]
+pub struct TopArgs {
+    /// Go through a file of 'kontig history record' instead of looking at this host
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// The moment to begin with: -3h (before the last sample), 2026-11-26T16:48:00Z (UTC), first or
+    /// last
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "last",
+        requires = "history",
+        allow_hyphen_values = true,
+        value_parser = At::parse
+    )]
+    at: At,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = crate::status::seconds)]
+    interval: Duration,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// The text of --help after the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig top\n  \
+    kontig top --history host.history --at -3h\n\n\
+    Keys: q ends; space holds the screen, and goes on; the arrows left and right go a look back and on, page up and \
+    page down sixty; home and end go to the first and the last.\n\n\
+    Exit codes: 0 ended; 1 failed while running; 2 asked wrongly: it needs a terminal.";
+
+/// Looks that are kept: half an hour of the default interval.
+const KEPT: usize = 900;
+/// Looks that page up and page down go.
+const PAGE: usize = 60;
+
+/// Carries out `kontig top`.
+pub fn top(a: &TopArgs) -> Result<Ending, Error> {
+    let view = match &a.history {
+        Some(file) => past(a, file)?,
+        None => View::new(vec![Look::of_host(&a.host.roots()?)], true),
+    };
+    if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
+        let reason = "top: this is no terminal; 'kontig status --watch' prints to a file";
+        return Err(AskedWrongly::Value(reason.into()).into());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = stop.clone();
+    interrupt::act(move || raised.store(true, Ordering::Relaxed));
+    let mut terminal = ratatui::try_init().map_err(failed)?;
+    let done = run(a, view, &mut terminal, &stop);
+    ratatui::restore();
+    done.map(|()| Ending::Done)
+}
+
+fn failed(e: std::io::Error) -> Error {
+    Failed::Run { run: "top".into(), reason: e.to_string() }.into()
+}
+
+/// The looks of a history, from the moment asked for.
+fn past(a: &TopArgs, file: &std::path::Path) -> Result<View, Error> {
+    let history = open(file)?;
+    let (first, last) = history.span().map_err(crate::history::wrong)?;
+    let wanted = a.at.unix_ms(first, last);
+    let looks: Vec<Look> = history
+        .items()
+        .filter_map(|item| match item {
+            Item::Sample(sample) => Some(Look::of(&sample)),
+            Item::Snapshot(..) => None,
+        })
+        .collect();
+    let at = looks.iter().rposition(|look| look.point.unix_ms <= wanted).unwrap_or(0);
+    let mut view = View::new(looks, false);
+    view.at = at;
+    Ok(view)
+}
+
+fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, stop: &AtomicBool) -> Result<(), Error> {
+    let roots = a.host.roots()?;
+    let mut next = Instant::now() + a.interval;
+    while !stop.load(Ordering::Relaxed) {
+        terminal.draw(|frame| screen::draw(frame, &view)).map_err(failed)?;
+        // Short, as a signal is noticed only then.
+        let wait = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
+        if event::poll(wait).map_err(failed)?
+            && let Event::Key(key) = event::read().map_err(failed)?
+            && pressed(&mut view, key)
+        {
+            return Ok(());
+        }
+        if view.is_live && Instant::now() >= next {
+            view.add(Look::of_host(&roots), KEPT);
+            next = Instant::now() + a.interval;
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a key; says whether it ends the program.
+fn pressed(view: &mut View, key: KeyEvent) -> bool {
+    if key.kind == KeyEventKind::Release {
+        return false;
+    }
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => return true,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return true,
+        KeyCode::Char(' ') => view.hold(),
+        KeyCode::Left => view.back(1),
+        KeyCode::Right => view.on(1),
+        KeyCode::PageUp => view.back(PAGE),
+        KeyCode::PageDown => view.on(PAGE),
+        KeyCode::Home => view.back(usize::MAX),
+        KeyCode::End => view.on(usize::MAX),
+        _ => {}
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_live::history::Sample;
+
+    #[test]
+    fn keys_go_back_and_on_and_end_it() {
+        let looks = (0..100).map(|i| Look::of(&Sample { unix_ms: i, files: Default::default() })).collect();
+        let mut view = View::new(looks, false);
+        let mut after = |code: KeyCode| {
+            let ends = pressed(&mut view, KeyEvent::new(code, KeyModifiers::NONE));
+            (view.at, ends)
+        };
+        let keys = [KeyCode::Left, KeyCode::PageUp, KeyCode::Right, KeyCode::Home, KeyCode::Left, KeyCode::End];
+        assert_eq!(keys.map(&mut after).map(|(at, _)| at), [98, 38, 39, 0, 0, 99]);
+        assert!(after(KeyCode::Char('q')).1 && after(KeyCode::Esc).1 && !after(KeyCode::Char('x')).1);
+    }
+}

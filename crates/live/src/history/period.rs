@@ -1,0 +1,195 @@
+//! A part of a history in figures: huge pages at hand, stalls, what they cost, who paid, and what
+//! changed.
+
+use super::at::At;
+use super::changes::{Change, What, between};
+use super::file::{Damage, History, Item, NoHistory};
+use super::point::{AT_LIMIT, Count, KILLED, Point, SLOWED, WAITED_S};
+use super::sample::Sample;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A part of a history.
+#[derive(Clone, Debug)]
+pub struct Period {
+    pub points: Vec<Point>,
+    pub changes: Vec<Change>,
+    pub damage: Damage,
+    /// The settings at the end.
+    pub settings: BTreeMap<String, String>,
+    /// The kernel's release at the end.
+    pub kernel: Option<String>,
+    /// Bytes of a page at the middle level; `None` on a kernel without huge pages.
+    pub huge_page_bytes: Option<u64>,
+}
+
+impl Period {
+    /// The samples from one moment to another.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of(history: &History, from: At, to: At) -> Result<Period, NoHistory> {
+        let (first, last) = history.span()?;
+        let (from, to) = (from.unix_ms(first, last), to.unix_ms(first, last));
+        let mut items = history.items();
+        let (mut points, mut changes) = (Vec::new(), Vec::new());
+        let mut before: Option<Sample> = None;
+        for item in items.by_ref() {
+            let Item::Sample(sample) = item else { continue };
+            if !(from..=to).contains(&sample.unix_ms) {
+                continue;
+            }
+            points.push(Point::of(&sample));
+            changes.extend(before.iter().flat_map(|before| between(before, &sample)));
+            before = Some(sample);
+        }
+        let none = || {
+            let why = format!("no sample from {} to {}", super::at::clock(from), super::at::clock(to));
+            NoHistory::NoMoment(history.path.clone(), why)
+        };
+        let end = before.ok_or_else(none)?;
+        Ok(Period {
+            points,
+            changes,
+            damage: items.damage(),
+            settings: super::changes::values(&end),
+            kernel: end.release().map(str::to_string),
+            huge_page_bytes: super::point::huge_page_bytes(&end),
+        })
+    }
+
+    /// Pairs of neighbouring points of one boot, and the seconds between them; no pair spans a
+    /// time without samples.
+    pub fn steps(&self) -> impl Iterator<Item = (&Point, &Point, f64)> {
+        let gaps = |at: i64| self.changes.iter().any(|c| c.unix_ms == at && matches!(c.what, What::Gap { .. }));
+        self.points.windows(2).filter_map(move |pair| {
+            let seconds = pair[1].seconds_since(&pair[0])?;
+            (!gaps(pair[1].unix_ms)).then_some((&pair[0], &pair[1], seconds))
+        })
+    }
+
+    /// Seconds that the samples cover.
+    pub fn seconds(&self) -> f64 {
+        self.steps().map(|(_, _, seconds)| seconds).sum()
+    }
+
+    /// How much was counted; `None` if no sample tells.
+    pub fn counted(&self, count: Count) -> Option<f64> {
+        self.steps().filter_map(|(before, after, _)| after.since(before, count)).reduce(|a, b| a + b)
+    }
+
+    /// The period in figures.
+    pub fn summary(&self) -> Summary {
+        let hours = self.seconds() / 3600.0;
+        let per_hour = |count| self.counted(count).filter(|_| hours > 0.0).map(|n| n / hours);
+        let share = |count| self.counted(count).filter(|_| hours > 0.0).map(|s| s / (hours * 3600.0));
+        let refused = self.counted(Count::Given).zip(self.counted(Count::Refused));
+        let at_hand: Vec<(u64, i64)> = self.points.iter().filter_map(|p| Some((p.at_hand()?, p.unix_ms))).collect();
+        let fewest = at_hand.iter().min();
+        let score: Vec<u64> = self.points.iter().filter_map(Point::score).collect();
+        Summary {
+            from_unix_ms: self.points.first().map_or(0, |p| p.unix_ms),
+            to_unix_ms: self.points.last().map_or(0, |p| p.unix_ms),
+            samples: self.points.len(),
+            seconds: self.seconds(),
+            kernel: self.kernel.clone(),
+            huge_page_bytes: self.huge_page_bytes,
+            at_hand: Spread::of(at_hand.iter().map(|(n, _)| *n).collect()),
+            fewest_at_unix_ms: fewest.map(|(_, at)| *at),
+            score: Spread::of(score),
+            waited_for_compaction: per_hour(Count::WaitedForCompaction),
+            waited_for_reclaim: per_hour(Count::WaitedForReclaim),
+            huge_pages_given: per_hour(Count::Given),
+            refused_share: refused.filter(|(g, r)| g + r > 0.0).map(|(given, refused)| refused / (given + refused)),
+            pages_moved: per_hour(Count::Moved),
+            some_waited_share: share(Count::SomeWaited),
+            all_waited_share: share(Count::AllWaited),
+            kcompactd_cpu_share: share(Count::Kcompactd),
+            kswapd_cpu_share: share(Count::Kswapd),
+            khugepaged_cpu_share: share(Count::Khugepaged),
+            groups: self.groups(),
+            damage: self.damage,
+        }
+    }
+
+    /// The groups that went through something, those that waited longest first.
+    fn groups(&self) -> Vec<Group> {
+        let mut all: BTreeMap<&str, Group> = BTreeMap::new();
+        for (before, after, _) in self.steps() {
+            for ((path, what), now) in &after.groups {
+                let earlier = before.groups.get(&(path.clone(), *what));
+                let Some(more) = earlier.map(|earlier| now - earlier).filter(|more| *more > 0.0) else { continue };
+                let group = all.entry(path).or_insert_with(|| Group { path: path.clone(), ..Group::default() });
+                match *what {
+                    WAITED_S => group.waited_s += more,
+                    AT_LIMIT => group.at_limit += more as u64,
+                    SLOWED => group.slowed += more as u64,
+                    KILLED => group.killed += more as u64,
+                    _ => {}
+                }
+            }
+        }
+        let mut groups: Vec<Group> = all.into_values().filter(|group| group.path != "/").collect();
+        groups.sort_by(|a, b| b.waited_s.total_cmp(&a.waited_s).then_with(|| a.path.cmp(&b.path)));
+        groups
+    }
+}
+
+/// Values that were seen: the least, the quartiles, the most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Spread {
+    pub least: u64,
+    pub lower: u64,
+    pub median: u64,
+    pub upper: u64,
+    pub most: u64,
+}
+
+impl Spread {
+    /// Of values in any order; `None` if there is none.
+    pub fn of(mut values: Vec<u64>) -> Option<Spread> {
+        values.sort_unstable();
+        let last = values.len().checked_sub(1)?;
+        let at = |quarter: usize| values[last * quarter / 4];
+        Some(Spread { least: at(0), lower: at(1), median: at(2), upper: at(3), most: at(4) })
+    }
+}
+
+/// The waits and events of a control group.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Group {
+    pub path: String,
+    /// Seconds in which some task of it waited for memory.
+    pub waited_s: f64,
+    /// Times that it was at its limit, that it was slowed down, and that a task of it was killed.
+    pub at_limit: u64,
+    pub slowed: u64,
+    pub killed: u64,
+}
+
+/// A period in figures. Rates are per hour; what no sample tells is `None`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    pub from_unix_ms: i64,
+    pub to_unix_ms: i64,
+    pub samples: usize,
+    /// Seconds that the samples cover.
+    pub seconds: f64,
+    pub kernel: Option<String>,
+    pub huge_page_bytes: Option<u64>,
+    pub at_hand: Option<Spread>,
+    pub fewest_at_unix_ms: Option<i64>,
+    pub score: Option<Spread>,
+    pub waited_for_compaction: Option<f64>,
+    pub waited_for_reclaim: Option<f64>,
+    pub huge_pages_given: Option<f64>,
+    pub refused_share: Option<f64>,
+    pub pages_moved: Option<f64>,
+    pub some_waited_share: Option<f64>,
+    pub all_waited_share: Option<f64>,
+    pub kcompactd_cpu_share: Option<f64>,
+    pub kswapd_cpu_share: Option<f64>,
+    pub khugepaged_cpu_share: Option<f64>,
+    pub groups: Vec<Group>,
+    pub damage: Damage,
+}

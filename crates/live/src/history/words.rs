@@ -1,0 +1,84 @@
+//! A period in words: what the terminal and the page both say.
+
+use super::at::clock;
+use super::period::Summary;
+use kontig_text::{grouped, percent, size, time};
+
+/// The period, and its kernel.
+pub fn heading(s: &Summary) -> String {
+    let kernel = s.kernel.as_deref().map_or(String::new(), |kernel| format!("Linux {kernel}: "));
+    format!(
+        "{kernel}{} to {} UTC, {} samples of {}",
+        clock(s.from_unix_ms),
+        clock(s.to_unix_ms),
+        grouped(s.samples),
+        time(s.seconds)
+    )
+}
+
+/// The answer, the most important first.
+pub fn conclusion(s: &Summary) -> Vec<String> {
+    let mut said = Vec::new();
+    let block = s.huge_page_bytes.map_or("huge pages".into(), |bytes| format!("huge pages of {}", size(bytes)));
+    match (s.at_hand, s.fewest_at_unix_ms) {
+        (Some(n), Some(at)) => said.push(format!(
+            "Half of the time, requests got {} {block} or more at once; the fewest were {}, at {}.",
+            grouped(n.median),
+            grouped(n.least),
+            clock(at)
+        )),
+        _ => said.push("It is not known how many huge pages requests got at once.".into()),
+    }
+    if let Some(waited) = s.waited_for_compaction {
+        let reclaim = s.waited_for_reclaim.map_or(String::new(), |n| format!(", {} for reclaim", rate(n)));
+        said.push(format!("{} requests an hour waited for compaction{reclaim}.", rate(waited)));
+    }
+    match (s.refused_share, s.huge_pages_given) {
+        (Some(share), _) => said.push(format!("{} of the first touches were refused a huge page.", share_of(share))),
+        (None, Some(_)) => said.push("No first touch asked for a huge page.".into()),
+        _ => {}
+    }
+    if let Some(share) = s.some_waited_share {
+        said.push(format!("Some task waited for memory {} of the time.", share_of(share)));
+    }
+    if s.damage.bytes > 0 || s.damage.samples > 0 {
+        said.push(format!(
+            "{} of the file is damaged; {} samples build on that and cannot be read.",
+            size(s.damage.bytes),
+            grouped(s.damage.samples)
+        ));
+    }
+    said
+}
+
+/// The prices: who paid, for what, and how much.
+pub fn paid(s: &Summary) -> Vec<(String, &'static str, String)> {
+    let hourly = |n: f64| format!("{} an hour", rate(n));
+    let rows = [
+        ("requests", "waited for compaction", s.waited_for_compaction.map(hourly)),
+        ("requests", "waited for reclaim", s.waited_for_reclaim.map(hourly)),
+        ("some task", "waited for memory", s.some_waited_share.map(|n| share_of(n) + " of the time")),
+        ("all tasks", "waited for memory", s.all_waited_share.map(|n| share_of(n) + " of the time")),
+        ("kcompactd", "compacted", s.kcompactd_cpu_share.map(|n| share_of(n) + " of a CPU")),
+        ("kswapd", "reclaimed", s.kswapd_cpu_share.map(|n| share_of(n) + " of a CPU")),
+        ("khugepaged", "collapsed", s.khugepaged_cpu_share.map(|n| share_of(n) + " of a CPU")),
+        ("everybody", "pages were moved", s.pages_moved.map(hourly)),
+    ];
+    rows.into_iter().filter_map(|(who, what, much)| Some((who.to_string(), what, much?))).collect()
+}
+
+/// Where no group went through anything.
+pub const NO_GROUPS: &str = "No control group waited for memory or reached a limit, as far as the kernel counts that: \
+    waiting by group takes PSI and version 2.";
+
+/// A number per hour.
+fn rate(n: f64) -> String {
+    match n > 0.0 && n < 9.95 {
+        true => format!("{n:.1}"),
+        false => grouped(n.round() as u64),
+    }
+}
+
+fn share_of(share: f64) -> String {
+    if share > 0.0 && share < 0.0005 { "less than 0.1 %".into() } else { percent(share) }
+}
