@@ -16,6 +16,7 @@ pub(crate) mod deferred;
 pub mod error;
 pub mod explain;
 pub mod frame;
+pub mod guard;
 pub mod held;
 pub mod host;
 pub mod iomem;
