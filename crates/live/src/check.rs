@@ -6,6 +6,7 @@
 //! moved until then are the prediction, and the seconds at the costs of [`COSTS`]. [`Confidence`]
 //! says what was not known.
 
+use crate::bound;
 use crate::caller::{Caller, InTheWay};
 use crate::contiguous::{Emptied, emptied};
 use crate::frame::State;
@@ -121,6 +122,9 @@ pub struct Check {
     pub at_most: Option<Prediction>,
     /// Obstacles for each need; empty where they are not known.
     pub obstacles: Vec<Obstacles>,
+    /// The fewest page moves for the blocks of each need that are not there now; `None` where no
+    /// placement of pages makes as many, or frames were not looked at.
+    pub fewest_moves: Vec<Option<u64>>,
     /// Bytes of free memory that the allocator gets only on demand: not initialised yet, or not
     /// accepted.
     pub deferred_bytes: u64,
@@ -208,6 +212,11 @@ impl Check {
             let mut check = Check::new(needs, &now, page_size, kernel, &profile.name);
             check.confidence = Some(confidence(snapshot, profile));
             check.obstacles = needs.iter().map(|need| Obstacles::of(snapshot, need)).collect();
+            let fewest = |(need, asked): (&Need, &Asked)| {
+                let lacks = need.count.saturating_sub(asked.now?);
+                bound::fewest(snapshot, need.order, need.node).moves(lacks)
+            };
+            check.fewest_moves = needs.iter().zip(&check.needs).map(fewest).collect();
             check
         };
         if let Some(needs) = choices.iter().find(|needs| now.meets(needs)) {
@@ -268,6 +277,7 @@ impl Check {
             prediction: None,
             at_most: None,
             obstacles: Vec::new(),
+            fewest_moves: Vec::new(),
             deferred_bytes: supply.deferred() * page_size,
             limit: None,
             left_bytes: supply.left_bytes(needs, page_size),

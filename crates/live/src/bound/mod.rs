@@ -42,6 +42,8 @@ pub struct Bound {
     pub histogram: Vec<Cell>,
     /// The same blocks by ranges of a gigabyte.
     pub ranges: Vec<Range>,
+    /// Whole gigabytes, as if they were the blocks asked about.
+    pub gigabytes: Counts,
     /// More blocks that can be made at most, and their cost.
     pub gains: Vec<Gain>,
     /// The whole compaction; null where it was not run.
@@ -149,6 +151,9 @@ impl Bound {
         wanted.dedup();
         let need = Need { count: 1, order, node, unmovable: false };
         let page_bytes = snapshot.host.page_size;
+        let whole = self::zones(snapshot, (RANGE / page_bytes).ilog2(), node);
+        let most = Fewest::of(&whole, RANGE / page_bytes).most();
+        let gigabytes = Counts { reachable: most, ..counts(whole.iter().flat_map(|zone| &zone.blocks)) };
         Bound {
             schema: SCHEMA,
             kernel: snapshot.host.kernel.clone(),
@@ -162,6 +167,7 @@ impl Bound {
             placement: zones.iter().map(|zone| placement(zone, 1 << order)).fold(Placement::default(), both),
             histogram: histogram(&all, 1 << order),
             ranges: zones.iter().flat_map(|zone| ranges(zone, page_bytes)).collect(),
+            gigabytes,
             gains: wanted.into_iter().map(gain).collect(),
             probe: probe.as_ref().map(Probe::end),
             no_probe,

@@ -56,6 +56,9 @@ pub enum NoGain {
     NotFragmented,
     /// Pages did not move: somebody holds them.
     Pinned { failed: u64 },
+    /// The kernel ended it after so many frames: from 6.9 on, a large dirty folio of a file does
+    /// that.
+    EndedEarly { frames: u64 },
     /// Blocks were made, and taken at once.
     Taken { moved: u64 },
     /// It was only asked what a run would gain.
@@ -79,6 +82,8 @@ const FIRST_BACKOFF_S: f64 = 1.0;
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
 const NEW_PIECES: u64 = 64;
+/// The part of the blocks that free memory makes at most which is dear: one in so many.
+const DEAR_SHARE: u64 = 20;
 /// Seconds of a CPU below which a run is not worth its start.
 const SHORTEST_RUN_S: f64 = 0.02;
 /// Seconds in which a use of blocks is believed, and in which it is forgotten.
@@ -185,7 +190,7 @@ impl Controller {
         }
         let order = self.rules.target.order();
         let (at_hand, possible) = (node.at_hand(order), node.possible(order));
-        if possible <= at_hand {
+        if possible <= at_hand || self.goal(node).is_some_and(|goal| at_hand >= goal) {
             let content = self.kept().is_none_or(|kept| at_hand >= kept);
             return rest(if content { Rest::AtTarget } else { Rest::NoFreeMemory { possible } });
         }
@@ -230,10 +235,7 @@ impl Controller {
     /// Whether a run may end.
     pub fn is_enough(&self, node: &NodeSample) -> bool {
         match self.rules.target {
-            Target::Blocks { order, .. } => {
-                let at_hand = node.at_hand(order);
-                at_hand >= self.level(2.0) || at_hand >= node.possible(order)
-            }
+            Target::Blocks { order, .. } => self.goal(node).is_none_or(|goal| node.at_hand(order) >= goal),
             Target::Score { until, .. } => node.score() <= until,
         }
     }
@@ -250,12 +252,22 @@ impl Controller {
     pub fn lacks(&self, node: &NodeSample) -> u64 {
         let order = self.rules.target.order();
         match self.rules.target {
-            Target::Blocks { .. } => self.level(2.0).min(node.possible(order)).saturating_sub(node.at_hand(order)),
+            Target::Blocks { .. } => self.goal(node).unwrap_or(0).saturating_sub(node.at_hand(order)),
             Target::Score { until, .. } => {
                 let may_stay = node.free_pages() * until / 100;
                 node.too_small(order).saturating_sub(may_stay).div_ceil(1 << order)
             }
         }
+    }
+
+    /// Blocks with which a run ends; `None` where the target is a score. The last blocks that free
+    /// memory makes cost far more moves than the others, so they are made for the target only, and
+    /// not for headroom or a target that cannot be had.
+    fn goal(&self, node: &NodeSample) -> Option<u64> {
+        let kept = self.kept()?;
+        let possible = node.possible(self.rules.target.order());
+        let cheap = possible - possible / DEAR_SHARE;
+        Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
 
     /// Blocks with so many times the headroom, and the reserve.
@@ -342,7 +354,8 @@ mod tests {
         }
         assert!(of.is_kept(&node(100, 0)) && !of.is_kept(&node(99, 0)));
         assert_eq!(of.lacks(&node(60, 1000)), 50);
-        assert_eq!(of.lacks(&node(60, 7)), 7, "no more than the free memory makes");
+        assert_eq!(of.lacks(&node(60, 7)), 4, "of 67 that the free memory makes, the last 3 are dear");
+        assert_eq!(of.lacks(&node(60, 41)), 40, "but those that are kept are made");
         assert!(rest(of.decide(&at(2.0), &node(60, 7), true)) == Some(Rest::Held));
     }
 
@@ -384,7 +397,7 @@ mod tests {
     fn without_enough_free_memory_it_says_how_many_blocks_there_can_be() {
         let mut of = keeping(100);
         assert_eq!(rest(of.decide(&at(1.0), &node(60, 0), false)), Some(Rest::NoFreeMemory { possible: 60 }));
-        assert_eq!(rest(of.decide(&at(2.0), &node(60, 1), false)), None, "one more can be made");
+        assert_eq!(rest(of.decide(&at(2.0), &node(60, 10), false)), None, "more can be made");
         assert_eq!(rest(of.decide(&at(3.0), &node(101, 0), false)), Some(Rest::AtTarget), "only headroom is lacking");
     }
 

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two looks at whether to end.
 const DOZE: Duration = Duration::from_millis(100);
+/// Seconds between two times that dirty pages are written for a run.
+const SYNC_EVERY_S: f64 = 10.0;
 /// Seconds for which a look at all frames answers why nothing is gained.
 const LOOK_FOR_S: f64 = 60.0;
 
@@ -115,6 +117,8 @@ struct Watched {
     driving: Option<Driving>,
     /// The last look at its frames, and what it said.
     looked: Option<(f64, NoGain)>,
+    /// The last run ended too early.
+    cut_short: bool,
 }
 
 /// Watches the host until it is told to end.
@@ -132,6 +136,7 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         began: Instant::now(),
         nodes: Vec::new(),
         is_read: true,
+        synced_s: None,
     };
     let first = daemon.sample().map_err(Failed::Unread)?;
     nodes_exist(&policy, &first)?;
@@ -174,6 +179,8 @@ struct Daemon<'a> {
     nodes: Vec<Watched>,
     /// Whether somebody reads the log.
     is_read: bool,
+    /// When dirty pages were last written for a run.
+    synced_s: Option<f64>,
 }
 
 impl Daemon<'_> {
@@ -208,6 +215,7 @@ impl Daemon<'_> {
                     told: None,
                     driving: None,
                     looked: None,
+                    cut_short: false,
                 },
             };
             self.nodes.push(watched);
@@ -333,13 +341,19 @@ impl Daemon<'_> {
         let (roots, number, at_s) = (self.means.roots, node.node, self.now_s());
         let order = self.nodes[i].controller.rules().target.order();
         let file = runner::file(roots, number);
+        let sync = self.nodes[i].cut_short
+            && self.nodes[i].controller.rules().sync
+            && self.synced_s.is_none_or(|then| at_s - then >= SYNC_EVERY_S);
+        if sync {
+            self.synced_s = Some(at_s);
+        }
         let (sampler, controller) = (&mut self.sampler, &self.nodes[i].controller);
         let enough = || {
             let now = sampler.nodes(roots, at_s).ok();
             let now = now.as_ref().and_then(|nodes| nodes.iter().find(|n| n.node == number));
             now.is_some_and(|now| controller.is_enough(now))
         };
-        let ran = runner::run(roots, &file, (writer, self.means.stop), cpu_s, enough);
+        let ran = runner::run(roots, &file, (writer, self.means.stop), (cpu_s, sync), enough);
         let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
         let after = self.sampler.nodes(roots, at_s).map_err(Failed::Unread)?;
         let Some(after) = after.into_iter().find(|n| n.node == number) else { return Ok(()) };
@@ -356,6 +370,7 @@ impl Daemon<'_> {
         let watched = &mut self.nodes[i];
         watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, no_gain }, after);
         watched.told = None;
+        watched.cut_short = ran.by_itself && !watched.controller.is_enough(after);
         let tally = &mut watched.tally;
         tally.runs += 1;
         tally.samples += 1;

@@ -11,10 +11,13 @@ use crate::snapshot::Snapshot;
 /// Why it gained nothing, by the counters of the run; `None` where the frames have to tell.
 pub fn by_counters(ran: &Ran, after: &NodeSample, order: u32) -> Option<NoGain> {
     let block = 1u64 << order;
+    // A whole run looks at about as many frames as the node has.
+    let early = ran.scanned.filter(|frames| ran.by_itself && *frames < after.present() / 8);
     match (ran.moved.unwrap_or(0), ran.failed.unwrap_or(0)) {
         (moved, failed) if failed > moved && failed > 0 => Some(NoGain::Pinned { failed }),
         (moved, _) if moved >= block => Some(NoGain::Taken { moved }),
         _ if after.too_small(order) < block => Some(NoGain::NotFragmented),
+        _ if early.is_some() => early.map(|frames| NoGain::EndedEarly { frames }),
         _ => None,
     }
 }
@@ -49,5 +52,8 @@ mod tests {
         assert_eq!(why(5000, 3, 5000), Some(NoGain::Taken { moved: 5000 }));
         assert_eq!(why(0, 0, 511), Some(NoGain::NotFragmented));
         assert_eq!(why(0, 0, 5000), None, "the frames have to tell");
+        let early = |scanned| Ran { moved: Some(9), scanned: Some(scanned), by_itself: true, ..Ran::default() };
+        let why = |scanned| by_counters(&early(scanned), &node(5000), 9);
+        assert_eq!([why(1000), why(8000)], [Some(NoGain::EndedEarly { frames: 1000 }), None]);
     }
 }

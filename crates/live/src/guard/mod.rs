@@ -10,7 +10,7 @@
 pub mod controller;
 pub mod daemon;
 mod diagnose;
-mod drive;
+pub mod drive;
 pub mod event;
 pub mod hold;
 pub mod notify;

@@ -61,6 +61,7 @@ struct Table {
     most_waited_memory_percent: Option<Spanned<f64>>,
     most_load: Option<Spanned<f64>>,
     beside_kernel: Option<bool>,
+    sync: Option<bool>,
     #[serde(default)]
     node: Vec<Spanned<Table>>,
 }
@@ -205,6 +206,7 @@ impl Table {
             *to = if scaled { percent(value) } else { value };
         }
         rules.beside_kernel = self.beside_kernel.unwrap_or(rules.beside_kernel);
+        rules.sync = self.sync.unwrap_or(rules.sync);
         Ok(rules)
     }
 }

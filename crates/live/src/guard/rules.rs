@@ -33,6 +33,9 @@ pub struct Rules {
     pub most_load: f64,
     /// It compacts although the kernel does so by itself.
     pub beside_kernel: bool,
+    /// Dirty pages are written before a run after one that ended too early. From 6.9 on, a large
+    /// dirty folio of a file ends the compaction of a whole node.
+    pub sync: bool,
 }
 
 impl Default for Rules {
@@ -47,6 +50,7 @@ impl Default for Rules {
             most_waited_memory: 0.2,
             most_load: 16.0,
             beside_kernel: false,
+            sync: true,
         }
     }
 }

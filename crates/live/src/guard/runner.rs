@@ -27,8 +27,12 @@ pub struct Ran {
     /// Pages moved and not moved meanwhile, by anybody; `None` where the kernel does not say.
     pub moved: Option<u64>,
     pub failed: Option<u64>,
+    /// Frames that compaction's scanners looked at.
+    pub scanned: Option<u64>,
     /// It was ended as that was enough.
     pub enough: bool,
+    /// The kernel ended it.
+    pub by_itself: bool,
 }
 
 /// The file that compacts a node. A kernel without NUMA has only the one for all memory.
@@ -37,10 +41,11 @@ pub fn file(roots: &Roots, node: u32) -> PathBuf {
     if own.exists() { own } else { roots.proc("sys/vm/compact_memory") }
 }
 
-/// Starts a process that writes 1 to a file.
-pub type Writer<'a> = dyn Fn(&Path) -> io::Result<Child> + 'a;
+/// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
+pub type Writer<'a> = dyn Fn(&Path, bool) -> io::Result<Child> + 'a;
 
-/// Compacts by a write to this file, for so many seconds of a CPU at most.
+/// Compacts by a write to this file, for so many seconds of a CPU at most; with `sync`, once dirty
+/// pages are on disk.
 ///
 /// # Errors
 /// The kernel's, if the file cannot be written or no process started.
@@ -48,18 +53,21 @@ pub fn run(
     roots: &Roots,
     path: &Path,
     (writer, stop): (&Writer, &AtomicBool),
-    cpu_s: f64,
+    (cpu_s, sync): (f64, bool),
     mut enough: impl FnMut() -> bool,
 ) -> io::Result<Ran> {
     let (before, began) = (counters(roots), Instant::now());
-    let mut child = Running(writer(path)?);
+    let mut child = Running(writer(path, sync)?);
     let mut ran = Ran::default();
     loop {
         // The kernel keeps the time of a process that has ended until it is waited for.
         ran.cpu_s = on_cpu(child.0.id()).unwrap_or(ran.cpu_s);
         if let Some(status) = child.0.try_wait()? {
             match status.code() {
-                Some(0) => break,
+                Some(0) => {
+                    ran.by_itself = true;
+                    break;
+                }
                 Some(5) => return Err(io::ErrorKind::PermissionDenied.into()),
                 _ => return Err(io::Error::other("the process that writes to it failed")),
             }
@@ -78,12 +86,15 @@ pub fn run(
     let _ = roots::read(&release::refresh(roots));
     let after = counters(roots);
     let grown = |i: usize| Some(after[i]?.saturating_sub(before[i]?));
-    Ok(Ran { seconds: began.elapsed().as_secs_f64(), moved: grown(0), failed: grown(1), ..ran })
+    let scanned = grown(2).zip(grown(3)).map(|(migrate, free)| migrate.saturating_add(free));
+    Ok(Ran { seconds: began.elapsed().as_secs_f64(), moved: grown(0), failed: grown(1), scanned, ..ran })
 }
 
-fn counters(roots: &Roots) -> [Option<u64>; 2] {
+const COUNTERS: [&str; 4] = ["pgmigrate_success", "pgmigrate_fail", "compact_migrate_scanned", "compact_free_scanned"];
+
+fn counters(roots: &Roots) -> [Option<u64>; 4] {
     let vmstat = roots.parse_proc("vmstat", VmStat::parse).ok();
-    ["pgmigrate_success", "pgmigrate_fail"].map(|name| vmstat.as_ref()?.get(name))
+    COUNTERS.map(|name| vmstat.as_ref()?.get(name))
 }
 
 /// Seconds that a process has had a CPU.
@@ -111,8 +122,8 @@ mod tests {
 
     fn shell(script: &str, cpu_s: f64, enough: impl FnMut() -> bool) -> io::Result<Ran> {
         let roots = Roots { procfs: "/nowhere".into(), sysfs: "/nowhere".into() };
-        let writer = |path: &Path| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
-        run(&roots, Path::new("/nowhere/compact"), (&writer, &AtomicBool::new(false)), cpu_s, enough)
+        let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
+        run(&roots, Path::new("/nowhere/compact"), (&writer, &AtomicBool::new(false)), (cpu_s, false), enough)
     }
 
     #[test]

@@ -74,6 +74,11 @@ impl NodeSample {
         self.zones.iter().map(|zone| zone.free_pages().saturating_sub(zone.kept) >> order).sum()
     }
 
+    /// Its pages.
+    pub fn present(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.present).sum()
+    }
+
     /// Its free pages.
     pub fn free_pages(&self) -> u64 {
         self.zones.iter().map(ZoneSample::free_pages).sum()
@@ -91,7 +96,7 @@ impl NodeSample {
     /// The kernel's fragmentation score of the node, 0 to 100: each zone's, by its share of the
     /// node.
     pub fn score(&self) -> u64 {
-        let present: u64 = self.zones.iter().map(|zone| zone.present).sum();
+        let present = self.present();
         let of_zone = |z: &ZoneSample| ContigInfo::new(&z.free, SCORE_ORDER).extfrag() * z.present / (present + 1);
         self.zones.iter().map(of_zone).sum()
     }
