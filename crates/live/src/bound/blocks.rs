@@ -80,8 +80,7 @@ impl ZoneBlocks {
             }
             block
         };
-        let blocks: Vec<Block> =
-            aligned(zone.frames(), order).map(block).filter(|block| block.fixed < pages).collect();
+        let blocks: Vec<Block> = aligned(zone.frames(), order).map(block).filter(|block| block.fixed < pages).collect();
         let census = snapshot.census(zone.frames());
         let free: u64 = State::ALL.iter().filter(|s| s.is_free()).map(|s| census[*s as usize]).sum();
         let inside: u64 = blocks.iter().map(Block::free).sum();

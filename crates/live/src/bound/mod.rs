@@ -340,11 +340,8 @@ mod tests {
     #[test]
     fn of_blocks_above_the_free_lists_the_fewest_moves_are_known_and_there_is_no_probe() {
         let snapshot = host("0 M a512 *4\n800 M F512 *4\n", 8);
-        let bound = Bound::of(
-            &snapshot,
-            &kontig_profiles::linux("6.12"),
-            Asked { order: 11, node: None, more: Some(1) },
-        );
+        let bound =
+            Bound::of(&snapshot, &kontig_profiles::linux("6.12"), Asked { order: 11, node: None, more: Some(1) });
         assert_eq!((bound.counts.free, bound.counts.emptiable, bound.probe), (1, 1, None));
         assert!(bound.no_probe.is_some_and(|why| why.contains("largest order")));
         assert_eq!(bound.gains[0].fewest_moves, None, "moving would take the free one");

@@ -299,9 +299,13 @@ impl Controller {
         match outcome.no_gain {
             None => (self.backoff, self.fruitless) = (None, 0),
             Some(after) => {
-                let longest = matches!(after, NoGain::DryRun | NoGain::Poisoned { .. });
                 let doubled = FIRST_BACKOFF_S * f64::from(1u32 << self.fruitless.min(16));
-                let for_s = if longest { LONGEST_BACKOFF_S } else { doubled.min(LONGEST_BACKOFF_S) };
+                let for_s = match after {
+                    NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
+                    // It has cost little, and the next one may come further.
+                    NoGain::EndedEarly { .. } => FIRST_BACKOFF_S,
+                    _ => doubled.min(LONGEST_BACKOFF_S),
+                };
                 self.backoff = Some(BackOff { until_s: outcome.at_s + for_s, after, pieces: node.too_small(order) });
                 self.fruitless += 1;
             }
@@ -347,7 +351,8 @@ mod tests {
     #[test]
     fn a_run_begins_below_the_headroom_and_ends_above_twice_of_it() {
         let mut of = keeping(100);
-        for (blocks, begins, ends) in [(104, true, false), (105, false, false), (109, false, false), (110, false, true)] {
+        for (blocks, begins, ends) in [(104, true, false), (105, false, false), (109, false, false), (110, false, true)]
+        {
             let node = node(blocks, 1000);
             let decision = keeping(100).decide(&at(1.0), &node, false);
             assert_eq!((rest(decision).is_none(), of.is_enough(&node)), (begins, ends), "{blocks}");

@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two looks at whether to end.
 const DOZE: Duration = Duration::from_millis(100);
 /// Seconds between two times that dirty pages are written for a run.
-const SYNC_EVERY_S: f64 = 10.0;
+const SYNC_EVERY_S: f64 = 2.0;
 /// Seconds for which a look at all frames answers why nothing is gained.
 const LOOK_FOR_S: f64 = 60.0;
 
@@ -158,7 +158,7 @@ fn nodes_exist(policy: &Policy, sample: &Sample) -> Result<(), Failed> {
 
 /// The lock that only one guard has; it goes with the process, however that ends.
 fn alone(dir: &Path) -> Result<File, Failed> {
-    let path = dir.join("guard.lock");
+    let path = dir.join("guard.running");
     let failed = |e: io::Error| Failed::Unwritten(path.clone(), e);
     if dir == Path::new(hold::DEFAULT_DIR) {
         fs::create_dir_all(dir).map_err(failed)?;

@@ -8,13 +8,16 @@ use crate::bound;
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 
+/// Pages that did not move from which on that is the reason: some are always in use for a moment.
+const MANY: u64 = 64;
+
 /// Why it gained nothing, by the counters of the run; `None` where the frames have to tell.
 pub fn by_counters(ran: &Ran, after: &NodeSample, order: u32) -> Option<NoGain> {
     let block = 1u64 << order;
-    // A whole run looks at about as many frames as the node has.
-    let early = ran.scanned.filter(|frames| ran.by_itself && *frames < after.present() / 8);
+    // A whole run looks at most frames of the node: at 4.3 of 6.2 million on 6.18.
+    let early = ran.scanned.filter(|frames| ran.by_itself && *frames < after.present() / 2);
     match (ran.moved.unwrap_or(0), ran.failed.unwrap_or(0)) {
-        (moved, failed) if failed > moved && failed > 0 => Some(NoGain::Pinned { failed }),
+        (moved, failed) if failed > moved && failed >= MANY => Some(NoGain::Pinned { failed }),
         (moved, _) if moved >= block => Some(NoGain::Taken { moved }),
         _ if after.too_small(order) < block => Some(NoGain::NotFragmented),
         _ if early.is_some() => early.map(|frames| NoGain::EndedEarly { frames }),
@@ -49,11 +52,12 @@ mod tests {
             by_counters(&ran, &node(singles), 9)
         };
         assert_eq!(why(10, 400, 5000), Some(NoGain::Pinned { failed: 400 }));
+        assert_eq!(why(10, 40, 5000), None);
         assert_eq!(why(5000, 3, 5000), Some(NoGain::Taken { moved: 5000 }));
         assert_eq!(why(0, 0, 511), Some(NoGain::NotFragmented));
         assert_eq!(why(0, 0, 5000), None, "the frames have to tell");
         let early = |scanned| Ran { moved: Some(9), scanned: Some(scanned), by_itself: true, ..Ran::default() };
         let why = |scanned| by_counters(&early(scanned), &node(5000), 9);
-        assert_eq!([why(1000), why(8000)], [Some(NoGain::EndedEarly { frames: 1000 }), None]);
+        assert_eq!([why(4000), why(5000)], [Some(NoGain::EndedEarly { frames: 4000 }), None]);
     }
 }

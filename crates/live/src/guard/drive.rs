@@ -37,8 +37,8 @@ impl Driving {
         value: u64,
         (since_s, at_start): (f64, u64),
     ) -> Result<Driving, NoJournal> {
-        let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
         let guard = Guard::start((drive.restores)());
+        let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
         match journal.change(&roots.proc("sys/vm/compaction_proactiveness"), &value.to_string()) {
             Ok(()) => Ok(Driving { journal, _guard: guard, since_s, at_start }),
             Err(e) => journal.end().and(Err(e)),

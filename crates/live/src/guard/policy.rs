@@ -88,8 +88,8 @@ impl Policy {
             line: text[..at.min(text.len())].matches('\n').count() + 1,
             reason: reason.replace('\n', " "),
         };
-        let file: Table = toml::from_str(text)
-            .map_err(|e| bad((e.span().map_or(0, |span| span.start), e.message().to_string())))?;
+        let file: Table =
+            toml::from_str(text).map_err(|e| bad((e.span().map_or(0, |span| span.start), e.message().to_string())))?;
         Policy::of(&file, host).map_err(bad)
     }
 
@@ -177,7 +177,8 @@ impl Table {
             }
             (None, Some(p)) => {
                 let value = u32::try_from(*p.get_ref()).ok().filter(|p| (1..=100).contains(p));
-                let value = value.ok_or_else(|| (p.span().start, "proactiveness is a whole number, 1 to 100".into()))?;
+                let value =
+                    value.ok_or_else(|| (p.span().start, "proactiveness is a whole number, 1 to 100".into()))?;
                 rules.target = Target::of_proactiveness(host.proactive, value);
             }
             (None, None) => {}
@@ -214,7 +215,9 @@ impl Table {
 /// A target in blocks, as `2000x2M@0`, and its node.
 fn kept(text: &str, host: ForHost) -> Result<(Target, Option<u32>), String> {
     let ladder = Need::parse_ladder(text, host.page_bytes)?;
-    let [need] = ladder[..] else { return Err(format!("'{text}' is a ladder: say one number of blocks, as 2000x2M@0")) };
+    let [need] = ladder[..] else {
+        return Err(format!("'{text}' is a ladder: say one number of blocks, as 2000x2M@0"));
+    };
     if need.unmovable {
         return Err(format!("'{text}': only blocks for users' pages are kept: leave out ':unmovable'"));
     }
@@ -254,11 +257,10 @@ mod tests {
         let options = Options { keep: vec!["7x2M@1".into()], cpu_percent: Some(50.0), beside_kernel: true };
         let policy = policy("keep = \"2000x2M\"\n").with(&options, host()).expect("a policy");
         let rules = policy.of_node(1).expect("kept");
-        assert_eq!((rules.target, rules.cpu_share, rules.beside_kernel), (
-            Target::Blocks { count: 7, order: 9 },
-            0.5,
-            true
-        ));
+        assert_eq!(
+            (rules.target, rules.cpu_share, rules.beside_kernel),
+            (Target::Blocks { count: 7, order: 9 }, 0.5, true)
+        );
         assert_eq!(policy.of_node(0), None, "only the node that was named");
     }
 
@@ -267,9 +269,10 @@ mod tests {
         let said = |text: &str| Policy::parse(text, host()).expect_err("refused").to_string();
         assert_eq!(said("# a policy\ncpu_percent = 0\n"), "line 2: cpu_percent is a number from 0.1 to 100");
         assert_eq!(said("[[node]]\nkeep = \"1x2M\"\n"), "line 1: [[node]] without an id");
-        assert_eq!(said("\nkeep = \"1x1G\"\n"), concat!(
-            "line 2: keep: '1x1G': compaction makes blocks up to the largest of the free lists, 4M"
-        ));
+        assert_eq!(
+            said("\nkeep = \"1x1G\"\n"),
+            concat!("line 2: keep: '1x1G': compaction makes blocks up to the largest of the free lists, 4M")
+        );
         assert!(said("keep = \"1x2M|2x2M\"\n").contains("is a ladder"));
         assert!(said("keeps = 3\n").starts_with("line 1: unknown field `keeps`"));
         assert!(said("keep = \n").starts_with("line 1: "));

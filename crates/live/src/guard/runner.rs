@@ -83,7 +83,7 @@ pub fn run(
     }
     drop(child);
     // The last pages that it freed are on CPUs' lists; a kernel without the file keeps few there.
-    let _ = roots::read(&release::refresh(roots));
+    let _ = release::all(roots, &release::refresh(roots), || stop.load(Ordering::Relaxed));
     let after = counters(roots);
     let grown = |i: usize| Some(after[i]?.saturating_sub(before[i]?));
     let scanned = grown(2).zip(grown(3)).map(|(migrate, free)| migrate.saturating_add(free));

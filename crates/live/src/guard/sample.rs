@@ -186,11 +186,7 @@ impl Sampler {
     }
 }
 
-fn parsed<T>(
-    texts: &impl Texts,
-    file: &str,
-    parse: impl Fn(&str, &str) -> Result<T, BadText>,
-) -> Result<T, ReadError> {
+fn parsed<T>(texts: &impl Texts, file: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Result<T, ReadError> {
     Ok(parse(&format!("/proc/{file}"), &texts.proc(file)?)?)
 }
 
