@@ -24,10 +24,10 @@ pub struct BoundArgs {
     /// Blocks of this size, as 32M, 1G, 64K, or an order as order13
     #[arg(long, value_name = "SIZE|orderN", default_value = "2M")]
     block: String,
-    /// Only this node
+    /// Look at this node only
     #[arg(long, value_name = "NODE", value_parser = whole::<u32>(0..=MOST))]
     node: Option<u32>,
-    /// The cost of so many more blocks; without it, of some shares of what can be had
+    /// The cost of this number of blocks more; without it, of some shares of what can be had
     #[arg(long, value_name = "BLOCKS", value_parser = whole::<u64>(1..=MOST))]
     more: Option<u64>,
     /// Show every range of 1 GiB, with a map of its blocks

@@ -18,8 +18,8 @@ pub enum HostCommand {
     /// not at all, and why
     #[command(after_help = check::HELP)]
     Check(check::CheckArgs),
-    /// The fewest page moves for more blocks, what compaction takes for them, and the blocks that no
-    /// move can free
+    /// Show the fewest page moves for more blocks, the moves that compaction takes, and the blocks
+    /// that no move can free
     #[command(after_help = bound::HELP)]
     Bound(bound::BoundArgs),
     /// Keep blocks at hand, by compaction in user space; without --execute, only say when it would

@@ -80,13 +80,13 @@ pub struct ControlArgs {
 enum GuardCommand {
     /// Keep a running guard from compacting, until 'kontig guard resume'
     Hold {
-        /// Resume by itself after so many seconds
+        /// Seconds after which it is resumed by itself
         #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
         time: Option<u64>,
         #[command(flatten)]
         control: ControlArgs,
     },
-    /// End a hold
+    /// End a hold: the guard compacts again
     Resume {
         #[command(flatten)]
         control: ControlArgs,

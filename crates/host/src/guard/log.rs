@@ -131,7 +131,8 @@ fn cpu(seconds: f64) -> String {
 
 fn tally(t: &Tally, seconds: f64) -> String {
     format!(
-        "kept in {} of {} samples ({}); {} runs, {} without gain, made {} blocks for {} page moves and {} of a CPU ({})",
+        "kept in {} of {} samples ({}); {} runs, {} without gain, made {} blocks for {} page moves and {} of a CPU \
+         ({})",
         grouped(t.kept),
         grouped(t.samples),
         percent(t.kept as f64 / t.samples.max(1) as f64),

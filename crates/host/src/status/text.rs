@@ -199,7 +199,7 @@ impl Page<'_> {
         text
     }
 
-    /// What moving pages can do, in one line.
+    /// The gain of moving pages, in one line.
     fn bound(&self, b: &Bound) -> String {
         let block = size(self.s.order_bytes);
         let gain = match b.reachable {

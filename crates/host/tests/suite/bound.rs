@@ -76,7 +76,7 @@ fn status_and_check_say_the_number_that_matters() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_one_line_and_exit_code_2() {
+fn a_mistake_is_one_line_and_exit_code_2() {
     let tree = mixed();
     fs::write(tree.path().join("bad.snap"), "no snapshot\n").unwrap();
     let cases = [

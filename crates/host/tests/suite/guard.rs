@@ -72,7 +72,7 @@ fn write(tree: &TempDir, file: &str, text: &str) {
     fs::write(tree.path().join(file), text).unwrap();
 }
 
-/// What a guard that ends by itself says on both streams.
+/// Both streams of a guard that ends by itself.
 fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
     let args = [&["guard"], args, &ROOTS].concat();
     let output = kontig(tree.path(), &args).assert().code(code).get_output().clone();
@@ -230,7 +230,7 @@ fn only_one_guard_compacts() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_one_line_and_exit_code_2() {
+fn a_mistake_is_one_line_and_exit_code_2() {
     let tree = fragmented();
     write(&tree, "bad.toml", "# a policy\nkeeps = \"3x2M\"\n");
     let cases = [

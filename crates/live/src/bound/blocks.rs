@@ -6,7 +6,6 @@ use crate::snapshot::{FoundZone, Snapshot, aligned};
 /// A block of memory, in pages. Their sum is the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Block {
-    /// Its first frame.
     pub start: usize,
     /// On free lists, or free on demand.
     pub listed: u64,
@@ -21,7 +20,7 @@ pub struct Block {
     pub fixed: u64,
 }
 
-/// What a block is good for.
+/// The use of a block for somebody who wants it free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// It is at hand.

@@ -46,7 +46,8 @@ impl Fewest {
         self.moves.len() as u64
     }
 
-    /// The fewest page moves for so many more blocks; `None` where no placement makes as many.
+    /// The fewest page moves for this number of blocks more; `None` where no placement makes
+    /// as many.
     pub fn moves(&self, more: u64) -> Option<u64> {
         match more.checked_sub(1) {
             None => Some(0),

@@ -56,7 +56,6 @@ pub struct Bound {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counts {
     pub blocks: u64,
-    /// At hand.
     pub free: u64,
     /// Without a page that stays.
     pub emptiable: u64,
@@ -71,7 +70,6 @@ pub struct Counts {
 /// Poisoned blocks, and those that would be if the same pages had been placed side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Placement {
-    /// Pages that stay.
     pub staying_pages: u64,
     pub poisoned: u64,
     /// Blocks that perfect placement would take for them.
@@ -115,7 +113,7 @@ pub struct Gain {
     pub more: u64,
     /// Null where no placement makes as many.
     pub fewest_moves: Option<u64>,
-    /// What this kernel's compaction takes; null where it does not make as many, or was not run.
+    /// The effort of this kernel's compaction; null where it does not make as many, or was not run.
     pub compaction: Option<Effort>,
 }
 
@@ -232,7 +230,7 @@ fn both(a: Placement, b: Placement) -> Placement {
     }
 }
 
-/// Bounds of the histogram's classes, for blocks of so many pages.
+/// Bounds of the histogram's classes, for blocks of `pages` pages.
 fn classes(pages: u64) -> (Vec<RangeInclusive<u64>>, Vec<RangeInclusive<u64>>) {
     let up_to = |bounds: &[u64]| {
         let mut classes = Vec::new();

@@ -1,5 +1,5 @@
-//! What this kernel's compaction takes for more blocks: the engine's own, run on a copy of the host
-//! to its end, with the blocks, moves and frames counted on the way.
+//! The effort of this kernel's compaction for more blocks: the engine's own runs on a copy of the
+//! host to its end, with the blocks, moves and frames counted on the way.
 //!
 //! It is one write to `compact_memory`, as anybody may make it: free pages stay on CPUs' lists
 //! until the kernel takes them back, which is once at the end here.
@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Pageblocks visited between two counts of the free blocks.
 const BUDGET: u64 = 16;
 
-/// What a compaction had cost at one moment.
+/// The cost of a compaction up to one moment.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Effort {
     /// Blocks beyond those there were.
@@ -55,12 +55,12 @@ impl Probe {
         Ok(Probe { course: course.points })
     }
 
-    /// The whole compaction.
+    /// The effort of the whole compaction.
     pub fn end(&self) -> Effort {
         self.course.last().copied().unwrap_or(Effort { more: 0, pages_moved: 0, frames_scanned: 0, cpu_seconds: 0.0 })
     }
 
-    /// The effort until there were so many more blocks; `None` if there never were.
+    /// The effort until there were `more` blocks beyond those before; `None` if there never were.
     pub fn until(&self, more: u64) -> Option<Effort> {
         self.course.iter().find(|effort| effort.more >= more).copied()
     }

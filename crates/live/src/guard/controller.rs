@@ -10,14 +10,17 @@ use super::rules::{Rules, Target};
 use super::sample::{Busy, NodeSample, Sample};
 use serde::Serialize;
 
-/// What to do with a node now.
+/// The decision about a node at one moment.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Decision {
-    /// Leave it alone.
-    Rest { why: Rest },
-    /// Compact it until the target is reached, for so many seconds of a CPU at most.
-    Compact { cpu_s: f64 },
+    Rest {
+        why: Rest,
+    },
+    /// Compact it until the target is reached, for `cpu_s` seconds of a CPU at most.
+    Compact {
+        cpu_s: f64,
+    },
 }
 
 /// Why a node is left alone.
@@ -30,17 +33,17 @@ pub enum Rest {
     Held,
     /// The kernel compacts by itself, with this proactiveness.
     KernelCompacts { proactiveness: u64 },
-    /// Its free memory makes so many blocks at most, and it has them.
+    /// Its free memory makes `possible` blocks at most, and it has nearly all of them.
     NoFreeMemory { possible: u64 },
     /// Tasks wait for a CPU, this share of the time.
     WaitsForCpu { share: f64 },
     /// Tasks wait for memory, this share of the time.
     WaitsForMemory { share: f64 },
-    /// So many tasks want each CPU.
+    /// Tasks want the CPUs, `load` for each of them.
     Busy { load: f64 },
-    /// The CPU time is used up; a run has to wait so many seconds.
+    /// The CPU time is used up; a run has to wait `for_s` seconds.
     Budget { for_s: f64 },
-    /// The last run gained nothing; the next one has to wait so many seconds.
+    /// The last run gained nothing; the next one has to wait `for_s` seconds.
     BackOff { for_s: f64, after: NoGain },
 }
 
@@ -49,21 +52,30 @@ pub enum Rest {
 #[serde(tag = "no_gain", rename_all = "snake_case")]
 pub enum NoGain {
     /// No block is without a page of the kernel's that stays.
-    Poisoned { blocks: u64 },
+    Poisoned {
+        blocks: u64,
+    },
     /// Blocks could be emptied, but there is no room outside them for their pages.
-    NoRoom { emptiable: u64 },
+    NoRoom {
+        emptiable: u64,
+    },
     /// Nothing is left to empty.
     NotFragmented,
     /// Pages did not move: somebody holds them.
-    Pinned { failed: u64 },
-    /// The kernel ended it after so many frames: from 6.9 on, a large dirty folio of a file does
-    /// that.
-    EndedEarly { frames: u64 },
+    Pinned {
+        failed: u64,
+    },
+    /// The kernel ended it after looking at `frames`: from 6.9 on, a large dirty folio of a file
+    /// does that.
+    EndedEarly {
+        frames: u64,
+    },
     /// Blocks were made, and taken at once.
-    Taken { moved: u64 },
+    Taken {
+        moved: u64,
+    },
     /// It was only asked what a run would gain.
     DryRun,
-    /// Nothing tells.
     Unknown,
 }
 
@@ -82,7 +94,7 @@ const FIRST_BACKOFF_S: f64 = 1.0;
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
 const NEW_PIECES: u64 = 64;
-/// The part of the blocks that free memory makes at most which is dear: one in so many.
+/// One in this number of the blocks that free memory makes at most is dear.
 const DEAR_SHARE: u64 = 20;
 /// Seconds of a CPU below which a run is not worth its start.
 const SHORTEST_RUN_S: f64 = 0.02;
@@ -167,7 +179,7 @@ impl Controller {
         ((self.demand * (NOTICE_S + refill_s)).ceil() as u64).min(kept)
     }
 
-    /// What to do with the node of this sample.
+    /// Decides about the node of this sample.
     pub fn decide(&mut self, sample: &Sample, node: &NodeSample, held: bool) -> Decision {
         self.look(sample.at_s, node);
         let decision = self.decision(sample, node, held);
@@ -270,7 +282,7 @@ impl Controller {
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
 
-    /// Blocks with so many times the headroom, and the reserve.
+    /// Blocks with the headroom some times over, and the reserve.
     fn level(&self, times: f64) -> u64 {
         let kept = self.kept().unwrap_or(0);
         kept + (kept as f64 * self.rules.headroom * times).ceil() as u64 + self.reserve()
@@ -323,7 +335,7 @@ mod tests {
     use super::super::sample::ZoneSample;
     use super::*;
 
-    /// A node with so many free blocks of a huge page, and as many blocks' worth of single pages.
+    /// A node with free blocks of a huge page, and blocks' worth of single pages.
     fn node(blocks: u64, pieces: u64) -> NodeSample {
         let free = vec![pieces * 512, 0, 0, 0, 0, 0, 0, 0, 0, blocks];
         NodeSample { node: 0, zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }] }
@@ -450,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_makes_it_keep_more_in_reserve() {
+    fn blocks_that_are_used_up_make_it_keep_more_in_reserve() {
         let mut of = keeping(1000);
         assert_eq!(of.reserve(), 0);
         let mut blocks = 2000;

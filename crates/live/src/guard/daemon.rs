@@ -32,12 +32,13 @@ const SYNC_EVERY_S: f64 = 2.0;
 /// Seconds for which a look at all frames answers why nothing is gained.
 const LOOK_FOR_S: f64 = 60.0;
 
-/// What the loop does where blocks are lacking.
+/// The act where blocks are lacking.
 pub enum Mode<'a> {
     /// Says what it would do.
     DryRun,
-    /// Compacts.
-    Execute { writer: &'a Writer<'a> },
+    Execute {
+        writer: &'a Writer<'a>,
+    },
     /// Sets the kernel to do it.
     Drive(Drive<'a>),
 }
@@ -62,7 +63,7 @@ pub struct Means<'a> {
     pub told: &'a mut dyn FnMut(&Event) -> bool,
 }
 
-/// Why it ended.
+/// The reason why it ended early.
 #[derive(Debug)]
 pub enum Failed {
     Unread(ReadError),
@@ -326,8 +327,8 @@ impl Daemon<'_> {
         self.tell(Some(node.node), what);
     }
 
-    /// What the kernel's compaction gains of so many blocks and what it costs, and the fewest moves
-    /// for as many.
+    /// The gain and the cost of the kernel's compaction where `lacks` blocks are lacking, and the
+    /// fewest moves for as many.
     fn predict(&self, node: u32, order: u32, lacks: u64) -> Result<(Effort, Option<u64>), String> {
         let snapshot = Snapshot::take(self.means.roots, self.means.page_bytes).map_err(|e| e.to_string())?;
         let probe = Probe::run(&snapshot, self.means.profile, order, &[node])?;
@@ -335,7 +336,6 @@ impl Daemon<'_> {
         Ok((effort, bound::fewest(&snapshot, order, Some(node)).moves(effort.more)))
     }
 
-    /// A run.
     fn compact(&mut self, i: usize, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
         let Mode::Execute { writer } = self.means.mode else { return Ok(()) };
         let (roots, number, at_s) = (self.means.roots, node.node, self.now_s());

@@ -56,8 +56,8 @@ impl Driving {
     }
 }
 
-/// The proactiveness at which the kernel begins now and ends with so many more blocks: its lower
-/// threshold is the score then, and the upper one, ten more at most, is below the score now.
+/// The proactiveness at which the kernel begins now and ends when `lacks` blocks are made: its
+/// lower threshold is the score then, and the upper one, ten more at most, is below the score now.
 pub(super) fn proactiveness(node: &NodeSample, lacks: u64, order: u32) -> u64 {
     let free = node.free_pages().max(1);
     let then = (node.too_small(order).saturating_sub(lacks << order) * 100) / free;

@@ -1,4 +1,4 @@
-//! What happened, as a line of the log.
+//! An event, as a line of the log.
 
 use super::controller::{NoGain, Rest};
 use super::rules::Rules;
@@ -13,7 +13,6 @@ pub const SCHEMA: &str = "kontig.guard/1";
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Event {
     pub schema: &'static str,
-    /// Seconds since 1970.
     pub unix_s: f64,
     /// `None` where all nodes are meant.
     pub node: Option<u32>,
@@ -29,7 +28,7 @@ impl Event {
     }
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
@@ -62,7 +61,7 @@ pub enum What {
         score: u64,
         /// Blocks that it lacks.
         lacks: u64,
-        /// What the kernel's compaction would gain and cost, by the engine; null where the frames
+        /// The gain and cost of the kernel's compaction, by the engine; null where the frames
         /// may not be read.
         predicted: Option<Effort>,
         /// The fewest page moves for as many blocks.
@@ -83,7 +82,7 @@ pub enum What {
     Ended { seconds: f64, own_cpu_s: f64, nodes: Vec<Tally> },
 }
 
-/// What was found and done on a node.
+/// All that was found and done on a node.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Tally {
     pub node: u32,

@@ -1,4 +1,4 @@
-//! Hold and resume: a file that says that nothing is to be compacted now, and until when.
+//! Hold and resume: a file that says that nothing will be compacted now, and until when.
 //!
 //! It is looked at with every sample, so it takes effect within half a second and survives a
 //! restart. A boot clears `/run`, and with it the hold.
@@ -25,7 +25,7 @@ impl Hold {
         &self.0
     }
 
-    /// Holds, for so many seconds or until it is resumed.
+    /// Holds, for these seconds or until it is resumed.
     ///
     /// # Errors
     /// If the file cannot be written.

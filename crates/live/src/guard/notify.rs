@@ -1,4 +1,4 @@
-//! What systemd is told: that the service is ready, alive, and what it does (`sd_notify`).
+//! Messages to systemd: that the service is ready, and alive (`sd_notify`).
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

@@ -46,7 +46,7 @@ pub struct ForHost {
     pub max_order: u32,
 }
 
-/// What may be said of all nodes, and of one.
+/// The keys for all nodes, and for one.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -69,7 +69,6 @@ struct Table {
 /// Options of the command line, which go before the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// As `2000x2M@0`.
     pub keep: Vec<String>,
     pub cpu_percent: Option<f64>,
     pub beside_kernel: bool,
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(said("[[node]]\nkeep = \"1x2M\"\n"), "line 1: [[node]] without an id");
         assert_eq!(
             said("\nkeep = \"1x1G\"\n"),
-            concat!("line 2: keep: '1x1G': compaction makes blocks up to the largest of the free lists, 4M")
+            "line 2: keep: '1x1G': compaction makes blocks up to the largest of the free lists, 4M"
         );
         assert!(said("keep = \"1x2M|2x2M\"\n").contains("is a ladder"));
         assert!(said("keeps = 3\n").starts_with("line 1: unknown field `keeps`"));

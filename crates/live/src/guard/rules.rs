@@ -4,11 +4,11 @@ use kontig_mm::compact::proactive::{fragmentation_score_high, fragmentation_scor
 use kontig_mm::rules::ProactiveRules;
 use serde::Serialize;
 
-/// What is kept on a node.
+/// The state that is kept on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// So many blocks of an order at hand.
+    /// A number of blocks of an order at hand.
     Blocks { count: u64, order: u32 },
     /// The kernel's score: a compaction begins above the one, and ends at the other.
     Score { above: u64, until: u64 },

@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(5);
 /// Seconds after which a run ends, whatever it has cost: it waits for a CPU then.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// What a run cost and did.
+/// The cost and the effect of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ran {
     pub seconds: f64,
@@ -44,7 +44,7 @@ pub fn file(roots: &Roots, node: u32) -> PathBuf {
 /// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
 pub type Writer<'a> = dyn Fn(&Path, bool) -> io::Result<Child> + 'a;
 
-/// Compacts by a write to this file, for so many seconds of a CPU at most; with `sync`, once dirty
+/// Compacts by a write to this file, for `cpu_s` seconds of a CPU at most; with `sync`, once dirty
 /// pages are on disk.
 ///
 /// # Errors

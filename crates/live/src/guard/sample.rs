@@ -1,5 +1,5 @@
-//! What the controller knows of a host at one moment: free blocks and marks of each node's zones,
-//! and who waits for what.
+//! All that the controller knows of a host at one moment: free blocks and marks of each node's
+//! zones, and who waits for what.
 //!
 //! It is made of the kernel's own texts, so a recorded host is as good as the host itself.
 
@@ -74,12 +74,10 @@ impl NodeSample {
         self.zones.iter().map(|zone| zone.free_pages().saturating_sub(zone.kept) >> order).sum()
     }
 
-    /// Its pages.
     pub fn present(&self) -> u64 {
         self.zones.iter().map(|zone| zone.present).sum()
     }
 
-    /// Its free pages.
     pub fn free_pages(&self) -> u64 {
         self.zones.iter().map(ZoneSample::free_pages).sum()
     }

@@ -22,7 +22,7 @@ pub struct Frames {
     pub bound: Bound,
 }
 
-/// What moving pages can do for a node, and what it cannot.
+/// The gain that moving pages can have on a node, and the blocks that it cannot free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Bound {
     /// More blocks that moves can make at most, and the fewest moves for half of them and for all.
