@@ -38,7 +38,9 @@ static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first
 
 fn main() -> ExitCode {
     let cli: Cli = parsed(Cli::command());
-    interrupt::listen();
+    if !matches!(&cli.command, Command::Host(host) if host.takes_signals()) {
+        interrupt::listen();
+    }
     if let Some(remedy) = cli.command.remedy() {
         ALLOCATOR.advise(remedy);
     }

@@ -214,15 +214,20 @@ impl NeedArgs {
 
     /// The profile for a kernel.
     pub fn profile(&self, kernel: &str) -> Result<Profile, Error> {
-        if let Some(name) = &self.profile {
-            return Ok(kontig_profiles::open(name)?);
-        }
-        let none = || {
-            let reason = format!("'{kernel}' is no kernel's release: choose rules with --profile");
-            Failed::Run { run: "check".into(), reason }.into()
-        };
-        kontig_profiles::of_kernel(kernel).ok_or_else(none)
+        profile(self.profile.as_deref(), kernel)
     }
+}
+
+/// The rules that were named, or those for a kernel.
+pub fn profile(name: Option<&str>, kernel: &str) -> Result<Profile, Error> {
+    if let Some(name) = name {
+        return Ok(kontig_profiles::open(name)?);
+    }
+    let none = || {
+        let reason = format!("'{kernel}' is no kernel's release: choose rules with --profile");
+        Failed::Run { run: "check".into(), reason }.into()
+    };
+    kontig_profiles::of_kernel(kernel).ok_or_else(none)
 }
 
 /// A check as people read it.
@@ -261,6 +266,7 @@ pub fn text(check: &Check) -> String {
         for (i, (o, asked)) in check.obstacles.iter().zip(&check.needs).enumerate() {
             let most = check.at_most.as_ref().and_then(|most| most.blocks[i]);
             text.push_str(&obstacles(o, asked.needed, most, check.page_bytes));
+            text.push_str(&fewest(check, i));
         }
     }
     if let Some(load) = check.load.filter(|_| check.prediction.is_some()) {
@@ -352,6 +358,23 @@ pub(crate) fn range(seconds: f64, at_most: Option<f64>) -> String {
     match at_most {
         Some(most) => format!("{} to {}", time(seconds), time(most)),
         None => format!("{} or more", time(seconds)),
+    }
+}
+
+/// The fewest moves for what a need lacks, and how many compaction takes.
+fn fewest(check: &Check, need: usize) -> String {
+    let asked = &check.needs[need];
+    let lacks = asked.needed - asked.now.unwrap_or(0).min(asked.needed);
+    match check.fewest_moves.get(need).copied().flatten() {
+        // Where nothing is enough, the verdict says so.
+        None | Some(0) => String::new(),
+        Some(least) => format!(
+            "   the fewest page moves for the {} that are lacking, however they are chosen: {} ({} a block; 'kontig \
+             bound' says more)\n",
+            grouped(lacks),
+            grouped(least),
+            grouped(least.div_ceil(lacks))
+        ),
     }
 }
 

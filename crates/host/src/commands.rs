@@ -2,7 +2,7 @@
 
 use crate::command::code_of_usage_error;
 use crate::explain::{ExplainArgs, Laboratory};
-use crate::{age, check, explain, history, metrics, prepare, snapshot, status, top, touch, trial};
+use crate::{age, bound, check, explain, guard, history, metrics, prepare, snapshot, status, top, touch, trial};
 use clap::{FromArgMatches, Subcommand};
 use kontig_error::Error;
 use kontig_terminal::{Ending, number};
@@ -18,6 +18,13 @@ pub enum HostCommand {
     /// not at all, and why
     #[command(after_help = check::HELP)]
     Check(check::CheckArgs),
+    /// Show the fewest page moves for more blocks, the moves that compaction takes, and the blocks
+    /// that no move can free
+    #[command(after_help = bound::HELP)]
+    Bound(bound::BoundArgs),
+    /// Keep blocks at hand, by compaction in user space; without --execute, only say when it would
+    #[command(after_help = guard::HELP)]
+    Guard(guard::GuardArgs),
     /// Make blocks available before something starts; without --execute, only print the plan
     #[command(after_help = prepare::HELP)]
     Prepare(prepare::PrepareArgs),
@@ -60,6 +67,11 @@ pub enum HostCommand {
 }
 
 impl HostCommand {
+    /// Whether it takes signals itself.
+    pub fn takes_signals(&self) -> bool {
+        matches!(self, HostCommand::Guard(_))
+    }
+
     /// Carries it out, with the laboratory of the program that has one.
     ///
     /// # Errors
@@ -68,6 +80,8 @@ impl HostCommand {
         match self {
             HostCommand::Status(a) => status::status(&a),
             HostCommand::Check(a) => check::check(&a),
+            HostCommand::Bound(a) => bound::bound(&a),
+            HostCommand::Guard(a) => guard::guard(&a),
             HostCommand::Prepare(a) => prepare::prepare(&a),
             HostCommand::Snapshot(a) => snapshot::snapshot(&a),
             HostCommand::Age(a) => age::age(&a),

@@ -3,10 +3,12 @@
 
 pub mod age;
 mod answer;
+pub mod bound;
 pub mod check;
 mod command;
 pub mod commands;
 pub mod explain;
+pub mod guard;
 pub mod history;
 pub mod metrics;
 pub mod prepare;

@@ -47,7 +47,9 @@ fn command() -> clap::Command {
 
 fn main() -> ExitCode {
     let cli: Cli = parsed(command());
-    interrupt::listen();
+    if !matches!(&cli.command, Command::Host(host) if host.takes_signals()) {
+        interrupt::listen();
+    }
     ended(run(cli.command))
 }
 

@@ -6,6 +6,7 @@
 //! moved until then are the prediction, and the seconds at the costs of [`COSTS`]. [`Confidence`]
 //! says what was not known.
 
+use crate::bound;
 use crate::caller::{Caller, InTheWay};
 use crate::contiguous::{Emptied, emptied};
 use crate::frame::State;
@@ -14,8 +15,9 @@ use crate::need::{Ladder, Need};
 use crate::obstacles::Obstacles;
 use crate::snapshot::Snapshot;
 use crate::supply::Supply;
+use crate::sweep::{COSTS, Owners, release};
 use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, Pfn, Profile, Step, Work};
+use kontig_mm::{CpuId, Memory, NodeId, Pfn, Profile, Step, Work};
 use serde::Serialize;
 
 /// Name and version of a check's schema.
@@ -120,6 +122,9 @@ pub struct Check {
     pub at_most: Option<Prediction>,
     /// Obstacles for each need; empty where they are not known.
     pub obstacles: Vec<Obstacles>,
+    /// The fewest page moves for the blocks of each need that are not there now; `None` where no
+    /// placement of pages makes as many, or frames were not looked at.
+    pub fewest_moves: Vec<Option<u64>>,
     /// Bytes of free memory that the allocator gets only on demand: not initialised yet, or not
     /// accepted.
     pub deferred_bytes: u64,
@@ -149,29 +154,6 @@ pub struct Asked {
     pub now: Option<u64>,
 }
 
-/// Costs of a preparation on a CPU of its own.
-pub struct Costs {
-    /// Nanoseconds for a page moved: unmapped, copied, mapped again.
-    pub moved: f64,
-    /// Nanoseconds for a frame looked at by either scanner.
-    pub scanned: f64,
-    /// Seconds until the first page is moved: CPUs' lists are emptied, and the writing process is
-    /// started.
-    pub start: f64,
-}
-
-/// Measured on Linux 6.18 with two virtual CPUs of an EPYC. A frame: five writes to
-/// `compact_memory` in a row, of which the last four found nothing to move, took 15.5 ms of a CPU
-/// each for 4.31 million frames. A page: 15 preparations of `kontig trial` took 2,120 to 2,850 ns
-/// of a CPU for each page moved, frames included. The beginning: 17 to 47 ms in those.
-pub const COSTS: Costs = Costs { moved: 2400.0, scanned: 3.6, start: 0.03 };
-
-impl Costs {
-    fn seconds(&self, pages_moved: u64, frames_scanned: u64) -> f64 {
-        self.start + (pages_moved as f64 * self.moved + frames_scanned as f64 * self.scanned) / 1e9
-    }
-}
-
 /// Upper bound on repeated work: allocations meanwhile undo some of it. Busy hosts moved up to
 /// twice the predicted pages.
 const AGAIN: f64 = 2.0;
@@ -182,34 +164,6 @@ const ORDINARY: f64 = 0.06;
 
 /// Pageblocks visited between two looks at whether the needs are met.
 const BUDGET: u64 = 64;
-
-/// Makes CPUs give back the free pages they keep.
-fn release(memory: &mut Memory) {
-    (0..memory.nr_cpus()).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
-}
-
-/// Every page moves, as the host does not show pins. A large folio is split where no target of its
-/// size is found, but not while it is dirty: its buffers cannot be let go then. That ends a
-/// compaction of a whole node, from 6.9 on.
-struct Owners<'a> {
-    snapshot: &'a Snapshot,
-    /// Dirty pages have been written.
-    synced: bool,
-}
-
-impl Owner for Owners<'_> {
-    fn may_isolate(&mut self, _: Pfn) -> bool {
-        true
-    }
-    fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
-        MigrateOutcome::Moved
-    }
-    fn split(&mut self, _: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
-        let dirty = self.snapshot.frame(owner as usize).state() == State::FileDirty;
-        numbers.iter_mut().zip(owner..).for_each(|(number, page)| *number = page);
-        self.synced || !dirty
-    }
-}
 
 /// All choices of one rung of each ladder, the dearest first.
 pub fn choices(ladders: &[Ladder]) -> Vec<Vec<Need>> {
@@ -258,6 +212,11 @@ impl Check {
             let mut check = Check::new(needs, &now, page_size, kernel, &profile.name);
             check.confidence = Some(confidence(snapshot, profile));
             check.obstacles = needs.iter().map(|need| Obstacles::of(snapshot, need)).collect();
+            let fewest = |(need, asked): (&Need, &Asked)| {
+                let lacks = need.count.saturating_sub(asked.now?);
+                bound::fewest(snapshot, need.order, need.node).moves(lacks)
+            };
+            check.fewest_moves = needs.iter().zip(&check.needs).map(fewest).collect();
             check
         };
         if let Some(needs) = choices.iter().find(|needs| now.meets(needs)) {
@@ -318,6 +277,7 @@ impl Check {
             prediction: None,
             at_most: None,
             obstacles: Vec::new(),
+            fewest_moves: Vec::new(),
             deferred_bytes: supply.deferred() * page_size,
             limit: None,
             left_bytes: supply.left_bytes(needs, page_size),

@@ -7,6 +7,7 @@
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
 pub mod age;
+pub mod bound;
 pub mod caller;
 pub mod cgroup;
 pub mod check;
@@ -15,6 +16,7 @@ pub(crate) mod deferred;
 pub mod error;
 pub mod explain;
 pub mod frame;
+pub mod guard;
 pub mod heaviest;
 pub mod held;
 pub mod history;
@@ -36,6 +38,7 @@ pub mod snapshot;
 pub mod spare;
 pub mod status;
 pub mod supply;
+pub mod sweep;
 pub mod touch;
 pub mod trial;
 

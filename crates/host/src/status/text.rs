@@ -1,6 +1,7 @@
 //! A status as text for people: the most important first, in a screen.
 
 use kontig_live::lru_gen;
+use kontig_live::status::frames::Bound;
 use kontig_live::status::purpose::Kind;
 use kontig_live::status::zone::Zone;
 use kontig_live::status::{Node, Status};
@@ -185,6 +186,7 @@ impl Page<'_> {
                 grid.row(vec![grouped(blocks), that.into()]);
             }
             text += &grid.text(2, self.width);
+            text += &self.wrapped("  ", &self.bound(&frames.bound), 4);
             let mut grid = Grid::new(["in the way", "blocks", "alone", "memory"], &[0]);
             for kind in &b.kinds {
                 let memory = size(kind.pages.saturating_mul(self.s.page_bytes));
@@ -195,6 +197,22 @@ impl Page<'_> {
             }
         }
         text
+    }
+
+    /// The gain of moving pages, in one line.
+    fn bound(&self, b: &Bound) -> String {
+        let block = size(self.s.order_bytes);
+        let gain = match b.reachable {
+            0 => format!("no move of pages makes another block of {block}"),
+            most => format!(
+                "{} more blocks of {block} can be made, for {} page moves at least, half of them for {}",
+                grouped(most),
+                grouped(b.fewest_moves),
+                grouped(b.fewest_moves_for_half)
+            ),
+        };
+        let (poisoned, saved) = (grouped(b.poisoned), grouped(b.saved));
+        format!("{gain}; pages that stay poison {poisoned} blocks, of which perfect placement would save {saved}")
     }
 
     fn owners(&self) -> String {

@@ -1,6 +1,8 @@
 //! The integration tests of `host`, in one program: linking is what takes long.
 
+mod bound;
 mod common;
+mod guard;
 mod history;
 mod host;
 mod killed;

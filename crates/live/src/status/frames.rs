@@ -3,6 +3,7 @@
 //! Counters say how much of a kind there is, this says where: blocks that are free, blocks that
 //! hold only movable pages, and the obstacles in the others.
 
+use crate::bound;
 use crate::error::ReadError;
 use crate::frame::State;
 use crate::need::Need;
@@ -18,6 +19,20 @@ pub struct Frames {
     /// Its aligned blocks of the order asked about, by what stands in their way.
     pub blocks: Obstacles,
     pub used: Vec<Used>,
+    pub bound: Bound,
+}
+
+/// The gain that moving pages can have on a node, and the blocks that it cannot free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Bound {
+    /// More blocks that moves can make at most, and the fewest moves for half of them and for all.
+    pub reachable: u64,
+    pub fewest_moves_for_half: u64,
+    pub fewest_moves: u64,
+    /// Blocks with pages of the kernel's that stay.
+    pub poisoned: u64,
+    /// Of those, the ones that perfect placement would save.
+    pub saved: u64,
 }
 
 /// Memory of one use.
@@ -50,5 +65,14 @@ fn frames(snapshot: &Snapshot, node: u32, page_bytes: u64, order: u32) -> Frames
     }
     used.sort_by_key(|used| std::cmp::Reverse(used.bytes));
     let need = Need { count: 1, order, node: Some(node), unmovable: false };
-    Frames { node, blocks: Obstacles::of(snapshot, &need), used }
+    let fewest = bound::fewest(snapshot, order, Some(node));
+    let placement = bound::placements(snapshot, order, Some(node));
+    let bound = Bound {
+        reachable: fewest.most(),
+        fewest_moves_for_half: fewest.moves(fewest.most() / 2).unwrap_or(0),
+        fewest_moves: fewest.moves(fewest.most()).unwrap_or(0),
+        poisoned: placement.poisoned,
+        saved: placement.saved(),
+    };
+    Frames { node, blocks: Obstacles::of(snapshot, &need), used, bound }
 }

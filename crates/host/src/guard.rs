@@ -1,0 +1,265 @@
+//! `kontig guard`: keeps blocks at hand, for as long as it runs.
+
+mod log;
+
+use crate::answer::not_read;
+use crate::check::profile;
+use crate::roots::HostArgs;
+use crate::snapshot::page_size;
+use clap::{Args, Subcommand};
+use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_live::guard::daemon::{self, Means, Mode, watch};
+use kontig_live::guard::drive::Drive;
+use kontig_live::guard::event::Event;
+use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
+use kontig_live::guard::policy::{CPU_PERCENT, ForHost, Options, Policy};
+use kontig_live::prepare::execution::supply;
+use kontig_live::{ReadError, Roots};
+use kontig_terminal::number::{MOST, fraction, whole};
+use kontig_terminal::{Ending, print_while_read, say};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Options of `kontig guard`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub struct GuardArgs {
+    #[command(subcommand)]
+    command: Option<GuardCommand>,
+    /// Blocks to keep at hand: 2000x2M on every node, or 2000x2M@0 on node 0 and no other; several
+    /// may be given. Without it and without a policy, the kernel's score is kept as by a
+    /// proactiveness of 20
+    #[arg(long, value_name = "BLOCKS", allow_hyphen_values = true)]
+    keep: Vec<String>,
+    /// File with the rules of every node (TOML), read anew at SIGHUP; options go before it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Compact; without this, only say when it would, and what that would gain
+    #[arg(long)]
+    execute: bool,
+    /// With --execute: raise vm.compaction_proactiveness while blocks are lacking, and let the
+    /// kernel compact
+    #[arg(long, requires = "execute")]
+    drive_sysctl: bool,
+    /// Compact although the kernel does so by itself (vm.compaction_proactiveness is not 0)
+    #[arg(long, conflicts_with = "drive_sysctl")]
+    beside_kernel: bool,
+    /// Share of one CPU that compactions take at most in the long run
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    cpu_percent: Option<f64>,
+    /// Seconds after which it ends by itself
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
+    time: Option<u64>,
+    /// Log lines of JSON (schema kontig.guard/1)
+    #[arg(long)]
+    json: bool,
+    /// Rules by which a run is predicted (default: the newest profile that is not newer than the
+    /// kernel)
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// Where a guard is controlled.
+#[derive(Args)]
+pub struct ControlArgs {
+    /// Directory of the hold and of the lock
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DIR)]
+    control: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum GuardCommand {
+    /// Keep a running guard from compacting, until 'kontig guard resume'
+    Hold {
+        /// Seconds after which it is resumed by itself
+        #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
+        time: Option<u64>,
+        #[command(flatten)]
+        control: ControlArgs,
+    },
+    /// End a hold: the guard compacts again
+    Resume {
+        #[command(flatten)]
+        control: ControlArgs,
+    },
+}
+
+/// The text of --help after the options.
+pub const HELP: &str = "Examples:\n  \
+    kontig guard --keep 2000x2M                        what it would do, and gain\n  \
+    kontig guard --keep 2000x2M --execute --json       keep them (root)\n  \
+    kontig guard --policy /etc/kontig/guard.toml --execute\n  \
+    kontig guard hold --time 600                       not now\n\n\
+    It looks every half second, compacts by the node's own file, and ends a compaction as soon as the blocks are \
+    there or its CPU time is used up. Nothing is left to restore when it is killed.\n\n\
+    Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running, or another guard is at work; 2 asked \
+    wrongly; 5 more privilege is needed (root).";
+
+fn percent(text: &str) -> Result<f64, String> {
+    fraction(text, CPU_PERCENT, "percent")
+}
+
+/// Carries out `kontig guard`.
+pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
+    match &a.command {
+        Some(GuardCommand::Hold { time, control }) => hold(control, *time),
+        Some(GuardCommand::Resume { control }) => resume(control),
+        None => keep(a),
+    }
+}
+
+fn hold(control: &ControlArgs, time: Option<u64>) -> Result<Ending, Error> {
+    let hold = Hold::in_dir(&control.control);
+    match hold.set(time) {
+        Ok(()) => {
+            let until = time.map_or("until 'kontig guard resume'".into(), |s| format!("for {s} s"));
+            kontig_terminal::print(&format!("held {until} ({})\n", hold.path().display()))?;
+            Ok(Ending::Done)
+        }
+        Err(e) => not_controlled(&hold, &e),
+    }
+}
+
+fn resume(control: &ControlArgs) -> Result<Ending, Error> {
+    let hold = Hold::in_dir(&control.control);
+    match hold.end() {
+        Ok(was) => {
+            kontig_terminal::print(if was { "resumed\n" } else { "it was not held\n" })?;
+            Ok(Ending::Done)
+        }
+        Err(e) => not_controlled(&hold, &e),
+    }
+}
+
+fn not_controlled(hold: &Hold, e: &io::Error) -> Result<Ending, Error> {
+    let path = hold.path();
+    match e.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            say(&format!("{}: no permission to write it: {}", path.display(), kontig_live::error::remedy()));
+            Ok(Ending::Unpermitted)
+        }
+        io::ErrorKind::NotFound => {
+            let text = format!("--control: {}: there is no such directory: make it first", dir(path).display());
+            Err(AskedWrongly::Value(text).into())
+        }
+        _ => Err(failed(format!("{}: {e}", path.display()))),
+    }
+}
+
+fn dir(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+fn failed(reason: String) -> Error {
+    Failed::Run { run: "guard".into(), reason }.into()
+}
+
+/// Runs until it is told to end.
+fn keep(a: &GuardArgs) -> Result<Ending, Error> {
+    let roots = a.host.roots()?;
+    if a.control.control != Path::new(DEFAULT_DIR) && !a.control.control.is_dir() {
+        let text = format!("--control: {}: there is no such directory: make it first", a.control.control.display());
+        return Err(AskedWrongly::Value(text).into());
+    }
+    let (kernel, max_order) = match of_host(&roots) {
+        Ok(found) => found,
+        Err(e) => return not_read("guard", &e),
+    };
+    let profile = profile(a.profile.as_deref(), &kernel)?;
+    let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
+    let policy = a.policy(host)?;
+    if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {
+        let text = "--drive-sysctl: this kernel has no vm.compaction_proactiveness (5.9 and later have): leave it out";
+        return Err(AskedWrongly::Value(text.into()).into());
+    }
+    let (stop, anew) = signals()?;
+    let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+    let writer = |path: &Path, sync: bool| {
+        let sync = sync.then_some("--sync");
+        Command::new(&program).arg("write-one").args(sync).arg(path).stdin(Stdio::null()).spawn()
+    };
+    let journal = a.control.control.join("guard.journal");
+    let restores = || {
+        let mut restores = Command::new(&program);
+        restores.arg("restore-at-end").arg(&journal).args([&roots.procfs, &roots.sysfs]);
+        restores
+    };
+    let mode = match (a.execute, a.drive_sysctl) {
+        (false, _) => Mode::DryRun,
+        (true, false) => Mode::Execute { writer: &writer },
+        (true, true) => Mode::Drive(Drive { journal: journal.clone(), restores: &restores }),
+    };
+    let mut told = |event: &Event| {
+        let text = if a.json { crate::answer::document(event, true) } else { log::line(event, page_size()) };
+        print_while_read(&text).unwrap_or(false)
+    };
+    let means = Means {
+        roots: &roots,
+        page_bytes: page_size(),
+        profile: &profile,
+        mode,
+        reread: &|| a.policy(host).map_err(|e| e.to_string()),
+        stop: &stop,
+        anew: &anew,
+        dir: &a.control.control,
+        time: a.time.map(Duration::from_secs),
+        told: &mut told,
+    };
+    match watch(means, policy) {
+        Ok(()) => Ok(Ending::Done),
+        Err(e) if e.is_permission() => {
+            say(&e.to_string());
+            Ok(Ending::Unpermitted)
+        }
+        Err(e @ daemon::Failed::NoNode(_)) => Err(AskedWrongly::Value(e.to_string()).into()),
+        Err(e) => Err(failed(e.to_string())),
+    }
+}
+
+/// The kernel's release, and the largest order of its free lists.
+fn of_host(roots: &Roots) -> Result<(String, u32), ReadError> {
+    Ok((roots.read_proc("sys/kernel/osrelease")?.trim().to_string(), supply(roots)?.max_order()))
+}
+
+/// Raised by SIGINT and SIGTERM, and by SIGHUP.
+fn signals() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Error> {
+    let (stop, anew) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    for (signal, flag) in [(SIGINT, &stop), (SIGTERM, &stop), (SIGHUP, &anew)] {
+        signal_hook::flag::register(signal, flag.clone()).map_err(|e| failed(e.to_string()))?;
+    }
+    Ok((stop, anew))
+}
+
+impl GuardArgs {
+    /// The policy's file, if there is one, and the options.
+    fn policy(&self, host: ForHost) -> Result<Policy, Error> {
+        let file = match &self.policy {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path).map_err(|e| {
+                let path = path.display().to_string();
+                Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
+            })?,
+        };
+        let wrong = |bad: kontig_live::guard::policy::BadPolicy| {
+            let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
+            Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
+        };
+        let options = Options {
+            keep: self.keep.clone(),
+            cpu_percent: self.cpu_percent,
+            // The kernel's setting is what it drives.
+            beside_kernel: self.beside_kernel || self.drive_sysctl,
+        };
+        let policy = Policy::parse(&file, host).map_err(wrong)?;
+        Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
+    }
+}

@@ -1,0 +1,165 @@
+//! A line of the log as people read it.
+
+use kontig_live::guard::controller::{NoGain, Rest};
+use kontig_live::guard::event::{Event, Tally, What};
+use kontig_live::guard::rules::{Rules, Target};
+use kontig_text::{grouped, percent, short_size, time};
+
+/// The text of an event, in one line or, at the end, in one for each node.
+pub fn line(event: &Event, page_bytes: u64) -> String {
+    let text = match &event.what {
+        What::Watches { rules } => watches(rules, page_bytes),
+        What::Rests { at_hand, score, why } => {
+            format!("rests with {} blocks at hand (score {score}): {}", grouped(at_hand), rest(why))
+        }
+        What::Compacted { before, after, score, pages_moved, cpu_s, no_gain, .. } => {
+            let moved = pages_moved.map_or("pages moved are not counted".into(), |n| format!("{} moved", grouped(n)));
+            let why = no_gain.map_or(String::new(), |why| format!("; nothing gained: {}", nothing(&why)));
+            format!(
+                "compacted: {} to {} blocks at hand (score {score}), {moved}, {} of a CPU{why}",
+                grouped(before),
+                grouped(after),
+                cpu(*cpu_s)
+            )
+        }
+        What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted } => {
+            let gain = match (predicted, not_predicted) {
+                (Some(effort), _) => format!(
+                    "{} more for {} page moves and {} of a CPU (the fewest moves are {})",
+                    grouped(effort.more),
+                    grouped(effort.pages_moved),
+                    cpu(effort.cpu_seconds),
+                    fewest_moves.map_or("not known".into(), grouped)
+                ),
+                (None, why) => format!("what it would gain is not known: {}", why.as_deref().unwrap_or("–")),
+            };
+            let lacks = grouped(lacks);
+            format!("would compact, {} blocks at hand (score {score}), {lacks} lacking: {gain}", grouped(at_hand))
+        }
+        What::Drives { proactiveness, at_hand } => {
+            format!("vm.compaction_proactiveness is {proactiveness} for now, {} blocks at hand", grouped(at_hand))
+        }
+        What::Released { before, at_hand } => format!(
+            "vm.compaction_proactiveness is as it was, {} to {} blocks at hand",
+            grouped(before),
+            grouped(at_hand)
+        ),
+        What::PolicyRead => "the policy was read anew".into(),
+        What::PolicyRefused { why } => format!("the old policy stays: {why}"),
+        What::Failed { why } => format!("goes on without: {why}"),
+        What::Ended { seconds, own_cpu_s, nodes } => {
+            let own = format!(
+                "ended after {}; guard itself took {} of a CPU ({})",
+                time(*seconds),
+                cpu(*own_cpu_s),
+                percent(own_cpu_s / seconds)
+            );
+            let tallies =
+                nodes.iter().map(|node| format!("\n{}node {}: {}", clock(event), node.node, tally(node, *seconds)));
+            own + &tallies.collect::<String>()
+        }
+    };
+    let node = event.node.map_or(String::new(), |node| format!("node {node}: "));
+    format!("{}{node}{text}\n", clock(event))
+}
+
+/// The time of day, UTC.
+fn clock(event: &Event) -> String {
+    let s = event.unix_s as u64 % 86_400;
+    format!("{:02}:{:02}:{:02} ", s / 3600, s / 60 % 60, s % 60)
+}
+
+fn watches(rules: &Rules, page_bytes: u64) -> String {
+    let target = match rules.target {
+        Target::Blocks { count, order } => {
+            format!("keeps {} blocks of {}", grouped(count), short_size(page_bytes << order))
+        }
+        Target::Score { above, until } => format!("keeps the score at {above} or less, down to {until}"),
+    };
+    format!("{target}, with {} of a CPU at most", percent(rules.cpu_share))
+}
+
+fn rest(why: &Rest) -> String {
+    match why {
+        Rest::AtTarget => "it has what is kept".into(),
+        Rest::Held => "held by 'kontig guard hold'".into(),
+        Rest::KernelCompacts { proactiveness } => format!(
+            "the kernel compacts by itself (vm.compaction_proactiveness is {proactiveness}): set that to 0, or say \
+             --beside-kernel or --drive-sysctl"
+        ),
+        Rest::NoFreeMemory { possible } => {
+            format!("no free memory: it makes {} blocks at most, whatever moves", grouped(possible))
+        }
+        Rest::WaitsForCpu { share } => format!("tasks wait for a CPU {} of the time", percent(*share)),
+        Rest::WaitsForMemory { share } => format!("tasks wait for memory {} of the time", percent(*share)),
+        Rest::Busy { load } => format!("{load:.1} tasks want each CPU"),
+        Rest::Budget { for_s } => format!("its CPU time is used up for {}", time(*for_s)),
+        Rest::BackOff { for_s, after: NoGain::DryRun } => {
+            format!("a dry run changes nothing; it looks again in {}", time(*for_s))
+        }
+        Rest::BackOff { for_s, after } => {
+            format!("the last run gained nothing, for {}: {}", time(*for_s), nothing(after))
+        }
+    }
+}
+
+fn nothing(why: &NoGain) -> String {
+    match why {
+        NoGain::Poisoned { blocks } => {
+            format!("all other blocks, {}, are poisoned by pages that stay", grouped(blocks))
+        }
+        NoGain::NoRoom { emptiable } => {
+            format!("{} blocks could be emptied, but there is no room for their pages", grouped(emptiable))
+        }
+        NoGain::NotFragmented => "nothing is fragmented".into(),
+        NoGain::Pinned { failed } => format!("{} pages did not move: somebody holds them", grouped(failed)),
+        NoGain::EndedEarly { frames } => format!(
+            "the kernel ended it after {} frames, as from 6.9 on a large dirty folio of a file does it",
+            grouped(frames)
+        ),
+        NoGain::Taken { moved } => {
+            format!("{} pages moved, but somebody took the blocks at once", grouped(moved))
+        }
+        NoGain::DryRun | NoGain::Unknown => "the reason is not known".into(),
+    }
+}
+
+/// Seconds of a CPU, to the millisecond.
+fn cpu(seconds: f64) -> String {
+    format!("{seconds:.3} s")
+}
+
+fn tally(t: &Tally, seconds: f64) -> String {
+    format!(
+        "kept in {} of {} samples ({}); {} runs, {} without gain, made {} blocks for {} page moves and {} of a CPU \
+         ({})",
+        grouped(t.kept),
+        grouped(t.samples),
+        percent(t.kept as f64 / t.samples.max(1) as f64),
+        grouped(t.runs),
+        grouped(t.fruitless),
+        grouped(t.gained),
+        grouped(t.pages_moved),
+        cpu(t.cpu_s),
+        percent(t.cpu_s / seconds)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_one_line_that_says_why() {
+        let said = |what| line(&Event { schema: "", unix_s: 3723.0, node: Some(1), what }, 4096);
+        let why = Rest::BackOff { for_s: 4.0, after: NoGain::Poisoned { blocks: 1234 } };
+        assert_eq!(
+            said(What::Rests { at_hand: 7, score: 93, why }),
+            "01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for 4.0 s: all \
+             other blocks, 1,234, are poisoned by pages that stay\n"
+        );
+        let why = Rest::KernelCompacts { proactiveness: 20 };
+        assert!(said(What::Rests { at_hand: 7, score: 93, why }).contains("set that to 0"));
+        assert!(said(What::PolicyRefused { why: "x: line 3: y".into() }).ends_with("stays: x: line 3: y\n"));
+    }
+}

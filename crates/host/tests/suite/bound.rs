@@ -1,0 +1,93 @@
+//! `kontig bound`, on a host made of files and on snapshots of it.
+
+use crate::common::frames::{ANON, FREE, SLAB, host};
+use crate::common::kontig;
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+
+const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+
+/// 32 blocks: eight free, eight with a page of slab, eight with few users' pages, eight half full
+/// of them.
+fn mixed() -> TempDir {
+    host(|pfn| match (pfn / 512 / 8, pfn % 512) {
+        (0, _) => FREE,
+        (1, 0) => SLAB,
+        (2, 0..10) => ANON,
+        (3, n) if n % 2 == 0 => ANON,
+        _ => FREE,
+    })
+}
+
+fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
+    let output = kontig(tree.path(), args).assert().code(code).get_output().clone();
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
+}
+
+/// The text before it was wrapped.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn of_host<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [args, &ROOTS].concat()
+}
+
+#[test]
+fn the_fewest_moves_stand_beside_those_of_compaction() {
+    let tree = mixed();
+    let (json, _) = said(&tree, &of_host(&["bound", "--more", "9", "--json"]), 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], "kontig.bound/1");
+    let counts =
+        ["blocks", "free", "emptiable", "poisoned", "never"].map(|name| json["counts"][name].as_u64().unwrap());
+    assert_eq!(counts, [32, 8, 16, 8, 0]);
+    let gain = &json["gains"][0];
+    assert_eq!(gain["fewest_moves"], 8 * 10 + 256);
+    assert!(gain["compaction"]["pages_moved"].as_u64().unwrap() >= 336, "{gain}");
+    let placement = &json["placement"];
+    assert_eq!((&placement["staying_pages"], &placement["least"]), (&8.into(), &1.into()));
+    let (text, _) = said(&tree, &of_host(&["bound", "--map"]), 0);
+    assert!(text.ends_with("  .#--\n"), "eight blocks to a place: {text}");
+    assert!(one_line(&text).contains("perfect placement would save 7"), "{text}");
+}
+
+#[test]
+fn a_snapshot_is_as_good_as_the_host() {
+    let tree = mixed();
+    said(&tree, &of_host(&["snapshot", "host.snap"]), 0);
+    let of_file = said(&tree, &["bound", "--snapshot", "host.snap", "--json"], 0).0;
+    assert_eq!(of_file, said(&tree, &of_host(&["bound", "--json"]), 0).0);
+}
+
+#[test]
+fn status_and_check_say_the_number_that_matters() {
+    let tree = mixed();
+    fs::write(tree.path().join("proc/meminfo"), "MemTotal: 65536 kB\nMemFree: 57000 kB\n").unwrap();
+    let (text, _) = said(&tree, &of_host(&["status", "--frames", "--block", "2M"]), 0);
+    let text = one_line(&text);
+    // All free pages outside free blocks: 8 · 511, 8 · 502 and 8 · 256, which is 19 blocks.
+    assert!(text.contains("16 more blocks of 2 MiB can be made, for 2,128 page moves at least"), "{text}");
+    assert!(text.contains("poison 8 blocks, of which perfect placement would save 7"), "{text}");
+    let (text, _) = said(&tree, &of_host(&["check", "--need", "17x2M"]), 4);
+    let text = one_line(&text);
+    assert!(text.contains("the fewest page moves for the 9 that are lacking, however they are chosen: 336"), "{text}");
+}
+
+#[test]
+fn a_mistake_is_one_line_and_exit_code_2() {
+    let tree = mixed();
+    fs::write(tree.path().join("bad.snap"), "no snapshot\n").unwrap();
+    let cases = [
+        (&["bound", "--snapshot", "bad.snap"][..], "bad.snap:1: no header of a snapshot"),
+        (&["bound", "--snapshot", "none.snap"], "none.snap"),
+        (&["bound", "--block", "3M"], "--block: 3M is no power of two times the page of 4 KiB"),
+        (&["bound", "--node", "7"], "--node: node 7 has no memory; nodes with memory: 0"),
+    ];
+    for (args, why) in cases {
+        let args = if args[1] == "--snapshot" { args.to_vec() } else { of_host(args) };
+        let (_, error) = said(&tree, &args, 2);
+        assert!(error.contains(why) && error.lines().count() == 1, "{args:?}: {error}");
+    }
+}

@@ -1,0 +1,254 @@
+//! `kontig guard`, on hosts made of files: what it does, when it rests, and what it leaves behind.
+
+use crate::common::frames::{ANON, CLEAN_FILE, FREE, SLAB, host};
+use crate::common::{files, kontig, program};
+use kontig_program::SplitMix64;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const ROOTS: [&str; 6] = ["--path.procfs", "proc", "--path.sysfs", "sys", "--control", "run"];
+const COMPACT: &str = "sys/devices/system/node/node0/compact";
+const DRIVEN: &str = "proc/sys/vm/compaction_proactiveness";
+const WHOLE: &str = "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 8\n";
+
+/// A host of which every other page is free, with a directory to control a guard.
+fn fragmented() -> TempDir {
+    let tree = host(|pfn| if pfn.is_multiple_of(2) { ANON } else { FREE });
+    fs::create_dir(tree.path().join("run")).unwrap();
+    tree
+}
+
+/// A guard and its log, until this is dropped.
+struct Guard {
+    child: Child,
+    log: BufReader<std::process::ChildStdout>,
+}
+
+impl Guard {
+    fn start(tree: &TempDir, args: &[&str]) -> Guard {
+        let mut command = Command::new(program());
+        command.args(["guard", "--json"]).args(args).args(ROOTS).current_dir(tree.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("started");
+        let log = BufReader::new(child.stdout.take().expect("piped"));
+        Guard { child, log }
+    }
+
+    /// The next event of this name.
+    fn wait_for(&mut self, event: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert!(self.log.read_line(&mut line).unwrap() > 0, "it ended before '{event}'");
+            let read: Value = serde_json::from_str(&line).expect("a line of JSON");
+            assert_eq!(read["schema"], "kontig.guard/1");
+            if read["event"] == event {
+                return read;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).expect("it runs");
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(tree: &TempDir, file: &str) -> String {
+    fs::read_to_string(tree.path().join(file)).unwrap()
+}
+
+fn write(tree: &TempDir, file: &str, text: &str) {
+    fs::write(tree.path().join(file), text).unwrap();
+}
+
+/// Both streams of a guard that ends by itself.
+fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
+    let args = [&["guard"], args, &ROOTS].concat();
+    let output = kontig(tree.path(), &args).assert().code(code).get_output().clone();
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
+}
+
+#[test]
+fn without_execute_it_says_what_a_run_would_gain_and_touches_nothing() {
+    let tree = fragmented();
+    let before = files(tree.path());
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M"]);
+    let event = guard.wait_for("would_compact");
+    assert_eq!((&event["at_hand"], &event["lacks"]), (&0.into(), &11.into()));
+    let predicted = &event["predicted"];
+    let (moved, least) = (predicted["pages_moved"].as_u64().unwrap(), event["fewest_moves"].as_u64().unwrap());
+    assert!(predicted["more"].as_u64().unwrap() >= 11 && moved >= least && least == 11 * 256, "{event}");
+    assert_eq!(guard.wait_for("rests")["after"]["no_gain"], "dry_run");
+    assert_eq!((read(&tree, COMPACT), files(tree.path())), (String::new(), before));
+}
+
+#[test]
+fn it_compacts_until_the_blocks_are_there_and_tells_what_that_cost() {
+    let tree = fragmented();
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    assert_eq!(guard.wait_for("watches")["rules"]["target"]["blocks"]["count"], 10);
+    // A kernel that takes its time.
+    while read(&tree, COMPACT).is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    write(&tree, "proc/buddyinfo", WHOLE);
+    let event = guard.wait_for("compacted");
+    assert_eq!(event["before"], 0);
+    let rests = loop {
+        // A run that ended before this kernel was done has gained nothing.
+        let event = guard.wait_for("rests");
+        if event["why"] != "back_off" {
+            break event;
+        }
+    };
+    assert_eq!((&rests["why"], &rests["at_hand"]), (&"at_target".into(), &15.into()));
+    guard.signal(Signal::TERM);
+    let end = guard.wait_for("ended");
+    assert!(end["nodes"][0]["runs"].as_u64().unwrap() >= 1, "{end}");
+    assert!(guard.child.wait().unwrap().success());
+}
+
+#[test]
+fn the_kernels_own_compaction_goes_first_unless_it_is_told_otherwise() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "20\n");
+    let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
+    assert!(text.contains("the kernel compacts by itself (vm.compaction_proactiveness is 20)"), "{text}");
+    assert_eq!(read(&tree, COMPACT), "");
+    said(&tree, &["--keep", "10x2M", "--execute", "--beside-kernel", "--time", "1"], 0);
+    assert_eq!(read(&tree, COMPACT), "1");
+}
+
+#[test]
+fn it_says_why_nothing_was_gained() {
+    // In every block a page that stays.
+    let tree = host(|pfn| match pfn % 512 {
+        0 => SLAB,
+        n if n % 2 == 1 => FREE,
+        _ => ANON,
+    });
+    fs::create_dir(tree.path().join("run")).unwrap();
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    let event = guard.wait_for("compacted");
+    assert_eq!((&event["no_gain"], &event["blocks"]), (&"poisoned".into(), &32.into()));
+    // There is nothing free that could be moved together.
+    let tree = host(|_| CLEAN_FILE);
+    fs::create_dir(tree.path().join("run")).unwrap();
+    let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
+    assert!(text.contains("no free memory: it makes 0 blocks at most"), "{text}");
+    assert_eq!(read(&tree, COMPACT), "");
+}
+
+#[test]
+fn a_hold_keeps_it_from_compacting_until_it_is_resumed() {
+    let tree = fragmented();
+    let control = |command: &[&str]| {
+        let args = [&["guard"], command, &["--control", "run"]].concat();
+        let output = kontig(tree.path(), &args).assert().code(0).get_output().stdout.clone();
+        String::from_utf8(output).unwrap()
+    };
+    assert_eq!(control(&["hold", "--time", "600"]), "held for 600 s (run/guard.hold)\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    assert_eq!(guard.wait_for("rests")["why"], "held");
+    assert_eq!(read(&tree, COMPACT), "");
+    assert_eq!([control(&["resume"]), control(&["resume"])], ["resumed\n", "it was not held\n"]);
+    guard.wait_for("compacted");
+}
+
+#[test]
+fn a_policy_is_read_anew_and_a_bad_one_leaves_the_old() {
+    let tree = fragmented();
+    write(&tree, "policy.toml", "keep = \"10x2M\"\n");
+    let mut guard = Guard::start(&tree, &["--policy", "policy.toml"]);
+    guard.wait_for("would_compact");
+    write(&tree, "policy.toml", "keep = \"10x2M\"\ncpu_percent = 200\n");
+    guard.signal(Signal::HUP);
+    let why = guard.wait_for("policy_refused")["why"].clone();
+    assert_eq!(why, "policy.toml:2: cpu_percent is a number from 0.1 to 100");
+    write(&tree, "policy.toml", "keep = \"3x2M\"\n");
+    guard.signal(Signal::HUP);
+    guard.wait_for("policy_read");
+    assert_eq!(guard.wait_for("watches")["rules"]["target"]["blocks"]["count"], 3);
+}
+
+#[test]
+fn the_kernels_setting_is_raised_while_blocks_are_lacking_and_restored_then() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "0\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let raised = guard.wait_for("drives")["proactiveness"].as_u64().unwrap();
+    assert_eq!(read(&tree, DRIVEN), raised.to_string());
+    write(&tree, "proc/buddyinfo", WHOLE);
+    assert_eq!(guard.wait_for("released")["at_hand"], 15);
+    assert_eq!((read(&tree, DRIVEN).trim(), read(&tree, COMPACT).as_str()), ("0", ""));
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_every_setting_as_it_was() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "7\n");
+    // One that ends by itself leaves the files of its locks.
+    said(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl", "--time", "1"], 0);
+    let found = files(tree.path());
+    let (mut random, mut changed) = (SplitMix64::new(1), 0);
+    for kill in 0..std::env::var("KONTIG_KILLS").map_or(10, |kills| kills.parse().expect("a number")) {
+        let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+        std::thread::sleep(Duration::from_millis(random.next_u64() % 100));
+        guard.child.kill().unwrap();
+        changed += u32::from(read(&tree, DRIVEN).trim() != "7");
+        guard.child.wait().unwrap();
+        let killed = Instant::now();
+        while read(&tree, DRIVEN).trim() != "7" || files(tree.path()) != found {
+            let left = (read(&tree, DRIVEN), files(tree.path()));
+            assert!(killed.elapsed() < Duration::from_secs(30), "kill {kill}: {left:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert!(changed > 0, "no kill met it with a changed setting");
+}
+
+#[test]
+fn only_one_guard_compacts() {
+    let tree = fragmented();
+    let mut first = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
+    first.wait_for("watches");
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute"], 1);
+    assert!(error.contains("another guard is at work (run/guard.running)") && error.lines().count() == 1, "{error}");
+    // A dry run is no second one.
+    said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
+}
+
+#[test]
+fn a_mistake_is_one_line_and_exit_code_2() {
+    let tree = fragmented();
+    write(&tree, "bad.toml", "# a policy\nkeeps = \"3x2M\"\n");
+    let cases = [
+        (&["--policy", "bad.toml"][..], "bad.toml:2: unknown field `keeps`"),
+        (&["--policy", "none.toml"], "none.toml"),
+        (&["--keep", "2000x3M"], "3M is no power of two"),
+        (&["--keep", "1x2M|2x2M"], "is a ladder"),
+        (&["--keep", "1x1G"], "compaction makes blocks up to the largest of the free lists, 4M"),
+        (&["--keep", "1x2M@7"], "node 7 has no memory, or does not exist"),
+        (&["--execute", "--drive-sysctl"], "this kernel has no vm.compaction_proactiveness"),
+    ];
+    for (args, why) in cases {
+        let (_, error) = said(&tree, &[args, &["--time", "1"]].concat(), 2);
+        assert!(error.contains(why) && error.lines().count() == 1, "{args:?}: {error}");
+    }
+    let error = kontig(tree.path(), &["guard", "hold", "--control", "nowhere"]).assert().code(2).get_output().clone();
+    assert_eq!(
+        String::from_utf8(error.stderr).unwrap(),
+        "kontig: --control: nowhere: there is no such directory: make it first\n"
+    );
+}

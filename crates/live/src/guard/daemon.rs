@@ -1,0 +1,469 @@
+//! The loop: a look every half second, a decision for each node, and what it says.
+
+use super::controller::{Controller, Decision, NoGain, Outcome, Rest};
+use super::drive::{Drive, Driving, proactiveness};
+use super::event::{Event, Tally, What};
+use super::hold::Hold;
+use super::notify::Notify;
+use super::policy::Policy;
+use super::runner::{self, Ran, Writer};
+use super::sample::{NodeSample, Sample, Sampler};
+use super::{diagnose, hold};
+use crate::bound::{self, Effort, Probe};
+use crate::error::{ReadError, remedy};
+use crate::prepare::journal::NoJournal;
+use crate::roots::Roots;
+use crate::snapshot::Snapshot;
+use kontig_mm::Profile;
+use rustix::fs::{FlockOperation, flock};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time between two looks, which is the kernel's own.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Time between two looks at whether to end.
+const DOZE: Duration = Duration::from_millis(100);
+/// Seconds between two times that dirty pages are written for a run.
+const SYNC_EVERY_S: f64 = 2.0;
+/// Seconds for which a look at all frames answers why nothing is gained.
+const LOOK_FOR_S: f64 = 60.0;
+
+/// The act where blocks are lacking.
+pub enum Mode<'a> {
+    /// Says what it would do.
+    DryRun,
+    Execute {
+        writer: &'a Writer<'a>,
+    },
+    /// Sets the kernel to do it.
+    Drive(Drive<'a>),
+}
+
+/// The host, and how it is watched.
+pub struct Means<'a> {
+    pub roots: &'a Roots,
+    pub page_bytes: u64,
+    /// The rules by which a run is predicted.
+    pub profile: &'a Profile,
+    pub mode: Mode<'a>,
+    /// Reads the policy anew.
+    pub reread: &'a dyn Fn() -> Result<Policy, String>,
+    /// Raised to end it, and to read the policy anew.
+    pub stop: &'a AtomicBool,
+    pub anew: &'a AtomicBool,
+    /// Where the hold is, and the lock.
+    pub dir: &'a Path,
+    /// After which it ends by itself.
+    pub time: Option<Duration>,
+    /// Takes each line of the log; false ends it.
+    pub told: &'a mut dyn FnMut(&Event) -> bool,
+}
+
+/// The reason why it ended early.
+#[derive(Debug)]
+pub enum Failed {
+    Unread(ReadError),
+    /// A file could not be written.
+    Unwritten(PathBuf, io::Error),
+    /// The journal of the kernel's setting.
+    NoJournal(NoJournal),
+    /// Another guard is at work.
+    Busy(PathBuf),
+    /// The policy names a node that does not exist.
+    NoNode(u32),
+}
+
+impl Failed {
+    /// Whether another user could do it.
+    pub fn is_permission(&self) -> bool {
+        match self {
+            Failed::Unread(e) => e.is_permission(),
+            Failed::Unwritten(_, e) => {
+                matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+            }
+            Failed::NoJournal(e) => e.is_permission(),
+            Failed::Busy(_) | Failed::NoNode(_) => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failed::Unread(e) => write!(f, "{e}"),
+            Failed::Unwritten(path, _) if self.is_permission() => {
+                write!(f, "{}: no permission to write it: {}", path.display(), remedy())
+            }
+            Failed::Unwritten(path, e) => write!(f, "{}: {e}", path.display()),
+            Failed::NoJournal(e) => write!(f, "{e}"),
+            Failed::Busy(lock) => {
+                write!(f, "another guard is at work ({}): end it first, or say where with --control", lock.display())
+            }
+            Failed::NoNode(node) => write!(f, "node {node} has no memory, or does not exist: name another"),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// A node that is watched.
+struct Watched {
+    controller: Controller,
+    tally: Tally,
+    told: Option<Rest>,
+    driving: Option<Driving>,
+    /// The last look at its frames, and what it said.
+    looked: Option<(f64, NoGain)>,
+    /// The last run ended too early.
+    cut_short: bool,
+}
+
+/// Watches the host until it is told to end.
+///
+/// # Errors
+/// If nothing can be read, or what is needed cannot be written; a failure in the middle is told and
+/// passes.
+pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
+    let mut notify = Notify::from_environment();
+    let _alone = if matches!(means.mode, Mode::DryRun) { None } else { Some(alone(means.dir)?) };
+    let mut daemon = Daemon {
+        hold: Hold::in_dir(means.dir),
+        means,
+        sampler: Sampler::new(),
+        began: Instant::now(),
+        nodes: Vec::new(),
+        is_read: true,
+        synced_s: None,
+    };
+    let first = daemon.sample().map_err(Failed::Unread)?;
+    nodes_exist(&policy, &first)?;
+    daemon.follow(&policy, &first);
+    notify.send("READY=1");
+    let ended = daemon.run(&mut notify);
+    notify.send("STOPPING=1");
+    let released = daemon.release_all();
+    daemon.sum_up();
+    ended.and(released)
+}
+
+/// Refuses a policy that names a node without memory.
+fn nodes_exist(policy: &Policy, sample: &Sample) -> Result<(), Failed> {
+    let exists = |node: u32| sample.nodes.iter().any(|known| known.node == node);
+    let missing = policy.named().find(|node| !exists(*node));
+    missing.map_or(Ok(()), |node| Err(Failed::NoNode(node)))
+}
+
+/// The lock that only one guard has; it goes with the process, however that ends.
+fn alone(dir: &Path) -> Result<File, Failed> {
+    let path = dir.join("guard.running");
+    let failed = |e: io::Error| Failed::Unwritten(path.clone(), e);
+    if dir == Path::new(hold::DEFAULT_DIR) {
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+    let lock = File::create(&path).map_err(failed)?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Failed::Busy(path)),
+        Err(e) => Err(failed(e.into())),
+    }
+}
+
+struct Daemon<'a> {
+    means: Means<'a>,
+    hold: Hold,
+    sampler: Sampler,
+    began: Instant,
+    nodes: Vec<Watched>,
+    /// Whether somebody reads the log.
+    is_read: bool,
+    /// When dirty pages were last written for a run.
+    synced_s: Option<f64>,
+}
+
+impl Daemon<'_> {
+    fn now_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    fn tell(&mut self, node: Option<u32>, what: What) {
+        self.is_read &= (self.means.told)(&Event::now(node, what));
+    }
+
+    fn sample(&mut self) -> Result<Sample, ReadError> {
+        let at_s = self.now_s();
+        self.sampler.sample(self.means.roots, at_s)
+    }
+
+    /// Watches the nodes by these rules. What is known of a node stays known.
+    fn follow(&mut self, policy: &Policy, sample: &Sample) {
+        let known = std::mem::take(&mut self.nodes);
+        let mut known: Vec<Option<Watched>> = known.into_iter().map(Some).collect();
+        for node in sample.nodes.iter().map(|node| node.node) {
+            let Some(rules) = policy.of_node(node) else { continue };
+            let old = known.iter_mut().find(|w| w.as_ref().is_some_and(|w| w.controller.node == node));
+            let watched = match old.and_then(Option::take) {
+                Some(mut watched) => {
+                    watched.controller.set_rules(rules);
+                    watched
+                }
+                None => Watched {
+                    controller: Controller::new(node, rules),
+                    tally: Tally { node, ..Tally::default() },
+                    told: None,
+                    driving: None,
+                    looked: None,
+                    cut_short: false,
+                },
+            };
+            self.nodes.push(watched);
+            self.tell(Some(node), What::Watches { rules });
+        }
+        // A node that is not watched any more has its setting back.
+        for driving in known.into_iter().flatten().filter_map(|watched| watched.driving) {
+            self.tolerate(driving.end().map_err(Failed::NoJournal));
+        }
+    }
+
+    fn run(&mut self, notify: &mut Notify) -> Result<(), Failed> {
+        while !self.means.stop.load(Ordering::Relaxed) && self.is_read {
+            if self.means.time.is_some_and(|time| self.began.elapsed() >= time) {
+                break;
+            }
+            notify.alive();
+            if self.means.anew.swap(false, Ordering::Relaxed) {
+                self.read_anew();
+            }
+            match self.sample() {
+                Ok(sample) => self.look(&sample)?,
+                Err(e) => self.tell(None, What::Failed { why: e.to_string() }),
+            }
+            self.wait();
+        }
+        Ok(())
+    }
+
+    fn wait(&self) {
+        let end = Instant::now() + INTERVAL;
+        while !self.means.stop.load(Ordering::Relaxed) && Instant::now() < end {
+            std::thread::sleep(DOZE.min(end.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    fn read_anew(&mut self) {
+        let read = (self.means.reread)().and_then(|policy| {
+            let sample = self.sample().map_err(|e| e.to_string())?;
+            let exist = nodes_exist(&policy, &sample);
+            exist.map(|()| (policy, sample)).map_err(|e| e.to_string())
+        });
+        match read {
+            Ok((policy, sample)) => {
+                self.tell(None, What::PolicyRead);
+                self.follow(&policy, &sample);
+            }
+            Err(why) => self.tell(None, What::PolicyRefused { why }),
+        }
+    }
+
+    /// A look at all nodes.
+    fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
+        let held = self.hold.holds();
+        for i in 0..self.nodes.len() {
+            let number = self.nodes[i].controller.node;
+            let Some(node) = sample.nodes.iter().find(|node| node.node == number) else { continue };
+            let watched = &mut self.nodes[i];
+            watched.tally.samples += 1;
+            watched.tally.kept += u64::from(watched.controller.is_kept(node));
+            if watched.driving.is_some() {
+                self.drive_on(i, sample, node, held);
+                continue;
+            }
+            match watched.controller.decide(sample, node, held) {
+                Decision::Rest { why } => self.rest(i, node, why),
+                Decision::Compact { cpu_s } => self.act(i, sample, node, cpu_s)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self, i: usize, node: &NodeSample, why: Rest) {
+        let watched = &mut self.nodes[i];
+        let same = |told: &Rest| std::mem::discriminant(told) == std::mem::discriminant(&why);
+        if watched.told.as_ref().is_some_and(same) {
+            return;
+        }
+        watched.told = Some(why);
+        let order = watched.controller.rules().target.order();
+        self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
+    }
+
+    fn act(&mut self, i: usize, sample: &Sample, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
+        match &self.means.mode {
+            Mode::DryRun => self.think(i, sample, node),
+            Mode::Execute { .. } => return self.compact(i, node, cpu_s),
+            Mode::Drive(_) => return self.drive(i, sample, node),
+        }
+        Ok(())
+    }
+
+    /// Says what a run would gain.
+    fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
+        let controller = &self.nodes[i].controller;
+        let (order, lacks) = (controller.rules().target.order(), controller.lacks(node));
+        let cpu = cpu_s();
+        let predicted = self.predict(node.node, order, lacks);
+        let (predicted, fewest_moves, not_predicted) = match predicted {
+            Ok((effort, fewest)) => (Some(effort), fewest, None),
+            Err(why) => (None, None, Some(why)),
+        };
+        let outcome = Outcome { at_s: sample.at_s, cpu_s: cpu_s() - cpu, no_gain: Some(NoGain::DryRun) };
+        self.nodes[i].controller.finished(outcome, node);
+        self.nodes[i].told = None;
+        let (at_hand, score) = (node.at_hand(order), node.score());
+        let what = What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted };
+        self.tell(Some(node.node), what);
+    }
+
+    /// The gain and the cost of the kernel's compaction where `lacks` blocks are lacking, and the
+    /// fewest moves for as many.
+    fn predict(&self, node: u32, order: u32, lacks: u64) -> Result<(Effort, Option<u64>), String> {
+        let snapshot = Snapshot::take(self.means.roots, self.means.page_bytes).map_err(|e| e.to_string())?;
+        let probe = Probe::run(&snapshot, self.means.profile, order, &[node])?;
+        let effort = probe.until(lacks).unwrap_or_else(|| probe.end());
+        Ok((effort, bound::fewest(&snapshot, order, Some(node)).moves(effort.more)))
+    }
+
+    fn compact(&mut self, i: usize, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
+        let Mode::Execute { writer } = self.means.mode else { return Ok(()) };
+        let (roots, number, at_s) = (self.means.roots, node.node, self.now_s());
+        let order = self.nodes[i].controller.rules().target.order();
+        let file = runner::file(roots, number);
+        let sync = self.nodes[i].cut_short
+            && self.nodes[i].controller.rules().sync
+            && self.synced_s.is_none_or(|then| at_s - then >= SYNC_EVERY_S);
+        if sync {
+            self.synced_s = Some(at_s);
+        }
+        let (sampler, controller) = (&mut self.sampler, &self.nodes[i].controller);
+        let enough = || {
+            let now = sampler.nodes(roots, at_s).ok();
+            let now = now.as_ref().and_then(|nodes| nodes.iter().find(|n| n.node == number));
+            now.is_some_and(|now| controller.is_enough(now))
+        };
+        let ran = runner::run(roots, &file, (writer, self.means.stop), (cpu_s, sync), enough);
+        let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
+        let after = self.sampler.nodes(roots, at_s).map_err(Failed::Unread)?;
+        let Some(after) = after.into_iter().find(|n| n.node == number) else { return Ok(()) };
+        self.conclude(i, node, &after, &ran, order);
+        Ok(())
+    }
+
+    /// Learns from a run, and tells it.
+    fn conclude(&mut self, i: usize, node: &NodeSample, after: &NodeSample, ran: &Ran, order: u32) {
+        let (before, now) = (node.at_hand(order), after.at_hand(order));
+        let gained = now > before || after.score() < node.score();
+        let no_gain = (!gained).then(|| self.why_not(i, after, ran, order));
+        let at_s = self.now_s();
+        let watched = &mut self.nodes[i];
+        watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, no_gain }, after);
+        watched.told = None;
+        watched.cut_short = ran.by_itself && !watched.controller.is_enough(after);
+        let tally = &mut watched.tally;
+        tally.runs += 1;
+        tally.samples += 1;
+        tally.kept += u64::from(watched.controller.is_kept(after));
+        tally.fruitless += u64::from(!gained);
+        tally.gained += now.saturating_sub(before);
+        tally.pages_moved += ran.moved.unwrap_or(0);
+        tally.cpu_s += ran.cpu_s;
+        let what = What::Compacted {
+            before,
+            after: now,
+            score: after.score(),
+            pages_moved: ran.moved,
+            pages_not_moved: ran.failed,
+            cpu_s: ran.cpu_s,
+            seconds: ran.seconds,
+            demand: watched.controller.demand(),
+            no_gain,
+        };
+        self.tell(Some(node.node), what);
+    }
+
+    fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, order: u32) -> NoGain {
+        if let Some(why) = diagnose::by_counters(ran, after, order) {
+            return why;
+        }
+        let now = self.now_s();
+        if let Some((at, why)) = self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
+            self.nodes[i].looked = Some((at, why));
+            return why;
+        }
+        let cpu = cpu_s();
+        let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
+        self.nodes[i].controller.spend(cpu_s() - cpu);
+        self.nodes[i].looked = Some((now, why));
+        why
+    }
+
+    /// Sets the kernel to compact.
+    fn drive(&mut self, i: usize, sample: &Sample, node: &NodeSample) -> Result<(), Failed> {
+        let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
+        let controller = &self.nodes[i].controller;
+        let order = controller.rules().target.order();
+        let value = proactiveness(node, controller.lacks(node), order);
+        let at_hand = node.at_hand(order);
+        let driving = Driving::begin(drive, self.means.roots, value, (sample.at_s, at_hand));
+        self.nodes[i].driving = Some(driving.map_err(Failed::NoJournal)?);
+        self.nodes[i].told = None;
+        self.tell(Some(node.node), What::Drives { proactiveness: value, at_hand });
+        Ok(())
+    }
+
+    /// Looks whether the kernel has done enough.
+    fn drive_on(&mut self, i: usize, sample: &Sample, node: &NodeSample, held: bool) {
+        let watched = &mut self.nodes[i];
+        let order = watched.controller.rules().target.order();
+        let enough = watched.controller.is_enough(node);
+        let is_long = watched.driving.as_ref().is_some_and(|driving| driving.is_long(sample.at_s));
+        if !(held || enough || is_long) {
+            return;
+        }
+        let Some(driving) = watched.driving.take() else { return };
+        let (before, at_hand) = (driving.at_start, node.at_hand(order));
+        let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
+        watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, no_gain }, node);
+        watched.tally.runs += 1;
+        watched.tally.fruitless += u64::from(no_gain.is_some());
+        watched.tally.gained += at_hand.saturating_sub(before);
+        let ended = driving.end().map_err(Failed::NoJournal);
+        self.tolerate(ended);
+        self.tell(Some(node.node), What::Released { before, at_hand });
+    }
+
+    fn tolerate(&mut self, done: Result<(), Failed>) {
+        if let Err(e) = done {
+            self.tell(None, What::Failed { why: e.to_string() });
+        }
+    }
+
+    fn release_all(&mut self) -> Result<(), Failed> {
+        let driving: Vec<Driving> = self.nodes.iter_mut().filter_map(|watched| watched.driving.take()).collect();
+        driving.into_iter().try_for_each(|driving| driving.end().map_err(Failed::NoJournal))
+    }
+
+    fn sum_up(&mut self) {
+        let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
+        let what = What::Ended { seconds: self.now_s(), own_cpu_s: cpu_s(), nodes };
+        self.tell(None, what);
+    }
+}
+
+/// Seconds that this process has had a CPU, without its children.
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

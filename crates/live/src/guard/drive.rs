@@ -1,0 +1,89 @@
+//! Driving the kernel's own proactive compaction: its setting is raised while blocks are lacking,
+//! and is as it was otherwise.
+//!
+//! The old value is in a journal before it is changed, and a process of its own restores it when
+//! this one is killed, as with a preparation.
+
+use super::sample::NodeSample;
+use crate::prepare::guard::Guard;
+use crate::prepare::journal::{Journal, NoJournal};
+use crate::roots::Roots;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Seconds after which the setting is given back if nothing was gained.
+const LONGEST_S: f64 = 30.0;
+
+/// The kernel's setting, and who restores it.
+pub struct Drive<'a> {
+    pub journal: PathBuf,
+    /// Makes the command that restores at the end of this process.
+    pub restores: &'a dyn Fn() -> Command,
+}
+
+/// The setting while it is changed.
+pub(super) struct Driving {
+    journal: Journal,
+    _guard: Guard,
+    since_s: f64,
+    pub at_start: u64,
+}
+
+impl Driving {
+    /// Sets it to this value.
+    pub fn begin(
+        drive: &Drive,
+        roots: &Roots,
+        value: u64,
+        (since_s, at_start): (f64, u64),
+    ) -> Result<Driving, NoJournal> {
+        let guard = Guard::start((drive.restores)());
+        let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
+        match journal.change(&roots.proc("sys/vm/compaction_proactiveness"), &value.to_string()) {
+            Ok(()) => Ok(Driving { journal, _guard: guard, since_s, at_start }),
+            Err(e) => journal.end().and(Err(e)),
+        }
+    }
+
+    /// Whether it has gone on for long.
+    pub fn is_long(&self, now_s: f64) -> bool {
+        now_s - self.since_s > LONGEST_S
+    }
+
+    /// Gives the setting back.
+    pub fn end(self) -> Result<(), NoJournal> {
+        self.journal.end().map(drop)
+    }
+}
+
+/// The proactiveness at which the kernel begins now and ends when `lacks` blocks are made: its
+/// lower threshold is the score then, and the upper one, ten more at most, is below the score now.
+pub(super) fn proactiveness(node: &NodeSample, lacks: u64, order: u32) -> u64 {
+    let free = node.free_pages().max(1);
+    let then = (node.too_small(order).saturating_sub(lacks << order) * 100) / free;
+    let low = then.min(node.score().saturating_sub(11));
+    100 - low.min(99)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::ZoneSample;
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_to_begin_now_and_to_end_with_the_blocks() {
+        let node = |singles: u64, blocks: u64| NodeSample {
+            node: 0,
+            zones: vec![ZoneSample {
+                name: "Normal".into(),
+                present: 1 << 20,
+                kept: 0,
+                free: vec![singles, 0, 0, 0, 0, 0, 0, 0, 0, blocks],
+            }],
+        };
+        // 80 % in pieces; with 30 more of 100 blocks' worth, 50 %.
+        assert_eq!(proactiveness(&node(80 * 512, 20), 30, 9), 50);
+        assert_eq!(proactiveness(&node(80 * 512, 20), 1, 9), 32, "79 % is too near to begin at 79 %");
+        assert_eq!(proactiveness(&node(5 * 512, 95), 5, 9), 100);
+    }
+}

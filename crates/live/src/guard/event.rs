@@ -1,0 +1,101 @@
+//! An event, as a line of the log.
+
+use super::controller::{NoGain, Rest};
+use super::rules::Rules;
+use crate::bound::Effort;
+use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Name and version of a line's schema.
+pub const SCHEMA: &str = "kontig.guard/1";
+
+/// A line of the log.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Event {
+    pub schema: &'static str,
+    pub unix_s: f64,
+    /// `None` where all nodes are meant.
+    pub node: Option<u32>,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+impl Event {
+    /// An event of this moment.
+    pub fn now(node: Option<u32>, what: What) -> Event {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Event { schema: SCHEMA, unix_s: (since.as_secs_f64() * 1000.0).round() / 1000.0, node, what }
+    }
+}
+
+/// The kinds of events.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// A node is watched from now on, or by new rules.
+    Watches { rules: Rules },
+    /// The node is left alone, and why; told when the reason changes.
+    Rests {
+        at_hand: u64,
+        score: u64,
+        #[serde(flatten)]
+        why: Rest,
+    },
+    /// A run of this program.
+    Compacted {
+        before: u64,
+        after: u64,
+        score: u64,
+        pages_moved: Option<u64>,
+        pages_not_moved: Option<u64>,
+        cpu_s: f64,
+        seconds: f64,
+        /// Blocks used up in a second, of late.
+        demand: f64,
+        #[serde(flatten)]
+        no_gain: Option<NoGain>,
+    },
+    /// A run that was only thought of.
+    WouldCompact {
+        at_hand: u64,
+        score: u64,
+        /// Blocks that it lacks.
+        lacks: u64,
+        /// The gain and cost of the kernel's compaction, by the engine; null where the frames
+        /// may not be read.
+        predicted: Option<Effort>,
+        /// The fewest page moves for as many blocks.
+        fewest_moves: Option<u64>,
+        not_predicted: Option<String>,
+    },
+    /// The kernel was set to compact by itself.
+    Drives { proactiveness: u64, at_hand: u64 },
+    /// The kernel's setting is as it was.
+    Released { before: u64, at_hand: u64 },
+    /// The policy was read anew.
+    PolicyRead,
+    /// It was not: the old one holds.
+    PolicyRefused { why: String },
+    /// A file could not be read or written; it goes on.
+    Failed { why: String },
+    /// The end, with what it all came to.
+    Ended { seconds: f64, own_cpu_s: f64, nodes: Vec<Tally> },
+}
+
+/// All that was found and done on a node.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Tally {
+    pub node: u32,
+    /// Looks, one every half second and one after each run.
+    pub samples: u64,
+    /// Those at which it had what is kept.
+    pub kept: u64,
+    pub runs: u64,
+    /// Runs that gained nothing.
+    pub fruitless: u64,
+    /// Blocks that the runs made.
+    pub gained: u64,
+    pub pages_moved: u64,
+    /// Seconds of a CPU for the runs.
+    pub cpu_s: f64,
+}

@@ -1,0 +1,143 @@
+//! One compaction of a node: a child writes to the node's file, and is killed as soon as that is
+//! enough or the CPU time is used up.
+//!
+//! The kernel compacts on behalf of the process that writes, charges it with the time, and gives up
+//! when it is killed. So the time is measured, and nothing is left behind whoever is killed: the
+//! child ends with its parent.
+
+use crate::prepare::release;
+use crate::roots::{self, Roots};
+use kontig_procfs::VmStat;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the free blocks.
+const INTERVAL: Duration = Duration::from_millis(5);
+/// Seconds after which a run ends, whatever it has cost: it waits for a CPU then.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// The cost and the effect of a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ran {
+    pub seconds: f64,
+    pub cpu_s: f64,
+    /// Pages moved and not moved meanwhile, by anybody; `None` where the kernel does not say.
+    pub moved: Option<u64>,
+    pub failed: Option<u64>,
+    /// Frames that compaction's scanners looked at.
+    pub scanned: Option<u64>,
+    /// It was ended as that was enough.
+    pub enough: bool,
+    /// The kernel ended it.
+    pub by_itself: bool,
+}
+
+/// The file that compacts a node. A kernel without NUMA has only the one for all memory.
+pub fn file(roots: &Roots, node: u32) -> PathBuf {
+    let own = roots.sys(format!("devices/system/node/node{node}/compact"));
+    if own.exists() { own } else { roots.proc("sys/vm/compact_memory") }
+}
+
+/// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
+pub type Writer<'a> = dyn Fn(&Path, bool) -> io::Result<Child> + 'a;
+
+/// Compacts by a write to this file, for `cpu_s` seconds of a CPU at most; with `sync`, once dirty
+/// pages are on disk.
+///
+/// # Errors
+/// The kernel's, if the file cannot be written or no process started.
+pub fn run(
+    roots: &Roots,
+    path: &Path,
+    (writer, stop): (&Writer, &AtomicBool),
+    (cpu_s, sync): (f64, bool),
+    mut enough: impl FnMut() -> bool,
+) -> io::Result<Ran> {
+    let (before, began) = (counters(roots), Instant::now());
+    let mut child = Running(writer(path, sync)?);
+    let mut ran = Ran::default();
+    loop {
+        // The kernel keeps the time of a process that has ended until it is waited for.
+        ran.cpu_s = on_cpu(child.0.id()).unwrap_or(ran.cpu_s);
+        if let Some(status) = child.0.try_wait()? {
+            match status.code() {
+                Some(0) => {
+                    ran.by_itself = true;
+                    break;
+                }
+                Some(5) => return Err(io::ErrorKind::PermissionDenied.into()),
+                _ => return Err(io::Error::other("the process that writes to it failed")),
+            }
+        }
+        if enough() {
+            ran.enough = true;
+            break;
+        }
+        if ran.cpu_s >= cpu_s || began.elapsed() > LONGEST || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(INTERVAL);
+    }
+    drop(child);
+    // The last pages that it freed are on CPUs' lists; a kernel without the file keeps few there.
+    let _ = release::all(roots, &release::refresh(roots), || stop.load(Ordering::Relaxed));
+    let after = counters(roots);
+    let grown = |i: usize| Some(after[i]?.saturating_sub(before[i]?));
+    let scanned = grown(2).zip(grown(3)).map(|(migrate, free)| migrate.saturating_add(free));
+    Ok(Ran { seconds: began.elapsed().as_secs_f64(), moved: grown(0), failed: grown(1), scanned, ..ran })
+}
+
+const COUNTERS: [&str; 4] = ["pgmigrate_success", "pgmigrate_fail", "compact_migrate_scanned", "compact_free_scanned"];
+
+fn counters(roots: &Roots) -> [Option<u64>; 4] {
+    let vmstat = roots.parse_proc("vmstat", VmStat::parse).ok();
+    COUNTERS.map(|name| vmstat.as_ref()?.get(name))
+}
+
+/// Seconds that a process has had a CPU.
+fn on_cpu(pid: u32) -> Option<f64> {
+    let text = roots::read(Path::new(&format!("/proc/{pid}/schedstat"))).ok()?;
+    let ns: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(ns as f64 / 1e9)
+}
+
+/// A process that does not outlive this value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn shell(script: &str, cpu_s: f64, enough: impl FnMut() -> bool) -> io::Result<Ran> {
+        let roots = Roots { procfs: "/nowhere".into(), sysfs: "/nowhere".into() };
+        let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
+        run(&roots, Path::new("/nowhere/compact"), (&writer, &AtomicBool::new(false)), (cpu_s, false), enough)
+    }
+
+    #[test]
+    fn a_run_ends_when_that_is_enough_and_when_its_time_is_used_up() {
+        let ran = shell("exec sleep 60", 1.0, || true).expect("it ran");
+        assert!(ran.enough && ran.seconds < 30.0, "{ran:?}");
+        let ran = shell("while :; do :; done", 0.05, || false).expect("it ran");
+        assert!(!ran.enough && ran.cpu_s >= 0.05 && ran.seconds < 20.0, "{ran:?}");
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_written_is_told_from_one_that_fails() {
+        let kind = |script| shell(script, 1.0, || false).expect_err("it failed").kind();
+        assert_eq!(kind("exit 5"), io::ErrorKind::PermissionDenied);
+        assert_eq!(kind("exit 2"), io::ErrorKind::Other);
+    }
+}

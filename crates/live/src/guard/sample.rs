@@ -1,0 +1,222 @@
+//! All that the controller knows of a host at one moment: free blocks and marks of each node's
+//! zones, and who waits for what.
+//!
+//! It is made of the kernel's own texts, so a recorded host is as good as the host itself.
+
+use crate::error::ReadError;
+use crate::roots::Roots;
+use crate::supply::ZoneSupply;
+use kontig_mm::index::ContigInfo;
+use kontig_procfs::{BadText, BuddyInfo, Pressure, ZoneInfo};
+use serde::Serialize;
+
+/// The order that the kernel's own score is about: a huge page of 2 MiB.
+pub const SCORE_ORDER: u32 = 9;
+
+/// A host at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// Seconds, from any beginning.
+    pub at_s: f64,
+    pub nodes: Vec<NodeSample>,
+    /// How busy the host is.
+    pub busy: Busy,
+    /// `vm.compaction_proactiveness`; `None` where the kernel has none.
+    pub kernel_compacts: Option<u64>,
+}
+
+/// How busy a host is; a field is `None` if the kernel does not say.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Busy {
+    /// The share of the last 10 seconds in which some task waited for a CPU.
+    pub waited_cpu: Option<f64>,
+    /// The same for memory.
+    pub waited_memory: Option<f64>,
+    /// Tasks that run or want to, of the last minute, for each CPU.
+    pub load: Option<f64>,
+}
+
+/// A node's free memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeSample {
+    pub node: u32,
+    pub zones: Vec<ZoneSample>,
+}
+
+/// A zone's free memory, and what it keeps.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ZoneSample {
+    pub name: String,
+    pub present: u64,
+    /// The low mark with what is kept from users' requests.
+    pub kept: u64,
+    /// Free blocks of each order.
+    pub free: Vec<u64>,
+}
+
+impl ZoneSample {
+    fn free_pages(&self) -> u64 {
+        ContigInfo::new(&self.free, 0).free_pages
+    }
+}
+
+impl NodeSample {
+    /// Blocks of an order that users' requests get without compaction.
+    pub fn at_hand(&self, order: u32) -> u64 {
+        let of_zone = |zone: &ZoneSample| {
+            ZoneSupply::new(self.node, zone.free.clone(), zone.kept, [0; 2]).at_hand(order).unwrap_or(0)
+        };
+        self.zones.iter().map(of_zone).sum()
+    }
+
+    /// Blocks of an order that its free pages above the marks make at most.
+    pub fn possible(&self, order: u32) -> u64 {
+        self.zones.iter().map(|zone| zone.free_pages().saturating_sub(zone.kept) >> order).sum()
+    }
+
+    pub fn present(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.present).sum()
+    }
+
+    pub fn free_pages(&self) -> u64 {
+        self.zones.iter().map(ZoneSample::free_pages).sum()
+    }
+
+    /// Free pages in blocks that are too small.
+    pub fn too_small(&self, order: u32) -> u64 {
+        let of_zone = |zone: &ZoneSample| {
+            let info = ContigInfo::new(&zone.free, order);
+            info.free_pages - (info.suitable << order)
+        };
+        self.zones.iter().map(of_zone).sum()
+    }
+
+    /// The kernel's fragmentation score of the node, 0 to 100: each zone's, by its share of the
+    /// node.
+    pub fn score(&self) -> u64 {
+        let present = self.present();
+        let of_zone = |z: &ZoneSample| ContigInfo::new(&z.free, SCORE_ORDER).extfrag() * z.present / (present + 1);
+        self.zones.iter().map(of_zone).sum()
+    }
+}
+
+/// Reads samples of a host, each file as seldom as will do.
+pub struct Sampler {
+    zones: Option<(f64, Vec<ZoneSample>, Vec<u32>)>,
+    busy: Option<(f64, Busy)>,
+}
+
+/// Seconds for which marks and sizes of zones are taken to be as they were.
+const ZONES_FOR_S: f64 = 5.0;
+/// Seconds for which the load is taken to be as it was: the kernel's own averages are renewed every
+/// two.
+const BUSY_FOR_S: f64 = 2.0;
+
+/// The text of a file below `/proc`.
+pub trait Texts {
+    /// # Errors
+    /// If it is missing, or may not be read.
+    fn proc(&self, file: &str) -> Result<String, ReadError>;
+}
+
+impl Texts for Roots {
+    fn proc(&self, file: &str) -> Result<String, ReadError> {
+        self.read_proc(file)
+    }
+}
+
+impl Default for Sampler {
+    fn default() -> Sampler {
+        Sampler::new()
+    }
+}
+
+impl Sampler {
+    pub fn new() -> Sampler {
+        Sampler { zones: None, busy: None }
+    }
+
+    /// The host at this moment.
+    ///
+    /// # Errors
+    /// If free lists or zones cannot be read.
+    pub fn sample(&mut self, texts: &impl Texts, at_s: f64) -> Result<Sample, ReadError> {
+        let nodes = self.nodes(texts, at_s)?;
+        let busy = match self.busy {
+            Some((then, busy)) if (0.0..BUSY_FOR_S).contains(&(at_s - then)) => busy,
+            _ => self.busy.insert((at_s, busy(texts))).1,
+        };
+        let kernel_compacts =
+            texts.proc("sys/vm/compaction_proactiveness").ok().and_then(|text| text.trim().parse().ok());
+        Ok(Sample { at_s, nodes, busy, kernel_compacts })
+    }
+
+    /// The free memory alone.
+    ///
+    /// # Errors
+    /// If free lists or zones cannot be read.
+    pub fn nodes(&mut self, texts: &impl Texts, at_s: f64) -> Result<Vec<NodeSample>, ReadError> {
+        let buddy = parsed(texts, "buddyinfo", BuddyInfo::parse)?;
+        let old = self.zones.as_ref().is_none_or(|(then, ..)| !(0.0..ZONES_FOR_S).contains(&(at_s - then)));
+        if old {
+            let info = parsed(texts, "zoneinfo", ZoneInfo::parse)?;
+            let populated = || info.zones.iter().filter(|zone| zone.sizes.get("managed").is_some_and(|n| n > 0));
+            let zones = populated().map(|zone| ZoneSample {
+                name: zone.at.zone.clone(),
+                present: zone.sizes.get("present").unwrap_or(0),
+                kept: zone.sizes.get("low").unwrap_or(0) + zone.protection.iter().copied().max().unwrap_or(0),
+                free: Vec::new(),
+            });
+            self.zones = Some((at_s, zones.collect(), populated().map(|zone| zone.at.node).collect()));
+        }
+        let Some((_, zones, of_nodes)) = &self.zones else { return Ok(Vec::new()) };
+        let mut nodes: Vec<NodeSample> = Vec::new();
+        for (zone, node) in zones.iter().zip(of_nodes) {
+            let found = buddy.zones.iter().find(|free| free.at.node == *node && free.at.zone == zone.name);
+            let Some(free) = found else { continue };
+            let zone = ZoneSample { free: free.of_order.clone(), ..zone.clone() };
+            match nodes.iter_mut().find(|known| known.node == *node) {
+                Some(known) => known.zones.push(zone),
+                None => nodes.push(NodeSample { node: *node, zones: vec![zone] }),
+            }
+        }
+        Ok(nodes)
+    }
+}
+
+fn parsed<T>(texts: &impl Texts, file: &str, parse: impl Fn(&str, &str) -> Result<T, BadText>) -> Result<T, ReadError> {
+    Ok(parse(&format!("/proc/{file}"), &texts.proc(file)?)?)
+}
+
+fn busy(texts: &impl Texts) -> Busy {
+    let waited = |what: &str| {
+        let pressure = parsed(texts, &format!("pressure/{what}"), Pressure::parse).ok()?;
+        pressure.stall("some")?.share(10).map(|share| f64::from(share) / 10_000.0)
+    };
+    Busy { waited_cpu: waited("cpu"), waited_memory: waited("memory"), load: load(texts) }
+}
+
+/// The load average of the last minute for each CPU that `/proc/stat` names.
+fn load(texts: &impl Texts) -> Option<f64> {
+    let average: f64 = texts.proc("loadavg").ok()?.split_whitespace().next()?.parse().ok()?;
+    let stat = texts.proc("stat").ok()?;
+    let cpus = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    (cpus > 0 && average.is_finite()).then(|| average / cpus as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str, present: u64, kept: u64, free: Vec<u64>) -> ZoneSample {
+        ZoneSample { name: name.into(), present, kept, free }
+    }
+
+    #[test]
+    fn a_nodes_free_memory_is_told_as_the_kernel_and_its_requests_see_it() {
+        let normal = zone("Normal", 8192, 512, vec![1024, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+        let node = NodeSample { node: 0, zones: vec![zone("DMA", 0, 0, vec![0; 11]), normal] };
+        assert_eq!((node.at_hand(9), node.possible(9), node.too_small(9)), (4, 5, 1024));
+        assert_eq!(node.score(), 33 * 8192 / 8193, "1024 of 3072 free pages are too small");
+    }
+}
