@@ -90,7 +90,7 @@ pub fn simulate(
     let load = Load::on(&snapshot, limit);
     let kernel = host.kernel().to_string();
     let mut said = format!(
-        "A simulation, not this host: Linux {kernel} as found just now, by the rules of {}. For 30 s a process \
+        "A simulation, not this host: Linux {kernel} as it was found, by the rules of {}. For 30 s a process \
          replaces {}, then another touches {} in huge pages. The load of this host is not known.",
         profile.name,
         size(load.replaced),

@@ -3,11 +3,12 @@
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::Args;
+use humantime::format_duration;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Snapshot;
 use kontig_live::history::{Collector, NotWritten, Writer};
 use kontig_terminal::{Ending, interrupt, say};
-use kontig_text::{grouped, size, time};
+use kontig_text::{grouped, size};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ pub fn record(a: &RecordArgs) -> Result<Ending, Error> {
     };
     let stopped = stopped();
     let began = Instant::now();
-    say(&format!("{}: a sample every {}, until Ctrl-C", a.file.display(), time(a.interval.as_secs_f64())));
+    let end = a.for_.map_or("until Ctrl-C".into(), |length| format!("for {}", format_duration(length)));
+    say(&format!("{}: a sample every {}, {end}", a.file.display(), format_duration(a.interval)));
     let (mut samples, mut bytes) = (0u64, 0);
     let mut snapshot_at = a.snapshots.map(|_| began);
     let mut next = began;

@@ -48,9 +48,7 @@ impl Tree {
         not_read.path = not_read.path.replace(&dir, "");
         not_read.text = not_read.text.replace(&dir, "");
         let why = match self.sample.files.get(not_read.path.trim_start_matches('/')) {
-            Some(Stored::NoPermission) => {
-                Some(("no permission", "who recorded it had no permission to read it".into()))
-            }
+            Some(Stored::NoPermission) => Some(("no permission", "its recorder had no permission to read it".into())),
             Some(Stored::Failed(why)) => Some(("failed", why.to_string())),
             None if not_read.why == "missing" => Some(("missing", "it is not in the history".into())),
             _ => None,

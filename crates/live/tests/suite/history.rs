@@ -143,7 +143,7 @@ fn an_unreadable_file_is_named_as_the_file_of_the_host() {
     let tree = kontig_live::history::Tree::of(sample).expect("there is room");
     let status = tree.status(None, None).expect("the lists are there");
     let why = |path: &str| status.not_read.iter().find(|n| n.path == path).map(|n| (n.why, n.text.as_str()));
-    let said = "/proc/slabinfo: who recorded it had no permission to read it";
+    let said = "/proc/slabinfo: its recorder had no permission to read it";
     assert_eq!(why("/proc/slabinfo"), Some(("no permission", said)));
     assert_eq!(why("/proc/pressure/memory"), Some(("missing", "/proc/pressure/memory: it is not in the history")));
 }
