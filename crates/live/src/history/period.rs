@@ -70,7 +70,8 @@ impl Period {
 
     /// Seconds that the samples cover.
     pub fn seconds(&self) -> f64 {
-        self.steps().map(|(_, _, seconds)| seconds).sum()
+        // From +0: the sum of nothing is -0 otherwise.
+        self.steps().fold(0.0, |sum, (_, _, seconds)| sum + seconds)
     }
 
     /// How much was counted; `None` if no sample tells.
