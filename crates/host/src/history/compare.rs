@@ -27,8 +27,8 @@ pub struct CompareArgs {
 pub const HELP: &str = "Examples:\n  \
     kontig history compare monday.history tuesday.history\n  \
     kontig history compare host.history@-2day..-1day host.history@-1day..\n\n\
-    Each period is cut into 12 parts. Two periods differ in a figure if the middle halves of their parts do not meet \
-    and the medians are a tenth apart or more.\n\n\
+    Each period is cut into 12 parts. Two periods differ in a figure if of all pairs of a part of each nine in ten \
+    differ the same way, and the medians are a tenth apart or more.\n\n\
     Exit codes: 0 done, whatever differs; 1 failed while running; 2 asked wrongly.";
 
 /// Carries out `kontig history compare`.
