@@ -65,8 +65,8 @@ pub enum NoGain {
     Pinned {
         failed: u64,
     },
-    /// The kernel ended it after looking at `frames`: from 6.9 on, a large dirty folio of a file
-    /// does that.
+    /// The kernel ended it after looking at `frames`: from 6.9 on, a large folio does that which
+    /// finds no place and cannot be split, as a dirty one.
     EndedEarly {
         frames: u64,
     },
