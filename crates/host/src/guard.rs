@@ -1,6 +1,7 @@
 //! `kontig guard`: keeps blocks at hand, for as long as it runs.
 
 mod log;
+mod policy;
 mod replay;
 
 use crate::answer::not_read;
@@ -13,11 +14,12 @@ use kontig_live::guard::daemon::{self, Means, Mode, watch};
 use kontig_live::guard::drive::Drive;
 use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
-use kontig_live::guard::policy::{CPU_PERCENT, ForHost, Options, Policy};
+use kontig_live::guard::policy::ForHost;
 use kontig_live::prepare::execution::supply;
 use kontig_live::{ReadError, Roots};
-use kontig_terminal::number::{MOST, fraction, whole};
+use kontig_terminal::number::{MOST, whole};
 use kontig_terminal::{Ending, print_while_read, say};
+use policy::PolicyArgs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,25 +57,6 @@ pub struct GuardArgs {
     control: ControlArgs,
     #[command(flatten)]
     host: HostArgs,
-}
-
-/// The rules of every node.
-#[derive(Args)]
-pub struct PolicyArgs {
-    /// Blocks to keep at hand: 2000x2M on every node, or 2000x2M@0 on node 0 and no other; several
-    /// may be given. Without it and without a policy, the kernel's score is kept as by a
-    /// proactiveness of 20
-    #[arg(long, value_name = "BLOCKS", allow_hyphen_values = true)]
-    keep: Vec<String>,
-    /// File with the rules of every node (TOML), read anew at SIGHUP; options go before it
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
-    /// Compact although the kernel does so by itself (vm.compaction_proactiveness is not 0)
-    #[arg(long)]
-    beside_kernel: bool,
-    /// Share of one CPU that compactions take at most in the long run
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    cpu_percent: Option<f64>,
 }
 
 /// Where a guard is controlled.
@@ -123,10 +106,6 @@ pub const HELP: &str = "Examples:\n  \
     there or its CPU time is used up. Nothing is left to restore when it is killed.\n\n\
     Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running, or another guard is at work; 2 asked \
     wrongly; 5 more privilege is needed (root).";
-
-fn percent(text: &str) -> Result<f64, String> {
-    fraction(text, CPU_PERCENT, "percent")
-}
 
 /// Carries out `kontig guard`.
 pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
@@ -258,29 +237,4 @@ fn signals() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Error> {
         signal_hook::flag::register(signal, flag.clone()).map_err(|e| failed(e.to_string()))?;
     }
     Ok((stop, anew))
-}
-
-impl PolicyArgs {
-    /// The policy's file, if there is one, and the options.
-    fn read(&self, host: ForHost, drives: bool) -> Result<Policy, Error> {
-        let file = match &self.policy {
-            None => String::new(),
-            Some(path) => std::fs::read_to_string(path).map_err(|e| {
-                let path = path.display().to_string();
-                Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
-            })?,
-        };
-        let wrong = |bad: kontig_live::guard::policy::BadPolicy| {
-            let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
-            Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
-        };
-        let options = Options {
-            keep: self.keep.clone(),
-            cpu_percent: self.cpu_percent,
-            // The kernel's setting is what it drives.
-            beside_kernel: self.beside_kernel || drives,
-        };
-        let policy = Policy::parse(&file, host).map_err(wrong)?;
-        Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
-    }
 }

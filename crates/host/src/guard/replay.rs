@@ -1,6 +1,6 @@
 //! `kontig guard replay`: the controller on a recorded host.
 
-use super::PolicyArgs;
+use super::policy::PolicyArgs;
 use crate::answer::{document, fitted};
 use crate::check::profile;
 use crate::history::open;
@@ -15,7 +15,7 @@ use kontig_terminal::Ending;
 use kontig_text::{grouped, percent};
 use std::path::Path;
 
-/// Replays a history.
+/// Replays the history in a file.
 pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<Ending, Error> {
     let history = open(file)?;
     let policy = policy.read(host(&history)?, false)?;

@@ -221,6 +221,10 @@ fn killed_at_any_moment_it_leaves_every_setting_as_it_was() {
 #[test]
 fn a_recorded_host_shows_when_it_would_have_compacted() {
     let tree = fragmented();
+    // The process's auxiliary vector, which tells the size of a page (AT_PAGESZ is 6).
+    fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+    let vector: Vec<u8> = [6u64, 4096, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(tree.path().join("proc/self/auxv"), vector).unwrap();
     let record = ["history", "record", "h", "--interval", "200ms", "--for", "900ms"];
     let roots = ["--path.procfs", "proc", "--path.sysfs", "sys"];
     kontig(tree.path(), &[&record[..], &roots].concat()).assert().code(0);

@@ -60,7 +60,7 @@ impl Texts for history::Sample {
     }
 }
 
-/// Replays a history.
+/// Replays all samples of a history.
 pub fn replay(history: &History, policy: &Policy) -> Replayed {
     let mut replay = Replay::default();
     for item in history.items() {
@@ -154,10 +154,13 @@ mod tests {
 
     impl Texts for Host {
         fn proc(&self, file: &str) -> Result<String, ReadError> {
-            const ZONEINFO: &str = "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     \
-                1024\n        min      1\n        low      2\n        high     3\n        spanned  65536\n        \
-                present  65536\n        managed  65536\n        protection: (0)\n      nr_free_pages \
-                1024\n  pagesets\n    cpu: 0\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n";
+            const ZONEINFO: &str = concat!(
+                "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     1024\n",
+                "        min      1\n        low      2\n        high     3\n        spanned  65536\n",
+                "        present  65536\n        managed  65536\n        protection: (0)\n",
+                "      nr_free_pages 1024\n  pagesets\n    cpu: 0\n              count: 0\n",
+                "  node_unreclaimable:  0\n  start_pfn:           0\n",
+            );
             match file {
                 "zoneinfo" => Ok(ZONEINFO.into()),
                 "buddyinfo" => Ok(self.0.clone()),
