@@ -24,7 +24,7 @@ pub enum HostCommand {
     Bound(bound::BoundArgs),
     /// Keep blocks at hand, by compaction in user space; without --execute, only say when it would
     #[command(after_help = guard::HELP)]
-    Guard(guard::GuardArgs),
+    Guard(Box<guard::GuardArgs>),
     /// Make blocks available before something starts; without --execute, only print the plan
     #[command(after_help = prepare::HELP)]
     Prepare(prepare::PrepareArgs),

@@ -1,6 +1,8 @@
 //! `kontig guard`: keeps blocks at hand, for as long as it runs.
 
 mod log;
+mod policy;
+mod replay;
 
 use crate::answer::not_read;
 use crate::check::profile;
@@ -12,11 +14,12 @@ use kontig_live::guard::daemon::{self, Means, Mode, watch};
 use kontig_live::guard::drive::Drive;
 use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
-use kontig_live::guard::policy::{CPU_PERCENT, ForHost, Options, Policy};
+use kontig_live::guard::policy::ForHost;
 use kontig_live::prepare::execution::supply;
 use kontig_live::{ReadError, Roots};
-use kontig_terminal::number::{MOST, fraction, whole};
+use kontig_terminal::number::{MOST, whole};
 use kontig_terminal::{Ending, print_while_read, say};
+use policy::PolicyArgs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,27 +34,15 @@ use std::time::Duration;
 pub struct GuardArgs {
     #[command(subcommand)]
     command: Option<GuardCommand>,
-    /// Blocks to keep at hand: 2000x2M on every node, or 2000x2M@0 on node 0 and no other; several
-    /// may be given. Without it and without a policy, the kernel's score is kept as by a
-    /// proactiveness of 20
-    #[arg(long, value_name = "BLOCKS", allow_hyphen_values = true)]
-    keep: Vec<String>,
-    /// File with the rules of every node (TOML), read anew at SIGHUP; options go before it
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Compact; without this, only say when it would, and what that would gain
     #[arg(long)]
     execute: bool,
     /// With --execute: raise vm.compaction_proactiveness while blocks are lacking, and let the
     /// kernel compact
-    #[arg(long, requires = "execute")]
+    #[arg(long, requires = "execute", conflicts_with = "beside_kernel")]
     drive_sysctl: bool,
-    /// Compact although the kernel does so by itself (vm.compaction_proactiveness is not 0)
-    #[arg(long, conflicts_with = "drive_sysctl")]
-    beside_kernel: bool,
-    /// Share of one CPU that compactions take at most in the long run
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    cpu_percent: Option<f64>,
     /// Seconds after which it ends by itself
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
     time: Option<u64>,
@@ -86,6 +77,17 @@ enum GuardCommand {
         #[command(flatten)]
         control: ControlArgs,
     },
+    /// Show when a guard would have compacted a recorded host, and what it would have kept at most
+    Replay {
+        /// A file of 'kontig history record'
+        #[arg(value_name = "FILE")]
+        history: PathBuf,
+        #[command(flatten)]
+        policy: PolicyArgs,
+        /// Print JSON (schema kontig.guard-replay/1)
+        #[arg(long)]
+        json: bool,
+    },
     /// End a hold: the guard compacts again
     Resume {
         #[command(flatten)]
@@ -98,21 +100,19 @@ pub const HELP: &str = "Examples:\n  \
     kontig guard --keep 2000x2M                        what it would do, and gain\n  \
     kontig guard --keep 2000x2M --execute --json       keep them (root)\n  \
     kontig guard --policy /etc/kontig/guard.toml --execute\n  \
-    kontig guard hold --time 600                       not now\n\n\
+    kontig guard hold --time 600                       not now\n  \
+    kontig guard replay host.history --keep 2000x2M    what it would have kept last night\n\n\
     It looks every half second, compacts by the node's own file, and ends a compaction as soon as the blocks are \
     there or its CPU time is used up. Nothing is left to restore when it is killed.\n\n\
     Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running, or another guard is at work; 2 asked \
     wrongly; 5 more privilege is needed (root).";
-
-fn percent(text: &str) -> Result<f64, String> {
-    fraction(text, CPU_PERCENT, "percent")
-}
 
 /// Carries out `kontig guard`.
 pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
     match &a.command {
         Some(GuardCommand::Hold { time, control }) => hold(control, *time),
         Some(GuardCommand::Resume { control }) => resume(control),
+        Some(GuardCommand::Replay { history, policy, json }) => replay::replay(history, policy, *json),
         None => keep(a),
     }
 }
@@ -176,7 +176,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let profile = profile(a.profile.as_deref(), &kernel)?;
     let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
-    let policy = a.policy(host)?;
+    let policy = a.policy.read(host, a.drive_sysctl)?;
     if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {
         let text = "--drive-sysctl: this kernel has no vm.compaction_proactiveness (5.9 and later have): leave it out";
         return Err(AskedWrongly::Value(text.into()).into());
@@ -207,7 +207,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         page_bytes: page_size(),
         profile: &profile,
         mode,
-        reread: &|| a.policy(host).map_err(|e| e.to_string()),
+        reread: &|| a.policy.read(host, a.drive_sysctl).map_err(|e| e.to_string()),
         stop: &stop,
         anew: &anew,
         dir: &a.control.control,
@@ -237,29 +237,4 @@ fn signals() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Error> {
         signal_hook::flag::register(signal, flag.clone()).map_err(|e| failed(e.to_string()))?;
     }
     Ok((stop, anew))
-}
-
-impl GuardArgs {
-    /// The policy's file, if there is one, and the options.
-    fn policy(&self, host: ForHost) -> Result<Policy, Error> {
-        let file = match &self.policy {
-            None => String::new(),
-            Some(path) => std::fs::read_to_string(path).map_err(|e| {
-                let path = path.display().to_string();
-                Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
-            })?,
-        };
-        let wrong = |bad: kontig_live::guard::policy::BadPolicy| {
-            let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
-            Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
-        };
-        let options = Options {
-            keep: self.keep.clone(),
-            cpu_percent: self.cpu_percent,
-            // The kernel's setting is what it drives.
-            beside_kernel: self.beside_kernel || self.drive_sysctl,
-        };
-        let policy = Policy::parse(&file, host).map_err(wrong)?;
-        Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
-    }
 }

@@ -472,7 +472,7 @@ pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result
     let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
     for setting in restored {
         kontig_terminal::say(&format!(
-            "restored {} to {}, as 'prepare' was killed",
+            "restored {} to {}, as the process that had changed it was killed",
             setting.path.display(),
             setting.was
         ));

@@ -114,7 +114,7 @@ fn nothing(why: &NoGain) -> String {
         NoGain::NotFragmented => "nothing is fragmented".into(),
         NoGain::Pinned { failed } => format!("{} pages did not move: somebody holds them", grouped(failed)),
         NoGain::EndedEarly { frames } => format!(
-            "the kernel ended it after {} frames, as from 6.9 on a large dirty folio of a file does it",
+            "the kernel ended it after {} frames, at a large folio that finds no place and cannot be split",
             grouped(frames)
         ),
         NoGain::Taken { moved } => {

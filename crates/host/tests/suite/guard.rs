@@ -219,6 +219,38 @@ fn killed_at_any_moment_it_leaves_every_setting_as_it_was() {
 }
 
 #[test]
+fn a_recorded_host_shows_when_it_would_have_compacted() {
+    let tree = fragmented();
+    // The process's auxiliary vector, which tells the size of a page (AT_PAGESZ is 6).
+    fs::create_dir_all(tree.path().join("proc/self")).unwrap();
+    let vector: Vec<u8> = [6u64, 4096, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fs::write(tree.path().join("proc/self/auxv"), vector).unwrap();
+    let record = ["history", "record", "h", "--interval", "200ms", "--for", "900ms"];
+    let roots = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+    kontig(tree.path(), &[&record[..], &roots].concat()).assert().code(0);
+    let replay = |args: &[&str], code: i32| {
+        let output =
+            kontig(tree.path(), &[&["guard", "replay", "h"], args].concat()).assert().code(code).get_output().clone();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [json, _] = replay(&["--keep", "10x2M", "--json"], 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["schema"], "kontig.guard-replay/1");
+    let node = &json["nodes"][0];
+    assert_eq!(
+        (&node["kept"], &node["kept_with_guard"], &node["runs"][0]["makes"]),
+        (&0.into(), &node["samples"], &11.into())
+    );
+    let [text, _] = replay(&["--keep", "10x2M"], 0);
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("runs that make 11 blocks"), "{text}");
+    let [_, error] = replay(&["--keep", "10x2M@7"], 2);
+    assert!(error.contains("it has no node 7 with memory") && error.lines().count() == 1, "{error}");
+    fs::write(tree.path().join("h"), "no history\n").unwrap();
+    let [_, error] = replay(&["--keep", "10x2M"], 2);
+    assert!(error.contains("this is no history") && error.lines().count() == 1, "{error}");
+}
+
+#[test]
 fn only_one_guard_compacts() {
     let tree = fragmented();
     let mut first = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);

@@ -47,6 +47,23 @@ pub enum Rest {
     BackOff { for_s: f64, after: NoGain },
 }
 
+impl Rest {
+    /// Its name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Rest::AtTarget => "at_target",
+            Rest::Held => "held",
+            Rest::KernelCompacts { .. } => "kernel_compacts",
+            Rest::NoFreeMemory { .. } => "no_free_memory",
+            Rest::WaitsForCpu { .. } => "waits_for_cpu",
+            Rest::WaitsForMemory { .. } => "waits_for_memory",
+            Rest::Busy { .. } => "busy",
+            Rest::Budget { .. } => "budget",
+            Rest::BackOff { .. } => "back_off",
+        }
+    }
+}
+
 /// Why a run gained nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "no_gain", rename_all = "snake_case")]
@@ -65,8 +82,8 @@ pub enum NoGain {
     Pinned {
         failed: u64,
     },
-    /// The kernel ended it after looking at `frames`: from 6.9 on, a large dirty folio of a file
-    /// does that.
+    /// The kernel ended it after looking at `frames`: from 6.9 on, a large folio does that which
+    /// finds no place and cannot be split, as a dirty one.
     EndedEarly {
         frames: u64,
     },

@@ -1,8 +1,8 @@
 //! `kontig guard`: keeps blocks at hand on a host for weeks, by proactive compaction in user space.
 //!
 //! `controller` decides, by samples (`sample`) and rules (`rules`, read by `policy`); it is a pure
-//! state machine, so a recorded host is as good as this one. `runner` compacts, `daemon` does both
-//! every half second, `diagnose` says why a run gained nothing.
+//! state machine, so a recorded host is as good as this one (`replay`). `runner` compacts,
+//! `daemon` does both every half second, `diagnose` says why a run gained nothing.
 //!
 //! Nothing is left to restore, whoever is killed: a compaction ends with the process that asked for
 //! it. Only where the kernel's own setting is driven (`drive`) is there a journal.
@@ -15,6 +15,7 @@ pub mod event;
 pub mod hold;
 pub mod notify;
 pub mod policy;
+pub mod replay;
 pub mod rules;
 pub mod runner;
 pub mod sample;

@@ -34,7 +34,7 @@ pub struct Rules {
     /// It compacts although the kernel does so by itself.
     pub beside_kernel: bool,
     /// Dirty pages are written before a run after one that ended too early. From 6.9 on, a large
-    /// dirty folio of a file ends the compaction of a whole node.
+    /// dirty folio that finds no place ends the compaction of a whole node.
     pub sync: bool,
 }
 

@@ -55,6 +55,28 @@ pub struct ZoneSample {
 }
 
 impl ZoneSample {
+    /// Makes blocks of an order of smaller ones, the largest first. Returns their number.
+    fn join(&mut self, most: u64, order: u32) -> u64 {
+        let small = self.free.len().min(order as usize);
+        let pages: u64 = (0..).zip(&self.free[..small]).map(|(o, n): (u32, &u64)| n << o).sum();
+        let made = most.min(pages >> order);
+        let mut left = made << order;
+        for o in (0..small).rev() {
+            let taken = self.free[o].min(left >> o);
+            self.free[o] -= taken;
+            left -= taken << o;
+        }
+        // A larger one is split for the rest.
+        if let Some(o) = (0..small).find(|o| left > 0 && self.free[*o] > 0) {
+            self.free[o] -= 1;
+            self.free[0] += (1 << o) - left;
+        }
+        if let Some(n) = self.free.get_mut(order as usize) {
+            *n += made;
+        }
+        made
+    }
+
     fn free_pages(&self) -> u64 {
         ContigInfo::new(&self.free, 0).free_pages
     }
@@ -80,6 +102,16 @@ impl NodeSample {
 
     pub fn free_pages(&self) -> u64 {
         self.zones.iter().map(ZoneSample::free_pages).sum()
+    }
+
+    /// The same with this number of blocks more, made of the free pages in smaller ones; and the
+    /// number for which there were enough.
+    pub fn with_blocks(&self, more: u64, order: u32) -> (NodeSample, u64) {
+        let (mut node, mut made) = (self.clone(), 0);
+        for zone in &mut node.zones {
+            made += zone.join(more - made, order);
+        }
+        (node, made)
     }
 
     /// Free pages in blocks that are too small.
@@ -218,5 +250,19 @@ mod tests {
         let node = NodeSample { node: 0, zones: vec![zone("DMA", 0, 0, vec![0; 11]), normal] };
         assert_eq!((node.at_hand(9), node.possible(9), node.too_small(9)), (4, 5, 1024));
         assert_eq!(node.score(), 33 * 8192 / 8193, "1024 of 3072 free pages are too small");
+    }
+
+    #[test]
+    fn blocks_are_made_of_smaller_ones_without_a_page_more() {
+        let node = |free: Vec<u64>| NodeSample { node: 0, zones: vec![zone("Normal", 8192, 0, free)] };
+        let made = |free, more| {
+            let (node, made) = node(free).with_blocks(more, 3);
+            (node.zones[0].free.clone(), made)
+        };
+        assert_eq!(made(vec![20, 0, 0, 1], 9), (vec![4, 0, 0, 3], 2));
+        assert_eq!(made(vec![20, 0, 3, 0], 1), (vec![20, 0, 1, 1], 1));
+        assert_eq!(made(vec![1, 0, 2, 0], 1), (vec![1, 0, 0, 1], 1));
+        assert_eq!(made(vec![2, 1, 1, 0], 1), (vec![0, 0, 0, 1], 1));
+        assert_eq!(made(vec![0, 3, 0, 0], 1), (vec![0, 3, 0, 0], 0));
     }
 }

@@ -1,0 +1,55 @@
+//! The rules of every node, as the command line and a file say them.
+
+use clap::Args;
+use kontig_error::{AskedWrongly, Error};
+use kontig_live::guard::policy::{BadPolicy, CPU_PERCENT, ForHost, Options, Policy};
+use kontig_terminal::number::fraction;
+use std::path::{Path, PathBuf};
+
+/// The rules of every node.
+#[derive(Args)]
+pub struct PolicyArgs {
+    /// Blocks to keep at hand: 2000x2M on every node, or 2000x2M@0 on node 0 and no other; several
+    /// may be given. Without it and without a policy, the kernel's score is kept as by a
+    /// proactiveness of 20
+    #[arg(long, value_name = "BLOCKS", allow_hyphen_values = true)]
+    keep: Vec<String>,
+    /// File with the rules of every node (TOML), read anew at SIGHUP; options go before it
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Compact although the kernel does so by itself (vm.compaction_proactiveness is not 0)
+    #[arg(long)]
+    beside_kernel: bool,
+    /// Share of one CPU that compactions take at most in the long run
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    cpu_percent: Option<f64>,
+}
+
+impl PolicyArgs {
+    /// The policy's file, if there is one, and the options.
+    pub(super) fn read(&self, host: ForHost, drives: bool) -> Result<Policy, Error> {
+        let file = match &self.policy {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path).map_err(|e| {
+                let path = path.display().to_string();
+                Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
+            })?,
+        };
+        let wrong = |bad: BadPolicy| {
+            let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
+            Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
+        };
+        let options = Options {
+            keep: self.keep.clone(),
+            cpu_percent: self.cpu_percent,
+            // The kernel's setting is what it drives.
+            beside_kernel: self.beside_kernel || drives,
+        };
+        let policy = Policy::parse(&file, host).map_err(wrong)?;
+        Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    fraction(text, CPU_PERCENT, "percent")
+}

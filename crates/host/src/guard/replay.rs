@@ -1,0 +1,75 @@
+//! `kontig guard replay`: the controller on a recorded host.
+
+use super::policy::PolicyArgs;
+use crate::answer::{document, fitted};
+use crate::check::profile;
+use crate::history::open;
+use kontig_error::{AskedWrongly, Error};
+use kontig_live::guard::policy::ForHost;
+use kontig_live::guard::replay::{Replayed, ReplayedNode, replay as replayed};
+use kontig_live::history::at::clock;
+use kontig_live::history::sample::PAGE_SIZE;
+use kontig_live::history::{History, Item, Sample};
+use kontig_procfs::BuddyInfo;
+use kontig_terminal::Ending;
+use kontig_text::{grouped, percent};
+use std::path::Path;
+
+/// Replays the history in a file.
+pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<Ending, Error> {
+    let history = open(file)?;
+    let policy = policy.read(host(&history)?, false)?;
+    let found = replayed(&history, &policy);
+    if let Some(node) = policy.named().find(|node| !found.nodes.iter().any(|known| known.node == *node)) {
+        let reason = format!("it has no node {node} with memory: name another");
+        return Err(AskedWrongly::Contradictory { path: file.display().to_string(), reason }.into());
+    }
+    kontig_terminal::print(&if json { document(&found, false) } else { fitted(&text(&found)) })?;
+    Ok(Ending::Done)
+}
+
+/// The recorded host, by the first sample that tells.
+fn host(history: &History) -> Result<ForHost, Error> {
+    let path = || history.path.display().to_string();
+    let wrong = |reason: &str| Error::from(AskedWrongly::Contradictory { path: path(), reason: reason.into() });
+    let of = |sample: &Sample| {
+        let buddy = BuddyInfo::parse("proc/buddyinfo", sample.text("proc/buddyinfo")?).ok()?;
+        let orders = buddy.zones.iter().map(|zone| zone.of_order.len()).max()?;
+        let page_bytes = sample.text(PAGE_SIZE)?.trim().parse().ok()?;
+        Some((sample.release()?.to_string(), page_bytes, orders.checked_sub(1)? as u32))
+    };
+    let mut samples = history.items().filter_map(|item| match item {
+        Item::Sample(sample) => Some(sample),
+        Item::Snapshot(..) => None,
+    });
+    let found = samples.find_map(|sample| of(&sample));
+    let (kernel, page_bytes, max_order) = found.ok_or_else(|| wrong("no sample in it tells the free lists"))?;
+    Ok(ForHost { page_bytes, proactive: profile(None, &kernel)?.proactive, max_order })
+}
+
+fn text(found: &Replayed) -> String {
+    let mut text = format!("{} to {} UTC\n", clock(found.from_unix_ms), clock(found.to_unix_ms));
+    if found.unread > 0 {
+        text += &format!("{} samples tell no free lists, and are left out\n", grouped(found.unread));
+    }
+    text + &found.nodes.iter().map(node).collect::<String>()
+}
+
+fn node(node: &ReplayedNode) -> String {
+    let share = |kept: u64| format!("{} ({})", grouped(kept), percent(kept as f64 / node.samples.max(1) as f64));
+    let makes: u64 = node.runs.iter().map(|run| run.makes).sum();
+    let rested: Vec<String> =
+        node.rested.iter().map(|(why, n)| format!("{} {}", why.replace('_', " "), grouped(n))).collect();
+    format!(
+        "node {}: of {} samples, what is kept was there in {} as recorded, and with guard in {} at most, by {} runs \
+         that make {} blocks for {:.1} s of a CPU, if a block takes moves of half of its pages; rests: {}\n",
+        node.node,
+        grouped(node.samples),
+        share(node.kept),
+        share(node.kept_with_guard),
+        grouped(node.runs.len()),
+        grouped(makes),
+        node.cpu_s,
+        rested.join(", ")
+    )
+}
