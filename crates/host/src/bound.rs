@@ -7,8 +7,8 @@ use crate::snapshot::page_size;
 use clap::Args;
 use kontig_error::files::open_snapshot;
 use kontig_error::{AskedWrongly, Error};
-use kontig_live::bound::blocks::Class;
-use kontig_live::bound::{Asked, Bound, Cell, Counts, Gain, Range};
+use kontig_live::blocks::Class;
+use kontig_live::bound::{Asked, Bound, Cell, Counts, Effort, Gain, Range};
 use kontig_live::{Snapshot, need};
 use kontig_terminal::number::{MOST, whole};
 use kontig_terminal::{Ending, Grid, columns};
@@ -49,7 +49,8 @@ pub const HELP: &str = "Examples:\n  \
     kontig bound --more 500               what 500 more huge pages cost at least\n  \
     kontig bound --snapshot host.snap --map\n  \
     kontig bound --block 1G --json\n\n\
-    What compaction takes is the engine's own, run on a copy of the host.\n\n\
+    What compaction takes is the engine's own, run on a copy of the host: as one write to compact_memory, and as one \
+    after sync.\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed (root).";
 
 /// Carries out `kontig bound`.
@@ -63,6 +64,10 @@ pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
     };
     let order = need::order(&a.block, snapshot.host.page_size)
         .map_err(|why| AskedWrongly::Value(format!("--block: {why}; say 64K, 2M, 1G or order13")))?;
+    if order == 0 {
+        let text = "--block: a single page needs no other to be moved; say 64K, 2M, 1G or order13";
+        return Err(AskedWrongly::Value(text.into()).into());
+    }
     if let Some(node) = a.node.filter(|node| !snapshot.nodes().contains(node)) {
         let known: Vec<String> = snapshot.nodes().iter().map(u32::to_string).collect();
         let text = format!("--node: node {node} has no memory; nodes with memory: {}", known.join(", "));
@@ -80,7 +85,7 @@ fn text(bound: &Bound, map: bool) -> String {
     text += &gains(bound);
     text += &histogram(&bound.histogram);
     text += &placement(bound);
-    text += &fitted(&gigabytes(&bound.gigabytes));
+    text += &fitted(&gigabytes(bound));
     if map {
         text += &ranges(bound);
     }
@@ -90,10 +95,14 @@ fn text(bound: &Bound, map: bool) -> String {
 fn counts(bound: &Bound) -> String {
     let c = &bound.counts;
     let of = bound.node.map_or(String::new(), |node| format!(" of node {node}"));
-    let room = if c.reachable < c.emptiable {
-        format!(" (there is room to empty {} of them)", grouped(c.reachable))
-    } else {
-        String::new()
+    let room = match (c.more_at_most, c.more_in_compactions_room) {
+        _ if c.emptiable == 0 => String::new(),
+        (most, room) if most == room && most == c.emptiable => String::new(),
+        (most, room) => format!(
+            " ({} at most with all free memory, {} with the room that the kernel's compaction uses)",
+            grouped(most),
+            grouped(room)
+        ),
     };
     let never = match c.never {
         0 => String::new(),
@@ -111,37 +120,66 @@ fn counts(bound: &Bound) -> String {
 }
 
 fn gains(bound: &Bound) -> String {
-    let title = "The fewest page moves for more blocks, and what this kernel's compaction takes for them\n";
-    let no_probe = bound.no_probe.iter().map(|why| format!("Compaction was not tried: {why}\n"));
-    let mut grid = Grid::new(["more", "fewest moves", "compaction", "times", "frames looked at", "CPU"], &[]);
-    for Gain { more, fewest_moves, compaction } in &bound.gains {
-        let none = || "–".to_string();
-        let times = compaction.zip(fewest_moves.filter(|n| *n > 0));
-        grid.row(vec![
-            grouped(*more),
-            fewest_moves.map_or("no way".into(), grouped),
-            compaction.map_or_else(none, |effort| grouped(effort.pages_moved)),
-            times.map_or_else(none, |(effort, least)| format!("{:.1}", effort.pages_moved as f64 / least as f64)),
-            compaction.map_or_else(none, |effort| grouped(effort.frames_scanned)),
-            compaction.map_or_else(none, |effort| cpu(effort.cpu_seconds)),
-        ]);
+    if bound.gains.is_empty() {
+        return fitted("No move of pages makes another block.\n");
     }
-    let whole = bound.probe.map(|end| {
+    let title = "The fewest page moves for more blocks, and those of this kernel's compaction: as it is, and once dirty \
+                 pages have been written (sync)\n";
+    let mut grid = Grid::new(["more", "fewest", "as it is", "times", "CPU", "synced", "times", "CPU"], &[]);
+    for Gain { more, fewest_moves, compaction, synced } in &bound.gains {
+        let mut row = vec![grouped(*more), fewest_moves.map_or("no way".into(), grouped)];
+        row.extend(compared(*compaction, *fewest_moves));
+        row.extend(compared(*synced, *fewest_moves));
+        grid.row(row);
+    }
+    let mut text = fitted(title) + &grid.text(2, columns());
+    if let Some(why) = &bound.no_probe {
+        return text + &fitted(&format!("Compaction was not tried: {why}\n"));
+    }
+    text += &fitted(
+        "times: moves of the compaction for each of the fewest; –: it ends before it has made as many, or the fewest \
+         are 0\n",
+    );
+    text += &fitted(&ends(bound));
+    text
+}
+
+/// The moves of a compaction, how often the fewest those are, and its CPU time.
+fn compared(effort: Option<Effort>, fewest: Option<u64>) -> [String; 3] {
+    let Some(effort) = effort else { return ["–", "–", "–"].map(String::from) };
+    let times = fewest.filter(|n| *n > 0).map(|least| format!("{:.1}", effort.pages_moved as f64 / least as f64));
+    [grouped(effort.pages_moved), times.unwrap_or_else(|| "–".into()), cpu(effort.cpu_seconds)]
+}
+
+/// How both compactions end, where the first ends early, and how far that can be relied on.
+fn ends(bound: &Bound) -> String {
+    let end = |name: &str, end: &Effort| {
         format!(
-            "The whole compaction, by the rules of {}: {} more blocks for {} page moves and {} frames looked at, {} \
-             of a CPU\n",
-            bound.profile,
+            "{name}: {} more blocks for {} page moves, {} frames looked at, {} of a CPU\n",
             grouped(end.more),
             grouped(end.pages_moved),
             grouped(end.frames_scanned),
             cpu(end.cpu_seconds)
         )
-    });
-    let table = match bound.gains.is_empty() {
-        true => fitted("No move of pages makes another block.\n"),
-        false => fitted(title) + &grid.text(2, columns()),
     };
-    table + &fitted(&no_probe.chain(whole).collect::<String>())
+    let mut text = bound.probe.iter().map(|effort| end("To its end as it is", effort)).collect::<String>();
+    for ended in &bound.ended {
+        text += &format!(
+            "– in node {} zone {} it ends at {} % of the zone, at a large dirty folio of a file, which it cannot split\n",
+            ended.node, ended.zone, ended.percent
+        );
+    }
+    if !bound.ended.is_empty() {
+        text += &bound.probe_synced.iter().map(|effort| end("To its end after sync", effort)).collect::<String>();
+    }
+    if let Some(confidence) = &bound.confidence {
+        let because = match confidence.because.is_empty() {
+            true => String::new(),
+            false => format!(": {}", confidence.because.join("; ")),
+        };
+        text += &format!("By the rules of {}, confidence {}{because}\n", bound.profile, confidence.level.word());
+    }
+    text
 }
 
 /// Blocks by their movable pages, a row each, and by those that stay, a column each.
@@ -180,17 +218,25 @@ fn placement(bound: &Bound) -> String {
     fitted(&text) + &grid.text(2, columns())
 }
 
-fn gigabytes(c: &Counts) -> String {
-    if c.blocks == 0 {
+fn gigabytes(bound: &Bound) -> String {
+    let c: &Counts = &bound.gigabytes;
+    // Of blocks of that size and above, the first line has said it.
+    if c.blocks == 0 || bound.block_bytes >= 1 << 30 {
         return String::new();
     }
+    let parts = match bound.ranges.iter().filter(|range| !range.is_whole).count() {
+        0 => String::new(),
+        n => format!("; {n} more at the ends of zones are not whole"),
+    };
     format!(
-        "Of {} ranges of 1 GiB: {} free, {} can be emptied ({} at a time), {} hold pages that stay or no memory\n",
+        "Of {} whole ranges of 1 GiB: {} free, {} can be emptied ({} at a time), {} hold pages that stay, {} are partly \
+         no memory of the allocator's{parts}\n",
         grouped(c.blocks),
         grouped(c.free),
         grouped(c.emptiable),
-        grouped(c.reachable),
-        grouped(c.poisoned + c.never)
+        grouped(c.more_at_most),
+        grouped(c.poisoned),
+        grouped(c.never)
     )
 }
 
@@ -198,14 +244,17 @@ fn gigabytes(c: &Counts) -> String {
 const MAP: usize = 64;
 
 fn ranges(bound: &Bound) -> String {
+    if bound.ranges.is_empty() {
+        return fitted("There is no map of blocks above 1 GiB.\n");
+    }
     let mut text = fitted(
-        "Every range of 1 GiB: blocks that are free, can be emptied, are poisoned; and its map, the worst of some \
-         blocks in each place: . free, - can be emptied, # poisoned, x never free\n",
+        "Every range of 1 GiB: blocks that are free, can be emptied, are poisoned, are never free; and its map, the \
+         worst of some blocks in each place: . free, - can be emptied, # poisoned, x never free\n",
     );
     for range in &bound.ranges {
         let (n, c) = (range.node, &range.counts);
         let start = short_size(range.start);
-        let numbers = format!("{:>5} {:>5} {:>5}", c.free, c.emptiable, c.poisoned + c.never);
+        let numbers = format!("{:>5} {:>5} {:>5} {:>5}", c.free, c.emptiable, c.poisoned, c.never);
         text += &format!("  node {n} {start:>5} {numbers}  {}\n", map(range, bound));
     }
     text

@@ -15,10 +15,10 @@ use crate::need::{Ladder, Need};
 use crate::obstacles::Obstacles;
 use crate::snapshot::Snapshot;
 use crate::supply::Supply;
-use crate::sweep::{COSTS, Owners, release};
-use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::{CpuId, Memory, NodeId, Pfn, Profile, Step, Work};
+use crate::sweep::{self, COSTS, Owners, compact, release};
+use kontig_mm::{CpuId, Memory, Pfn, Profile};
 use serde::Serialize;
+use std::ops::ControlFlow;
 
 /// Name and version of a check's schema.
 pub const SCHEMA: &str = "kontig.check/1";
@@ -383,32 +383,30 @@ fn attempt(
         written_bytes: if way.sync { dirty(snapshot) * snapshot.host.page_size } else { 0 },
         blocks: Vec::new(),
     };
-    let mut work = Work::default();
-    let mut owners = Owners { snapshot, synced: way.sync };
+    let mut owners = Owners::new(snapshot, if way.sync { sweep::Way::Synced } else { sweep::Way::AsItIs });
     let mut nodes = snapshot.nodes();
     nodes.retain(|node| needs.iter().any(|need| need.node.is_none_or(|n| n == *node)));
     release(&mut memory);
     let mut supply = supply_of(&memory, &orders);
-    for (i, node) in nodes.iter().enumerate() {
-        if supply.meets(needs) {
-            break;
-        }
-        prediction.nodes.push(*node);
-        let mut sweep = NodeSweep::new(NodeId::new(*node as usize), CpuId::new(0), false);
-        let blocks = (snapshot.nr_frames() / snapshot.pages_per_block()).max(1) as u64;
-        let mut visited = 0;
-        while sweep.step(&mut memory, &mut owners, BUDGET) == Step::Working {
+    let blocks = (snapshot.nr_frames() / snapshot.pages_per_block()).max(1) as u64;
+    let mut visited = 0;
+    if !supply.meets(needs) {
+        compact(&mut memory, &mut owners, &nodes, BUDGET, |memory, nr| {
+            if prediction.nodes.len() == nr {
+                prediction.nodes.push(nodes[nr]);
+                visited = 0;
+            }
             visited += BUDGET;
             let part = (visited as f64 / blocks as f64).min(1.0);
-            progress((i as f64 + part) / nodes.len() as f64);
-            release(&mut memory);
-            supply = supply_of(&memory, &orders);
-            if supply.meets(needs) {
-                break;
+            progress((nr as f64 + part) / nodes.len() as f64);
+            release(memory);
+            match supply_of(memory, &orders).meets(needs) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
-        }
-        work.add(&memory.take_work());
+        });
     }
+    let work = memory.take_work();
     supply = supply_of(&memory, &orders);
     prediction.pages_moved = work.migrated;
     prediction.frames_scanned = work.migrate_scanned + work.free_scanned;
@@ -453,7 +451,8 @@ impl Confidence {
 /// Inferred and listed blocks agree from this share of free memory on.
 const AGREES: f64 = 0.98;
 
-fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
+/// How far a prediction of compaction can be relied on.
+pub(crate) fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
     let mut because = Vec::new();
     let host = &snapshot.host;
     let agreement = snapshot.agreement();

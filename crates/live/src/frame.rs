@@ -170,6 +170,11 @@ impl State {
         matches!(self, State::Free | State::Deferred)
     }
 
+    /// Whether it is no memory that the allocator could have placed otherwise.
+    pub const fn is_fixed(self) -> bool {
+        matches!(self, State::Hole | State::NotManaged | State::Reserved | State::Offline)
+    }
+
     /// Whether it stays where it is and keeps any block around it from becoming free.
     pub const fn is_obstacle(self) -> bool {
         !self.is_movable() && !self.is_free()

@@ -7,6 +7,7 @@
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
 pub mod age;
+pub mod blocks;
 pub mod bound;
 pub mod caller;
 pub mod cgroup;

@@ -1,5 +1,6 @@
 //! Obstacles to free blocks: the frames that nobody can move, by their use.
 
+use crate::blocks::{self, Class};
 use crate::frame::State;
 use crate::need::Need;
 use crate::snapshot::Snapshot;
@@ -25,6 +26,8 @@ pub struct Obstacles {
     pub blocked: u64,
     /// Of those, the ones with at most eight such pages.
     pub blocked_by_few: u64,
+    /// Of those, the ones that are partly no memory of the allocator's; all others are poisoned.
+    pub never: u64,
     /// Kinds of obstacles, the commonest first.
     pub kinds: Vec<Obstacle>,
 }
@@ -32,6 +35,8 @@ pub struct Obstacles {
 /// One kind of pages that cannot be moved.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Obstacle {
+    #[serde(skip)]
+    pub state: State,
     pub kind: &'static str,
     /// Blocks that hold some of them.
     pub blocks: u64,
@@ -45,9 +50,13 @@ pub struct Obstacle {
 const FEW: u64 = 8;
 
 impl Obstacles {
+    /// Blocks that would be free or could be emptied but for pages that stay.
+    pub fn poisoned(&self) -> u64 {
+        self.blocked - self.never
+    }
+
     /// Those of a snapshot for the blocks of a need.
     pub fn of(snapshot: &Snapshot, need: &Need) -> Obstacles {
-        let pages = 1usize << need.order;
         let mut found = Obstacles {
             order: need.order,
             blocks: 0,
@@ -58,46 +67,46 @@ impl Obstacles {
             movable: 0,
             blocked: 0,
             blocked_by_few: 0,
+            never: 0,
             kinds: Vec::new(),
         };
         let mut kinds = [(0u64, 0u64, 0u64); State::ALL.len()];
         for zone in snapshot.zones.iter().filter(|z| need.node.is_none_or(|n| n == z.node)) {
-            let frames = zone.frames();
-            let all = snapshot.census(frames.clone());
+            let all = snapshot.census(zone.frames());
             found.free_pages += State::ALL.iter().filter(|s| s.is_free()).map(|s| all[*s as usize]).sum::<u64>();
             found.droppable_pages += all[State::FileClean as usize];
-            let mut at = frames.start.next_multiple_of(pages);
-            while at + pages <= frames.end {
-                let census = snapshot.census(at..at + pages);
-                at += pages;
-                let of = |state: State| census[state as usize];
-                // Such a block has no memory for anybody.
-                if of(State::Hole) + of(State::NotManaged) + of(State::Reserved) + of(State::Offline) == pages as u64 {
-                    continue;
-                }
-                let obstacles: u64 = State::ALL.iter().filter(|s| s.is_obstacle()).map(|s| of(*s)).sum();
-                let whole = of(State::Free) + of(State::Deferred);
+            for (block, census) in blocks::of_zone(snapshot, zone, need.order) {
+                let obstacles = block.staying + block.fixed;
                 found.blocks += 1;
-                match obstacles {
-                    0 if whole == pages as u64 => found.free += 1,
-                    0 if whole + of(State::Cached) == pages as u64 => found.on_cpus += 1,
-                    0 => found.movable += 1,
-                    _ => {
+                match block.class() {
+                    Class::Free => found.free += 1,
+                    Class::Emptiable if block.movable == 0 => found.on_cpus += 1,
+                    Class::Emptiable => found.movable += 1,
+                    class => {
                         found.blocked += 1;
                         found.blocked_by_few += u64::from(obstacles <= FEW);
+                        found.never += u64::from(class == Class::Never);
                     }
                 }
-                for state in State::ALL.iter().filter(|s| s.is_obstacle() && of(**s) > 0) {
+                let stays = |state: &&State| !state.is_free() && !snapshot.moves(**state);
+                for state in State::ALL.iter().filter(stays).filter(|state| census[**state as usize] > 0) {
+                    let here = census[*state as usize];
                     let (blocks, alone, pages) = &mut kinds[*state as usize];
                     *blocks += 1;
-                    *alone += u64::from(of(*state) == obstacles);
-                    *pages += of(*state);
+                    *alone += u64::from(here == obstacles);
+                    *pages += here;
                 }
             }
         }
         let with_some = State::ALL.iter().zip(kinds).filter(|(_, (blocks, ..))| *blocks > 0);
         found.kinds = with_some
-            .map(|(state, (blocks, alone, pages))| Obstacle { kind: state.words(), blocks, alone, pages })
+            .map(|(state, (blocks, alone, pages))| Obstacle {
+                state: *state,
+                kind: state.words(),
+                blocks,
+                alone,
+                pages,
+            })
             .collect();
         found.kinds.sort_by_key(|kind| std::cmp::Reverse(kind.blocks));
         found
@@ -122,9 +131,10 @@ mod tests {
         let found = Obstacles::of(&snapshot, &need);
         assert_eq!((found.free_pages, found.droppable_pages), (13, 0));
         assert_eq!((found.blocks, found.blocked, found.blocked_by_few), (6, 3, 3));
+        assert_eq!(found.never, 0);
         assert_eq!((found.free, found.on_cpus, found.movable), (1, 1, 1));
-        let slab = Obstacle { kind: "slab", blocks: 3, alone: 2, pages: 6 };
-        let tables = Obstacle { kind: "page tables", blocks: 1, alone: 0, pages: 1 };
+        let slab = Obstacle { state: State::Slab, kind: "slab", blocks: 3, alone: 2, pages: 6 };
+        let tables = Obstacle { state: State::PageTable, kind: "page tables", blocks: 1, alone: 0, pages: 1 };
         assert_eq!(found.kinds, [slab, tables]);
     }
 }

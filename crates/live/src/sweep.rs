@@ -3,7 +3,10 @@
 
 use crate::frame::State;
 use crate::snapshot::Snapshot;
-use kontig_mm::{CpuId, Memory, MigrateOutcome, Owner, Pfn};
+use kontig_mm::kcompactd::NodeSweep;
+use kontig_mm::{CpuId, Memory, MigrateOutcome, NodeId, Owner, Pfn, Step};
+use serde::Serialize;
+use std::ops::ControlFlow;
 
 /// Costs of a compaction on a CPU of its own.
 pub struct Costs {
@@ -39,25 +42,102 @@ pub(crate) fn release(memory: &mut Memory) {
     (0..memory.nr_cpus()).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
 }
 
-/// Every page moves, as the host does not show pins. A large folio is split where no target of its
-/// size is found, but not while it is dirty: its buffers cannot be let go then. That ends a
-/// compaction of a whole node, from 6.9 on.
+/// What is done before a compaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Nothing: one write to `compact_memory`.
+    AsItIs,
+    /// Dirty pages of files are written, as `sync` does.
+    Synced,
+}
+
+/// Where a compaction ended before its scanners met.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Ended {
+    pub node: u32,
+    pub zone: String,
+    /// The first frame of the large dirty folio that it could not split.
+    #[serde(rename = "frame")]
+    pub pfn: usize,
+    /// How far into the zone that is, from 0 to 100.
+    pub percent: u64,
+}
+
+/// Compacts nodes one after the other, and looks after each step of `budget` pageblocks, with the
+/// number of the node; the look may end it.
+pub(crate) fn compact(
+    memory: &mut Memory,
+    owners: &mut Owners,
+    nodes: &[u32],
+    budget: u64,
+    mut look: impl FnMut(&mut Memory, usize) -> ControlFlow<()>,
+) {
+    for (nr, node) in nodes.iter().enumerate() {
+        let mut sweep = NodeSweep::new(NodeId::new(*node as usize), CpuId::new(0), false);
+        while sweep.step(memory, owners, budget) == Step::Working {
+            if look(memory, nr).is_break() {
+                return;
+            }
+        }
+    }
+}
+
+/// Every page moves, as the host does not show pins, but for locked ones where it leaves them. A
+/// large folio is split where no target of its size is found, but not while it is dirty: its
+/// buffers cannot be let go then. That ends a compaction of a whole zone, from 6.9 on.
 pub(crate) struct Owners<'a> {
-    pub snapshot: &'a Snapshot,
-    /// Dirty pages have been written.
-    pub synced: bool,
+    snapshot: &'a Snapshot,
+    way: Way,
+    keeps_locked: bool,
+    /// Folios that were not split; the compaction of their zone has not gone on since.
+    ended: Vec<usize>,
+}
+
+impl<'a> Owners<'a> {
+    pub fn new(snapshot: &'a Snapshot, way: Way) -> Owners<'a> {
+        Owners { snapshot, way, keeps_locked: snapshot.keeps_locked(), ended: Vec::new() }
+    }
+
+    /// Where the compaction of a zone ended early.
+    pub fn ended(&self) -> Vec<Ended> {
+        let of = |pfn: &usize| {
+            let zone = self.snapshot.zones.iter().find(|zone| zone.frames().contains(pfn))?;
+            let percent = (*pfn as u64 - zone.start) * 100 / zone.spanned.max(1);
+            Some(Ended { node: zone.node, zone: zone.name.clone(), pfn: *pfn, percent })
+        };
+        self.ended.iter().filter_map(of).collect()
+    }
+
+    /// Forgets the last folio that was not split, if it is of the zone of this frame.
+    fn goes_on(&mut self, pfn: usize) {
+        let both = |last: usize| {
+            self.snapshot.zones.iter().any(|zone| zone.frames().contains(&last) && zone.frames().contains(&pfn))
+        };
+        if self.ended.last().copied().is_some_and(both) {
+            self.ended.pop();
+        }
+    }
 }
 
 impl Owner for Owners<'_> {
-    fn may_isolate(&mut self, _: Pfn) -> bool {
-        true
+    fn may_isolate(&mut self, pfn: Pfn) -> bool {
+        let pfn = pfn.index();
+        self.goes_on(pfn);
+        // A locked page is never moved, so it is still where it was found.
+        !(self.keeps_locked && self.snapshot.frame(pfn).state() == State::Locked)
     }
     fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
         MigrateOutcome::Moved
     }
-    fn split(&mut self, _: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
+    fn split(&mut self, pfn: Pfn, owner: u32, numbers: &mut [u32]) -> bool {
         let dirty = self.snapshot.frame(owner as usize).state() == State::FileDirty;
         numbers.iter_mut().zip(owner..).for_each(|(number, page)| *number = page);
-        self.synced || !dirty
+        let splits = self.way == Way::Synced || !dirty;
+        if !splits {
+            let pfn = pfn.index();
+            self.goes_on(pfn);
+            self.ended.push(pfn);
+        }
+        splits
     }
 }

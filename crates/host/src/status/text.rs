@@ -181,6 +181,7 @@ impl Page<'_> {
                 (b.on_cpus, "are free, a part of them on CPUs' lists"),
                 (b.movable, "hold nothing that can not be moved"),
                 (b.blocked, "hold something that can not be moved"),
+                (b.never, "– of those, memory that was never the allocator's; all others are poisoned"),
                 (b.blocked_by_few, "– of those, eight pages of it at most"),
             ] {
                 grid.row(vec![grouped(blocks), that.into()]);
@@ -202,13 +203,15 @@ impl Page<'_> {
     /// The gain of moving pages, in one line.
     fn bound(&self, b: &Bound) -> String {
         let block = size(self.s.order_bytes);
-        let gain = match b.reachable {
+        let gain = match b.more_at_most {
             0 => format!("no move of pages makes another block of {block}"),
             most => format!(
-                "{} more blocks of {block} can be made, for {} page moves at least, half of them for {}",
+                "{} more blocks of {block} can be made at most, for {} page moves at least, half of them for {}; {} of \
+                 them with the room that the kernel's compaction uses",
                 grouped(most),
                 grouped(b.fewest_moves),
-                grouped(b.fewest_moves_for_half)
+                grouped(b.fewest_moves_for_half),
+                grouped(b.more_in_compactions_room)
             ),
         };
         let (poisoned, saved) = (grouped(b.poisoned), grouped(b.saved));

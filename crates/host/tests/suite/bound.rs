@@ -68,7 +68,7 @@ fn status_and_check_say_the_number_that_matters() {
     let (text, _) = said(&tree, &of_host(&["status", "--frames", "--block", "2M"]), 0);
     let text = one_line(&text);
     // All free pages outside free blocks: 8 · 511, 8 · 502 and 8 · 256, which is 19 blocks.
-    assert!(text.contains("16 more blocks of 2 MiB can be made, for 2,128 page moves at least"), "{text}");
+    assert!(text.contains("16 more blocks of 2 MiB can be made at most, for 2,128 page moves at least"), "{text}");
     assert!(text.contains("poison 8 blocks, of which perfect placement would save 7"), "{text}");
     let (text, _) = said(&tree, &of_host(&["check", "--need", "17x2M"]), 4);
     let text = one_line(&text);
@@ -82,6 +82,7 @@ fn a_mistake_is_one_line_and_exit_code_2() {
     let cases = [
         (&["bound", "--snapshot", "bad.snap"][..], "bad.snap:1: no header of a snapshot"),
         (&["bound", "--snapshot", "none.snap"], "none.snap"),
+        (&["bound", "--block", "4K"], "--block: a single page needs no other to be moved"),
         (&["bound", "--block", "3M"], "--block: 3M is no power of two times the page of 4 KiB"),
         (&["bound", "--node", "7"], "--node: node 7 has no memory; nodes with memory: 0"),
     ];

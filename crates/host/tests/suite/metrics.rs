@@ -101,7 +101,7 @@ fn the_frames_say_what_is_reachable_and_what_poisons() {
     assert_eq!(value("kontig_huge_page_blocks{node=\"0\",state=\"movable\"}"), 16.0);
     assert_eq!(value("kontig_poisoned_blocks{node=\"0\",kind=\"slab\"}"), 16.0);
     assert_eq!(value("kontig_obtainable_blocks{node=\"0\",block_bytes=\"2097152\"}"), 0.0);
-    let reachable = value("kontig_reachable_blocks{node=\"0\",block_bytes=\"2097152\"}");
+    let reachable = value("kontig_compacted_blocks{node=\"0\",block_bytes=\"2097152\"}");
     assert!((1.0..=16.0).contains(&reachable), "{reachable}");
 }
 

@@ -7,8 +7,12 @@
 //! their own free ones, B for each block together, whichever blocks they are. So free pages outside
 //! free blocks, divided by B, bound k, and the cheapest k blocks are the best choice. Pages stay in
 //! their zone, as compaction keeps them there.
+//!
+//! The kernel's compaction finds room only in movable pageblocks and above the min mark. There an
+//! emptied block takes its movable pages, and takes away its own free pages as far as they count,
+//! so as many blocks as possible are those with the least of both together.
 
-use super::blocks::{Block, Class, ZoneBlocks};
+use crate::blocks::{Block, Class, ZoneBlocks};
 
 /// The cost of each further block, the cheapest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -17,12 +21,14 @@ pub struct Fewest {
     moves: Vec<u64>,
     /// Blocks that could be emptied if there were room for their pages.
     pub emptiable: u64,
+    /// Blocks that can be emptied into the room that the kernel's compaction uses, at most.
+    pub in_compactions_room: u64,
 }
 
 impl Fewest {
     /// Those of zones with blocks of `pages` pages.
     pub fn of(zones: &[ZoneBlocks], pages: u64) -> Fewest {
-        let (mut costs, mut emptiable) = (Vec::new(), 0);
+        let (mut costs, mut emptiable, mut in_compactions_room) = (Vec::new(), 0, 0);
         for zone in zones {
             let mut own: Vec<u64> =
                 zone.blocks.iter().filter(|b| b.class() == Class::Emptiable).map(|b| b.movable).collect();
@@ -31,6 +37,7 @@ impl Fewest {
             let outside = zone.blocks.iter().filter(|b| b.class() != Class::Free).map(Block::free).sum::<u64>();
             own.truncate(usize::try_from((outside + zone.free_outside) / pages).unwrap_or(usize::MAX));
             costs.extend(own);
+            in_compactions_room += in_room_of(zone);
         }
         costs.sort_unstable();
         let mut sum = 0;
@@ -38,7 +45,7 @@ impl Fewest {
             sum += cost;
             sum
         });
-        Fewest { moves: sums.collect(), emptiable }
+        Fewest { moves: sums.collect(), emptiable, in_compactions_room }
     }
 
     /// Blocks that can be made free at most.
@@ -56,6 +63,21 @@ impl Fewest {
     }
 }
 
+/// Blocks of a zone that can be emptied into its movable pageblocks, above the min mark.
+fn in_room_of(zone: &ZoneBlocks) -> u64 {
+    let room: u64 = zone.blocks.iter().filter(|b| b.class() != Class::Free).map(|b| b.room).sum();
+    let mut left = (room + zone.room_outside).min(zone.above_min);
+    let mut takes: Vec<u64> =
+        zone.blocks.iter().filter(|b| b.class() == Class::Emptiable).map(|b| b.movable + b.room).collect();
+    takes.sort_unstable();
+    let fits = |takes: &u64| {
+        let fits = *takes <= left;
+        left = left.saturating_sub(*takes);
+        fits
+    };
+    takes.iter().copied().take_while(fits).count() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,11 +85,12 @@ mod tests {
     const B: u64 = 16;
 
     fn block(movable: u64, staying: u64) -> Block {
-        Block { listed: B - movable - staying, movable, staying, ..Block::default() }
+        let listed = B - movable - staying;
+        Block { listed, room: listed, movable, staying, ..Block::default() }
     }
 
     fn zone(blocks: Vec<Block>, free_outside: u64) -> ZoneBlocks {
-        ZoneBlocks { node: 0, blocks, free_outside }
+        ZoneBlocks { node: 0, blocks, free_outside, room_outside: free_outside, above_min: u64::MAX }
     }
 
     fn moves(zones: &[ZoneBlocks]) -> Vec<u64> {
@@ -104,6 +127,21 @@ mod tests {
     fn a_block_whose_free_pages_lie_on_cpus_lists_costs_no_move() {
         let cached = Block { listed: 10, cached: 6, ..Block::default() };
         assert_eq!(moves(&[zone(vec![cached], 0)]), [0]);
+    }
+
+    #[test]
+    fn compaction_has_no_room_in_other_pageblocks_and_below_the_min_mark() {
+        let other = Block { room: 0, ..block(4, 1) };
+        let blocks = vec![block(4, 0), block(6, 0), other, Block { room: 0, ..block(3, 0) }];
+        let of = |above_min| {
+            let fewest = Fewest::of(&[ZoneBlocks { above_min, ..zone(blocks.clone(), 0) }], B);
+            (fewest.most(), fewest.in_compactions_room)
+        };
+        // 12 + 10 + 11 + 13 pages are free, 22 of them in movable pageblocks: 3 go there from the
+        // third, 16 from one of the others.
+        assert_eq!(of(u64::MAX), (2, 2));
+        assert_eq!(of(18), (2, 1));
+        assert_eq!(of(2), (2, 0));
     }
 
     #[test]

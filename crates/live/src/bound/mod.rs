@@ -4,17 +4,18 @@
 //! The counts come from a snapshot, so a file is as good as the host itself. `fewest` says why its
 //! number is the least, `probe` what it is set against.
 
-pub mod blocks;
 mod fewest;
 mod probe;
 
 pub use fewest::Fewest;
 pub use probe::{Effort, Probe};
 
+use crate::blocks::{Block, Class, ZoneBlocks};
+use crate::check::{Confidence, confidence};
 use crate::need::Need;
 use crate::obstacles::{Obstacle, Obstacles};
 use crate::snapshot::{FoundZone, Snapshot};
-use blocks::{Block, Class, ZoneBlocks};
+use crate::sweep::{Ended, Way};
 use kontig_mm::Profile;
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -29,25 +30,32 @@ pub struct Bound {
     pub kernel: String,
     /// The rules of the probe.
     pub profile: String,
+    /// How far the probe can be relied on; null where it was not run.
+    pub confidence: Option<Confidence>,
     pub page_bytes: u64,
     pub order: u32,
     pub block_bytes: u64,
     /// `None` is all nodes.
     pub node: Option<u32>,
     pub counts: Counts,
-    /// Pages that stay, by kind, the kind in most blocks first.
+    /// Pages that stay, by kind, the kind in most blocks first; without memory that was never the
+    /// allocator's.
     pub kinds: Vec<Obstacle>,
     pub placement: Placement,
     /// Blocks by their movable pages and by those that stay.
     pub histogram: Vec<Cell>,
-    /// The same blocks by ranges of a gigabyte.
+    /// The same blocks by ranges of a gigabyte; none of blocks that are larger.
     pub ranges: Vec<Range>,
-    /// Whole gigabytes, as if they were the blocks asked about.
+    /// Whole gigabytes, as if they were the blocks asked about: the ranges that are whole.
     pub gigabytes: Counts,
     /// More blocks that can be made at most, and their cost.
     pub gains: Vec<Gain>,
-    /// The whole compaction; null where it was not run.
+    /// The whole compaction as it is, and once dirty pages have been written; null where it was not
+    /// run.
     pub probe: Option<Effort>,
+    pub probe_synced: Option<Effort>,
+    /// Where the one as it is ends early.
+    pub ended: Vec<Ended>,
     /// Why it was not run.
     pub no_probe: Option<String>,
 }
@@ -59,12 +67,22 @@ pub struct Counts {
     pub free: u64,
     /// Without a page that stays.
     pub emptiable: u64,
-    /// With a page of the kernel's that stays.
+    /// With a page that stays.
     pub poisoned: u64,
     /// Partly no memory of the allocator's.
     pub never: u64,
-    /// Of the emptiable ones, those that there is room to empty.
-    pub reachable: u64,
+    /// Of the emptiable ones, those that there is room to empty, wherever pages are placed.
+    pub more_at_most: u64,
+    /// Of those, the ones with the room that the kernel's compaction uses: in movable pageblocks,
+    /// above the min mark.
+    pub more_in_compactions_room: u64,
+}
+
+impl Counts {
+    fn of<'a>(blocks: impl Iterator<Item = &'a Block>, fewest: &Fewest) -> Counts {
+        let more_in_compactions_room = fewest.in_compactions_room.min(fewest.most());
+        Counts { more_at_most: fewest.most(), more_in_compactions_room, ..counts(blocks) }
+    }
 }
 
 /// Poisoned blocks, and those that would be if the same pages had been placed side by side.
@@ -97,6 +115,8 @@ pub struct Range {
     pub node: u32,
     /// Its first address, in bytes.
     pub start: u64,
+    /// Whether all of it lies in the zone.
+    pub is_whole: bool,
     #[serde(flatten)]
     pub counts: Counts,
     pub free_pages: u64,
@@ -113,8 +133,11 @@ pub struct Gain {
     pub more: u64,
     /// Null where no placement makes as many.
     pub fewest_moves: Option<u64>,
-    /// The effort of this kernel's compaction; null where it does not make as many, or was not run.
+    /// The effort of this kernel's compaction as it is; null where it does not make as many, or was
+    /// not run.
     pub compaction: Option<Effort>,
+    /// The same once dirty pages have been written.
+    pub synced: Option<Effort>,
 }
 
 /// The blocks asked about.
@@ -139,35 +162,53 @@ impl Bound {
             Ok(probe) => (Some(probe), None),
             Err(why) => (None, Some(why)),
         };
+        // Without a folio that was not split, writing changes nothing.
+        let synced = match &probe {
+            Some(probe) if probe.ended.is_empty() => Some(probe.clone()),
+            Some(_) => Probe::of(snapshot, profile, order, &nodes, Way::Synced).ok(),
+            None => None,
+        };
         let all: Vec<&Block> = zones.iter().flat_map(|zone| &zone.blocks).collect();
         let gain = |more: u64| Gain {
             more,
             fewest_moves: fewest.moves(more),
             compaction: probe.as_ref().and_then(|probe| probe.until(more)),
+            synced: synced.as_ref().and_then(|probe| probe.until(more)),
         };
-        let mut wanted = more.map_or_else(|| shares(fewest.most(), probe.as_ref()), |more| vec![more]);
+        let probes = || probe.iter().chain(&synced);
+        let mut wanted = more.map_or_else(|| shares(fewest.most(), probes()), |more| vec![more]);
         wanted.dedup();
         let need = Need { count: 1, order, node, unmovable: false };
         let page_bytes = snapshot.host.page_size;
         let whole = self::zones(snapshot, (RANGE / page_bytes).ilog2(), node);
-        let most = Fewest::of(&whole, RANGE / page_bytes).most();
-        let gigabytes = Counts { reachable: most, ..counts(whole.iter().flat_map(|zone| &zone.blocks)) };
+        let of_whole = Fewest::of(&whole, RANGE / page_bytes);
+        let gigabytes = Counts::of(whole.iter().flat_map(|zone| &zone.blocks), &of_whole);
+        let mut kinds = Obstacles::of(snapshot, &need).kinds;
+        kinds.retain(|kind| !kind.state.is_fixed());
+        let asked = snapshot.zones.iter().filter(|zone| node.is_none_or(|node| node == zone.node));
+        let ranges = match page_bytes << order {
+            bytes if bytes > RANGE => Vec::new(),
+            _ => asked.zip(&zones).flat_map(|(zone, blocks)| ranges(zone, blocks, page_bytes)).collect(),
+        };
         Bound {
             schema: SCHEMA,
             kernel: snapshot.host.kernel.clone(),
             profile: profile.name.clone(),
+            confidence: probe.as_ref().map(|_| confidence(snapshot, profile)),
             page_bytes,
             order,
             block_bytes: page_bytes << order,
             node,
-            counts: Counts { reachable: fewest.most(), ..counts(all.iter().copied()) },
-            kinds: Obstacles::of(snapshot, &need).kinds,
+            counts: Counts::of(all.iter().copied(), &fewest),
+            kinds,
             placement: zones.iter().map(|zone| placement(zone, 1 << order)).fold(Placement::default(), both),
             histogram: histogram(&all, 1 << order),
-            ranges: zones.iter().flat_map(|zone| ranges(zone, page_bytes)).collect(),
+            ranges,
             gigabytes,
             gains: wanted.into_iter().map(gain).collect(),
             probe: probe.as_ref().map(Probe::end),
+            probe_synced: synced.as_ref().map(Probe::end),
+            ended: probe.map(|probe| probe.ended).unwrap_or_default(),
             no_probe,
         }
     }
@@ -189,10 +230,10 @@ fn zones(snapshot: &Snapshot, order: u32, node: Option<u32>) -> Vec<ZoneBlocks> 
     snapshot.zones.iter().filter(asked).map(|zone| ZoneBlocks::of(snapshot, zone, order)).collect()
 }
 
-/// A tenth, a quarter and a half of what can be made, what the compaction makes in all, and all.
-fn shares(most: u64, probe: Option<&Probe>) -> Vec<u64> {
-    let of_probe = probe.map(|probe| probe.end().more.min(most));
-    let mut shares: Vec<u64> = [most / 10, most / 4, most / 2, most].into_iter().chain(of_probe).collect();
+/// A tenth, a quarter and a half of what can be made, what each compaction makes in all, and all.
+fn shares<'a>(most: u64, probes: impl Iterator<Item = &'a Probe>) -> Vec<u64> {
+    let of_probes = probes.map(|probe| probe.end().more.min(most));
+    let mut shares: Vec<u64> = [most / 10, most / 4, most / 2, most].into_iter().chain(of_probes).collect();
     shares.retain(|more| *more > 0);
     shares.sort_unstable();
     shares
@@ -259,14 +300,20 @@ fn histogram(blocks: &[&Block], pages: u64) -> Vec<Cell> {
 /// Bytes of a range.
 const RANGE: u64 = 1 << 30;
 
-fn ranges(zone: &ZoneBlocks, page_bytes: u64) -> Vec<Range> {
+fn ranges(found: &FoundZone, zone: &ZoneBlocks, page_bytes: u64) -> Vec<Range> {
+    let frames = found.frames();
+    let is_whole = |start: u64| {
+        let bytes = |frame: usize| frame as u64 * page_bytes;
+        bytes(frames.start) <= start && start + RANGE <= bytes(frames.end)
+    };
     let range_of = |block: &Block| block.start as u64 * page_bytes / RANGE;
     let of_range = |blocks: &[Block]| {
         let sum = |pages: fn(&Block) -> u64| blocks.iter().map(pages).sum();
         Range {
             node: zone.node,
             start: range_of(&blocks[0]) * RANGE,
-            counts: Counts { reachable: 0, ..counts(blocks.iter()) },
+            is_whole: is_whole(range_of(&blocks[0]) * RANGE),
+            counts: counts(blocks.iter()),
             free_pages: sum(Block::free),
             movable_pages: sum(|b| b.movable),
             staying_pages: sum(|b| b.staying),
@@ -306,7 +353,7 @@ mod tests {
         let probe = gain.compaction.expect("compaction makes them");
         assert_eq!(gain.fewest_moves, Some(16));
         assert!(probe.pages_moved >= 16 && probe.more >= 4, "{probe:?}");
-        assert!(bound.probe.expect("it was run").more <= bound.counts.reachable);
+        assert!(bound.probe.expect("it was run").more <= bound.counts.more_at_most);
         assert!(probe.cpu_seconds > 0.0 && probe.frames_scanned > 0);
     }
 
@@ -314,9 +361,9 @@ mod tests {
     fn blocks_are_told_apart_and_ranges_add_up() {
         let snapshot = host("0 M F512 *2\n400 M a512\n600 U s1 a511\n800 M r1 F511\na00 M F512\n", 6);
         let bound = bound(&snapshot, None);
-        let Counts { blocks, free, emptiable, poisoned, never, reachable } = bound.counts;
+        let Counts { blocks, free, emptiable, poisoned, never, more_at_most, .. } = bound.counts;
         assert_eq!((blocks, free, emptiable, poisoned, never), (6, 3, 1, 1, 1));
-        assert_eq!(reachable, 0, "511 free pages outside free blocks are one too few");
+        assert_eq!(more_at_most, 0, "511 free pages outside free blocks are one too few");
         assert_eq!((bound.ranges.len(), bound.ranges[0].counts.blocks), (1, 6));
         assert_eq!(bound.histogram.iter().map(|cell| cell.blocks).sum::<u64>(), 6);
         let cell = |movable: u64, staying: u64| {
@@ -333,6 +380,38 @@ mod tests {
         let placement = bound(&snapshot, None).placement;
         assert_eq!((placement.staying_pages, placement.poisoned), (1000, 5));
         assert_eq!((placement.least, placement.saved()), (2, 3), "888 pages beyond those 112");
+    }
+
+    #[test]
+    fn a_large_dirty_folio_ends_compaction_as_it_is_and_is_named() {
+        // Blocks with 32 folios of four dirty pages; above them single pages take what moves.
+        let dirty = " d1^2 F12".repeat(32);
+        let snapshot = host(&format!("0 M{dirty} *16\n2000 M{} *16\n", " a1 F1".repeat(256)), 32);
+        let bound = bound(&snapshot, None);
+        let (as_it_is, synced) = (bound.probe.expect("it was run"), bound.probe_synced.expect("it was run"));
+        assert!(as_it_is.more < synced.more, "{as_it_is:?} {synced:?}");
+        let ended = &bound.ended[0];
+        assert_eq!((bound.ended.len(), ended.node, ended.zone.as_str()), (1, 0, "Normal"));
+        assert_eq!(snapshot.frame(ended.pfn).state(), crate::frame::State::FileDirty);
+        let last = bound.gains.last().expect("some can be made");
+        assert!(last.compaction.is_none() && bound.gains.iter().any(|gain| gain.synced.is_some()));
+    }
+
+    #[test]
+    fn locked_pages_stay_where_the_host_says_so() {
+        let text = "0 M l1 F511 *4\n800 M a1 F511 *4\n";
+        let movable = host(text, 8);
+        let mut staying = movable.clone();
+        staying.host.sysctls.push(("compact_unevictable_allowed".into(), "0".into()));
+        let of = |snapshot: &Snapshot| {
+            let bound = bound(snapshot, None);
+            let locked = bound.kinds.iter().find(|kind| kind.kind == "locked in memory").map(|kind| kind.blocks);
+            (bound.counts.emptiable, bound.counts.poisoned, locked, bound.probe.map(|end| end.more))
+        };
+        let (free, poisoned) = (of(&movable), of(&staying));
+        assert_eq!((free.0, free.1, free.2), (8, 0, None));
+        assert_eq!((poisoned.0, poisoned.1, poisoned.2), (4, 4, Some(4)));
+        assert!(free.3 > Some(4) && poisoned.3 <= Some(4), "{free:?} {poisoned:?}");
     }
 
     #[test]

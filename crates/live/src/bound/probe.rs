@@ -1,14 +1,15 @@
 //! The effort of this kernel's compaction for more blocks: the engine's own runs on a copy of the
 //! host to its end, with the blocks, moves and frames counted on the way.
 //!
-//! It is one write to `compact_memory`, as anybody may make it: free pages stay on CPUs' lists
-//! until the kernel takes them back, which is once at the end here.
+//! It is one write to `compact_memory`, as anybody may make it, as it is or once dirty pages have
+//! been written ([`Way`]): free pages stay on CPUs' lists until the kernel takes them back, which is
+//! once at the end here.
 
 use crate::snapshot::Snapshot;
-use crate::sweep::{COSTS, Owners, release};
-use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::{CpuId, Memory, NodeId, Order, Profile, Step, Work};
+use crate::sweep::{COSTS, Ended, Owners, Way, compact, release};
+use kontig_mm::{Memory, Order, Profile, Work};
 use serde::Serialize;
+use std::ops::ControlFlow;
 
 /// Pageblocks visited between two counts of the free blocks.
 const BUDGET: u64 = 16;
@@ -30,29 +31,36 @@ pub struct Effort {
 pub struct Probe {
     /// Each time that there were more blocks than ever before, and the end.
     course: Vec<Effort>,
+    /// Zones of which it did not reach the end.
+    pub ended: Vec<Ended>,
 }
 
 impl Probe {
-    /// Compacts nodes on a copy, by the rules of `profile`.
+    /// Compacts nodes on a copy as they are, by the rules of `profile`.
     ///
     /// # Errors
     /// In one line, why the engine cannot be this host, or compaction cannot make such blocks.
     pub fn run(snapshot: &Snapshot, profile: &Profile, order: u32, nodes: &[u32]) -> Result<Probe, String> {
+        Probe::of(snapshot, profile, order, nodes, Way::AsItIs)
+    }
+
+    /// Compacts nodes on a copy in this way.
+    ///
+    /// # Errors
+    /// As of [`Probe::run`].
+    pub fn of(snapshot: &Snapshot, profile: &Profile, order: u32, nodes: &[u32], way: Way) -> Result<Probe, String> {
         let order = u8::try_from(order).ok().filter(|o| *o <= kontig_mm::types::MAX_ORDER.get()).map(Order::new);
         let order = order.ok_or("compaction makes no block above the largest order of the free lists")?;
         let mut memory = snapshot.machine(profile, false)?;
-        let mut owners = Owners { snapshot, synced: false };
-        let before = blocks(&memory, order);
-        let mut course = Course { before, work: Work::default(), points: Vec::new() };
-        for node in nodes {
-            let mut sweep = NodeSweep::new(NodeId::new(*node as usize), CpuId::new(0), false);
-            while sweep.step(&mut memory, &mut owners, BUDGET) == Step::Working {
-                course.note(&mut memory, order, false);
-            }
-        }
+        let mut owners = Owners::new(snapshot, way);
+        let mut course = Course { before: blocks(&memory, order), work: Work::default(), points: Vec::new() };
+        compact(&mut memory, &mut owners, nodes, BUDGET, |memory, _| {
+            course.note(memory, order, false);
+            ControlFlow::Continue(())
+        });
         release(&mut memory);
         course.note(&mut memory, order, true);
-        Ok(Probe { course: course.points })
+        Ok(Probe { course: course.points, ended: owners.ended() })
     }
 
     /// The effort of the whole compaction.

@@ -110,7 +110,7 @@ fn blocks(status: &Status) -> Vec<Family> {
     let mut huge = Family::new(
         "kontig_huge_page_bytes",
         Kind::Gauge,
-        "Size of the huge page that scores, obstacles and reachable blocks are about.",
+        "Size of the huge page that scores, obstacles and compacted blocks are about.",
     );
     huge.series.extend(status.huge_page_order.map(|order| (Vec::new(), (status.page_bytes << order) as f64)));
     let mut score = Family::new(
@@ -220,20 +220,18 @@ fn counters(host: &Host, sample: &Sample) -> Vec<Family> {
 
 fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {
     let size = status.huge_page_order.map_or(0, |order| status.page_bytes << order);
-    let mut reachable = Family::new(
-        "kontig_reachable_blocks",
+    let mut after = Family::new(
+        "kontig_compacted_blocks",
         Kind::Gauge,
-        "Huge pages that requests get at once when the node has been compacted, as 'kontig check' predicts it.",
+        "Huge pages that requests would get at once after a compaction of the whole node, those at hand before among \
+         them: dirty pages written first, no cache dropped, as 'kontig check' predicts it.",
     );
-    let mut moves = Family::new(
-        "kontig_reachable_page_moves",
-        Kind::Gauge,
-        "Pages that compaction would move for all reachable blocks.",
-    );
+    let mut moves = Family::new("kontig_compacted_page_moves", Kind::Gauge, "Pages that this compaction would move.");
     let mut by_state = Family::new(
         "kontig_huge_page_blocks",
         Kind::Gauge,
-        "Aligned blocks of a huge page: free, partly on CPUs' lists, with movable pages only, or poisoned by others.",
+        "Aligned blocks of a huge page: free, partly on CPUs' lists, with movable pages only, poisoned by others, or \
+         never free, as a part was never the allocator's.",
     );
     let mut poisoned = Family::new(
         "kontig_poisoned_blocks",
@@ -250,19 +248,20 @@ fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {
         if let Some(p) = compacted {
             let labels = || vec![label(), ("block_bytes", size.to_string())];
             let blocks = p.blocks.first().copied().flatten();
-            reachable.series.extend(blocks.map(|blocks| (labels(), blocks as f64)));
+            after.series.extend(blocks.map(|blocks| (labels(), blocks as f64)));
             moves.add(labels(), p.pages_moved as f64);
         }
         let states = [
             ("free", obstacles.free),
             ("on_cpus", obstacles.on_cpus),
             ("movable", obstacles.movable),
-            ("poisoned", obstacles.blocked),
+            ("poisoned", obstacles.poisoned()),
+            ("never", obstacles.never),
         ];
         for (state, blocks) in states {
             by_state.add(vec![label(), ("state", state.into())], blocks as f64);
         }
-        for kind in &obstacles.kinds {
+        for kind in obstacles.kinds.iter().filter(|kind| !kind.state.is_fixed()) {
             let labels = || vec![label(), ("kind", kind.kind.replace([' ', '-', ','], "_").replace('\'', ""))];
             poisoned.add(labels(), kind.blocks as f64);
             alone.add(labels(), kind.alone as f64);
@@ -271,12 +270,12 @@ fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {
     let mut at = Family::new(
         "kontig_frames_timestamp_seconds",
         Kind::Gauge,
-        "When every frame was looked at last, since 1970: reachable and poisoned blocks are of then.",
+        "When every frame was looked at last, since 1970: compacted and poisoned blocks are of then.",
     );
     at.add(Vec::new(), frames.unix_s);
     let mut took = Family::new("kontig_frames_duration_seconds", Kind::Gauge, "Time that this look took.");
     took.add(Vec::new(), frames.took.as_secs_f64());
-    vec![reachable, moves, by_state, poisoned, alone, at, took]
+    vec![after, moves, by_state, poisoned, alone, at, took]
 }
 
 #[cfg(test)]
@@ -312,7 +311,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }
-        for absent in ["_total", "kontig_reachable", "kontig_poisoned"] {
+        for absent in ["_total", "kontig_compacted", "kontig_poisoned"] {
             assert!(!text.contains(absent), "{absent} in {text}");
         }
     }

@@ -204,6 +204,18 @@ impl Snapshot {
         self.zones.iter().map(|z| z.free.len()).max().unwrap_or(1).saturating_sub(1)
     }
 
+    /// Whether this host's compaction moves pages of this use: `vm.compact_unevictable_allowed`
+    /// decides about those locked in memory.
+    pub fn moves(&self, state: State) -> bool {
+        state.is_movable() && !(state == State::Locked && self.keeps_locked())
+    }
+
+    /// Whether it leaves locked pages where they are.
+    pub fn keeps_locked(&self) -> bool {
+        let is_it = |name: &str| name.trim_start_matches("vm.") == "compact_unevictable_allowed";
+        self.host.sysctls.iter().any(|(name, value)| is_it(name) && value.trim() == "0")
+    }
+
     /// Frames of each state in a range, in the order of [`State::ALL`].
     pub fn census(&self, frames: Range<usize>) -> [u64; State::ALL.len()] {
         let mut census = [0; State::ALL.len()];

@@ -25,11 +25,14 @@ pub struct Frames {
 /// The gain that moving pages can have on a node, and the blocks that it cannot free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Bound {
-    /// More blocks that moves can make at most, and the fewest moves for half of them and for all.
-    pub reachable: u64,
+    /// More blocks that moves can make at most, wherever pages are placed, and the fewest moves for
+    /// half of them and for all.
+    pub more_at_most: u64,
+    /// Of those, the ones with the room that the kernel's compaction uses.
+    pub more_in_compactions_room: u64,
     pub fewest_moves_for_half: u64,
     pub fewest_moves: u64,
-    /// Blocks with pages of the kernel's that stay.
+    /// Blocks with pages that stay.
     pub poisoned: u64,
     /// Of those, the ones that perfect placement would save.
     pub saved: u64,
@@ -60,7 +63,7 @@ fn frames(snapshot: &Snapshot, node: u32, page_bytes: u64, order: u32) -> Frames
         let pages: u64 = zones().map(|zone| snapshot.census(zone.frames())[*state as usize]).sum();
         if pages > 0 {
             let bytes = pages.saturating_mul(page_bytes);
-            used.push(Used { state: state.words(), movable: state.is_movable(), bytes });
+            used.push(Used { state: state.words(), movable: snapshot.moves(*state), bytes });
         }
     }
     used.sort_by_key(|used| std::cmp::Reverse(used.bytes));
@@ -68,7 +71,8 @@ fn frames(snapshot: &Snapshot, node: u32, page_bytes: u64, order: u32) -> Frames
     let fewest = bound::fewest(snapshot, order, Some(node));
     let placement = bound::placements(snapshot, order, Some(node));
     let bound = Bound {
-        reachable: fewest.most(),
+        more_at_most: fewest.most(),
+        more_in_compactions_room: fewest.in_compactions_room.min(fewest.most()),
         fewest_moves_for_half: fewest.moves(fewest.most() / 2).unwrap_or(0),
         fewest_moves: fewest.moves(fewest.most()).unwrap_or(0),
         poisoned: placement.poisoned,
