@@ -399,9 +399,13 @@ fn obstacles(o: &Obstacles, needed: u64, most: Option<u64>, page_bytes: u64) -> 
     if o.blocks == 0 {
         return text;
     }
+    let never = match o.never {
+        0 => String::new(),
+        n => format!(", {} of them memory that was never the allocator's", grouped(n)),
+    };
     text.push_str(&format!(
         "   of {} blocks of {block}: {} free{}, {} hold pages that can be moved; {} blocks hold pages that cannot \
-         be moved ({} of them no more than 8 such pages)\n",
+         be moved ({} of them no more than 8 such pages{never})\n",
         grouped(o.blocks),
         grouped(o.free),
         if o.on_cpus == 0 { String::new() } else { format!(", {} free but on CPUs' lists", grouped(o.on_cpus)) },

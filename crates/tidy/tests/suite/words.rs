@@ -32,6 +32,7 @@ struct Words {
     begins: Regex,
     question: Regex,
     public_type: Regex,
+    placeholder: Regex,
 }
 
 impl Words {
@@ -41,6 +42,7 @@ impl Words {
             banned: BANNED.iter().map(|(pattern, remedy)| (regex(pattern), *remedy)).collect(),
             begins: regex(r"^(What|Who|Which) [^?]*(\.|:|$)"),
             question: regex(r"^\s*fn (what|who)_\w+"),
+            placeholder: regex(r"^\s*[A-Z][A-Z_]+\s*$"),
             public_type: regex(r"^\s*pub (unsafe )?(struct|enum|trait|union|type) (\w+)"),
         }
     }
@@ -125,6 +127,9 @@ impl Words {
                 continue;
             }
             self.banned(number, line, &mut faults);
+            if self.placeholder.is_match(line) {
+                faults.push((number, format!("'{line}' stands for what is still to be written")));
+            }
             let columns = line.chars().count();
             // A link, a picture or a piece of code cannot be broken.
             let breaks = line.char_indices().nth(LINE).is_some_and(|(at, _)| line[..at].trim().contains(' '));
@@ -200,6 +205,7 @@ fn untidy_text_is_seen() {
     }
     let wide = format!("{}\n| {} |\n```\n{}\n```\n", "word ".repeat(25), "cell ".repeat(30), "code ".repeat(30));
     assert_eq!(words.markdown(&wide).len(), 1);
+    assert_eq!(words.markdown("EXAMPLE\n\nUses PSI.\n```\nTEXT\n```\n").len(), 1);
     assert_eq!(words.other(&format!("# {}\nkey = \"{}\"\n", "word ".repeat(25), "text ".repeat(30))).len(), 1);
     assert_eq!(words.other(&format!("/* {}*/\n\tfrees();\n\t/* so many pages */\n", "word ".repeat(25))).len(), 2);
 }
