@@ -7,7 +7,7 @@ use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::age::{Aged, NotAged, Pattern};
 use kontig_terminal::Ending;
-use kontig_terminal::number::{MOST, fraction, whole};
+use kontig_terminal::number::{fraction, whole};
 use kontig_text::{GIB, grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +29,8 @@ pub struct AgeArgs {
     /// Seed of the random patterns
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
-    /// Seconds to hold it (default: until Ctrl-C, or until the command is over)
-    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(0..=MOST))]
+    /// Time to hold it (default: until Ctrl-C, or until the command is over)
+    #[arg(long, value_name = "TIME", value_parser = crate::span::seconds(0))]
     hold: Option<u64>,
     /// Command to run meanwhile
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "hold")]

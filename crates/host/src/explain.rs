@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 pub struct ExplainArgs {
     /// Seconds to wait, for rates over them instead of since boot
-    #[arg(long, value_name = "SECONDS", value_parser = crate::status::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = crate::status::interval())]
     interval: Option<Duration>,
     /// Judge by rules of your own instead of the built-in ones
     #[arg(long, value_name = "FILE")]

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod prepare;
 pub mod roots;
 pub mod snapshot;
+pub mod span;
 pub mod status;
 pub mod top;
 pub mod touch;

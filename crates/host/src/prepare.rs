@@ -21,7 +21,6 @@ use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
 use kontig_live::{Host, Roots};
 use kontig_terminal::Ending;
-use kontig_terminal::number::{MOST, whole};
 use kontig_text::{grouped, percent, size, time};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -41,8 +40,8 @@ pub struct PrepareArgs {
     /// Drop clean cache where compaction alone is not enough: files have to be read from disk again
     #[arg(long)]
     allow_drop_caches: bool,
-    /// Seconds after which it stops; also the limit on waiting for another 'prepare'
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
+    /// Time after which it stops; also the limit on waiting for another 'prepare'
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = crate::span::seconds(1))]
     time: u64,
     /// Write the receipt (JSON, schema kontig.prepare/2) to a file
     #[arg(long, value_name = "FILE")]

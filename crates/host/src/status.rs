@@ -5,13 +5,14 @@ pub(crate) mod text;
 
 use crate::answer::not_read;
 use crate::roots::HostArgs;
+use crate::span;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
 use kontig_live::status::{frames, owners};
 use kontig_live::{Host, ReadError, Roots, Status};
 use kontig_terminal::Ending;
-use kontig_terminal::number::{MOST, fraction, whole};
+use kontig_terminal::number::{MOST, whole};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -42,8 +43,8 @@ pub struct StatusArgs {
     /// 32 GiB)
     #[arg(long)]
     owners: bool,
-    /// Seconds to wait, to show what happened meanwhile
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Time to wait, to show what happened meanwhile
+    #[arg(long, value_name = "TIME", value_parser = interval())]
     interval: Option<Duration>,
     /// Go on until Ctrl-C, once every interval (2 seconds if none is given)
     #[arg(long)]
@@ -166,7 +167,7 @@ impl StatusArgs {
     }
 }
 
-/// Parses an interval in seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    fraction(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
+/// The parser of a time between two looks.
+pub(crate) fn interval() -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
+    span::within(Duration::from_millis(10), Duration::from_secs(86_400))
 }

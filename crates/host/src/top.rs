@@ -38,8 +38,8 @@ pub struct TopArgs {
         value_parser = At::parse
     )]
     at: At,
-    /// Seconds between two looks
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = crate::status::seconds)]
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = crate::status::interval())]
     interval: Duration,
     #[command(flatten)]
     host: HostArgs,

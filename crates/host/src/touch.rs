@@ -8,7 +8,6 @@ use kontig_live::touch::{NotTouched, Quantiles, Touched, touch as touch_memory};
 use kontig_program::figure::{UNRESOLVED, samples_needed};
 use kontig_terminal::Ending;
 use kontig_terminal::Grid;
-use kontig_terminal::number::{MOST, whole};
 use kontig_text::{grouped, size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +23,8 @@ pub struct TouchArgs {
     /// it is timed
     #[arg(long)]
     warm: bool,
-    /// Seconds to hold it afterwards, or until Ctrl-C
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = whole::<u64>(0..=MOST))]
+    /// Time to hold it afterwards, or until Ctrl-C
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = crate::span::seconds(0))]
     hold: u64,
     /// Print JSON (schema kontig.touch/1)
     #[arg(long)]

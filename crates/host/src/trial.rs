@@ -56,8 +56,8 @@ pub struct TrialArgs {
     /// hand are held, which leaves the host 2 GiB
     #[arg(long)]
     touch: bool,
-    /// Seconds after which a preparation stops
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = whole::<u64>(1..=MOST))]
+    /// Time after which a preparation stops
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = crate::span::seconds(1))]
     time: u64,
     /// Print JSON (schema kontig.trial/2)
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
+use crate::span;
 use clap::Args;
 use humantime::format_duration;
 use kontig_error::{AskedWrongly, Error, Failed};
@@ -20,14 +21,14 @@ pub struct RecordArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Time between samples: 10s, 1min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::within(Duration::from_millis(200), Duration::from_secs(3600)))]
     interval: Duration,
     /// End after this time: 2h, 1day (default: at Ctrl-C)
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = span::from(Duration::from_millis(1)))]
     for_: Option<Duration>,
     /// Also take a snapshot of every frame this often (root; half a second of a CPU for 24 GiB), so
     /// that 'check --history' can predict compaction: 1h
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = span::from(Duration::from_millis(1)))]
     snapshots: Option<Duration>,
     #[command(flatten)]
     host: HostArgs,
@@ -122,10 +123,4 @@ fn refused(e: NotWritten) -> Result<Ending, Error> {
         }
         NotWritten::InUse(_) | NotWritten::Other(_) => Err(AskedWrongly::Value(e.to_string()).into()),
     }
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let wanted = humantime::parse_duration(text).map_err(|_| format!("'{text}' is no time: say 10s or 1min"))?;
-    let range = Duration::from_millis(200)..=Duration::from_secs(3600);
-    if range.contains(&wanted) { Ok(wanted) } else { Err("expected a time from 200ms to 1h".into()) }
 }

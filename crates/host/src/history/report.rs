@@ -77,11 +77,14 @@ fn text(period: &Period, summary: &Summary) -> String {
     let line = |line: &String| wrap("", line, 0, kontig_terminal::width());
     let mut text: String = words::conclusion(summary).iter().map(line).collect();
     text += &format!("\n{}", line(&words::heading(summary)));
+    let paid = words::paid(summary);
     let mut grid = Grid::new(["who paid", "what", "how much"], &[0, 1]);
-    for (who, what, much) in words::paid(summary) {
-        grid.row(vec![who, what.into(), much]);
+    for (who, what, much) in &paid {
+        grid.row(vec![who.clone(), (*what).into(), much.clone()]);
     }
-    text += &format!("\n{}", grid.text(0, width));
+    if !paid.is_empty() {
+        text += &format!("\n{}", grid.text(0, width));
+    }
     if !summary.groups.is_empty() {
         let mut grid = Grid::new(["control group", "waited for memory", "at its limit", "slowed", "killed"], &[0]);
         for group in summary.groups.iter().take(GROUPS) {
@@ -91,9 +94,9 @@ fn text(period: &Period, summary: &Summary) -> String {
         text += &format!("\n{}", grid.text(0, width));
     }
     let lines: Vec<String> = period.changes.iter().map(|c| format!("  {}  {}", clock(c.unix_ms), c.words())).collect();
-    text += match lines.is_empty() {
-        true => "\nNothing changed: one boot, one clock, the same settings throughout.\n",
-        false => "\nWhat changed (UTC)\n",
+    text += &match lines.is_empty() {
+        true => format!("\n{}\n", words::no_change(summary)),
+        false => "\nWhat changed (UTC)\n".to_string(),
     };
     text += &fitted(&lines.iter().take(CHANGES).map(|line| format!("{line}\n")).collect::<String>());
     if lines.len() > CHANGES {

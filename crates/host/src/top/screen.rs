@@ -22,7 +22,7 @@ pub fn draw(frame: &mut Frame, view: &View) {
     let Some(look) = view.shown() else { return };
     let nodes = look.point.nodes.len().min(NODES) as u16;
     let zones = look.pageblocks.len().clamp(1, ZONES) as u16;
-    let rows = [1, nodes + 1, 1, CURVE, 1, CURVE, 2, zones + 1].map(Constraint::Length);
+    let rows = [1, nodes + 1, 1, CURVE, 1, CURVE, 3, zones + 1].map(Constraint::Length);
     let rows = rows.into_iter().chain([Constraint::Min(0)]);
     let [head, nodes, title, curve, waits_title, waits, rates, blocks, processes] =
         Layout::vertical(rows).areas(frame.area());
@@ -95,12 +95,17 @@ fn rate_lines(view: &View) -> Paragraph<'static> {
         number(Count::WaitedForReclaim)
     );
     let second = format!(
-        "of the time: waiting for memory {}; of a CPU: kcompactd {}, kswapd {}",
+        "of the time, waiting for memory: some task {}, all tasks {}",
         share(Count::SomeWaited),
-        share(Count::Kcompactd),
-        share(Count::Kswapd)
+        share(Count::AllWaited)
     );
-    Paragraph::new(vec![first.into(), second.into()])
+    let third = format!(
+        "of a CPU: kcompactd {}, kswapd {}, khugepaged {}",
+        share(Count::Kcompactd),
+        share(Count::Kswapd),
+        share(Count::Khugepaged)
+    );
+    Paragraph::new(vec![first.into(), second.into(), third.into()])
 }
 
 /// A cell of pageblocks by type, in the colours of the memory map. It reads without colours, too.
@@ -207,7 +212,8 @@ mod tests {
             "0                1,004         3 GiB      33",
             "Requests that waited for compaction, a second (at most 2.0)",
             "waited for compaction 2.0, reclaim –",
-            "waiting for memory 25 %; of a CPU: kcompactd –",
+            "waiting for memory: some task 25 %, all tasks –",
+            "of a CPU: kcompactd –, kswapd –, khugepaged –",
             "0 Normal    10,752 █░░░",
             "4242  java                   2 GiB          50 %",
         ] {

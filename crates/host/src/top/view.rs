@@ -3,7 +3,7 @@
 use super::look::Look;
 use kontig_live::history::point::Count;
 
-/// Looks in their order; there is at least one.
+/// Looks in their order.
 pub struct View {
     pub looks: Vec<Look>,
     /// The look that is shown.
@@ -34,7 +34,7 @@ impl View {
     pub fn hold(&mut self) {
         self.is_held = !self.is_held;
         if self.is_live && !self.is_held {
-            self.at = self.looks.len() - 1;
+            self.at = self.looks.len().saturating_sub(1);
         }
     }
 
@@ -46,7 +46,7 @@ impl View {
 
     /// Goes on; at the last look, a live screen follows again.
     pub fn on(&mut self, looks: usize) {
-        self.at = self.at.saturating_add(looks).min(self.looks.len() - 1);
+        self.at = self.at.saturating_add(looks).min(self.looks.len().saturating_sub(1));
         self.is_held = self.at + 1 < self.looks.len();
     }
 
@@ -69,6 +69,15 @@ mod tests {
 
     fn look(unix_ms: i64) -> Look {
         Look::of(&Sample { unix_ms, files: Default::default() })
+    }
+
+    #[test]
+    fn without_looks_no_key_does_anything() {
+        let mut view = View::new(Vec::new(), true);
+        view.on(1);
+        view.back(1);
+        view.hold();
+        assert!(view.shown().is_none());
     }
 
     #[test]

@@ -110,15 +110,15 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
     for (args, option, range) in [
         (&["trial", "--tries"][..], "--tries <N>", format!("a whole number from 0 to {most}")),
         (&["trial", "--more"], "--more <N>", format!("a whole number from 1 to {most}")),
-        (&["prepare", "--need", "1x2M", "--time"], "--time <SECONDS>", format!("a whole number from 1 to {most}")),
+        (&["prepare", "--need", "1x2M", "--time"], "--time <TIME>", "a time of 1s or more".into()),
         (&["status", "--pid"], "--pid <PID>", format!("a whole number from 1 to {most}")),
-        (&["status", "--interval"], "--interval <SECONDS>", "a number of seconds from 0.01 to 86400".into()),
+        (&["status", "--interval"], "--interval <TIME>", "a time from 10ms to 1day".into()),
         (&["age", "--gib"], "--gib <N>", "a number of GiB from 0.001 to 65536".into()),
     ] {
         for number in ["0", "-1", ""].into_iter().filter(|number| *number != "0" || !range.contains("from 0 to")) {
             let (_, error) = said(&tree, &[args, &[number]].concat(), 2);
             assert!(
-                error.starts_with(&format!("error: invalid value '{number}' for '{option}': expected {range}\n")),
+                error.starts_with(&format!("error: invalid value '{number}' for '{option}': expected {range}")),
                 "{error}"
             );
         }

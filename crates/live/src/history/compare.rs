@@ -8,6 +8,7 @@
 
 use super::period::Period;
 use super::point::{Count, Point};
+pub use super::spread::Quartiles;
 use kontig_text::{grouped, percent};
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -33,23 +34,27 @@ pub enum Figure {
     WaitedForReclaim,
     RefusedShare,
     SomeWaitedShare,
+    AllWaitedShare,
     PagesMoved,
     KcompactdCpuShare,
     KswapdCpuShare,
+    KhugepagedCpuShare,
 }
 
 impl Figure {
     /// All, those that matter most to a program first.
-    pub const ALL: [Figure; 9] = [
+    pub const ALL: [Figure; 11] = [
         Figure::WaitedForCompaction,
         Figure::RefusedShare,
         Figure::AtHand,
         Figure::SomeWaitedShare,
+        Figure::AllWaitedShare,
         Figure::WaitedForReclaim,
         Figure::Score,
         Figure::PagesMoved,
         Figure::KcompactdCpuShare,
         Figure::KswapdCpuShare,
+        Figure::KhugepagedCpuShare,
     ];
 
     /// Its name for people.
@@ -61,15 +66,19 @@ impl Figure {
             Figure::WaitedForReclaim => "requests that waited for reclaim, an hour",
             Figure::RefusedShare => "first touches refused a huge page",
             Figure::SomeWaitedShare => "time in which some task waited for memory",
+            Figure::AllWaitedShare => "time in which all tasks waited for memory",
             Figure::PagesMoved => "pages moved, an hour",
             Figure::KcompactdCpuShare => "a CPU's time for kcompactd",
             Figure::KswapdCpuShare => "a CPU's time for kswapd",
+            Figure::KhugepagedCpuShare => "a CPU's time for khugepaged",
         }
     }
 
     fn is_share(self) -> bool {
-        use Figure::{KcompactdCpuShare, KswapdCpuShare, RefusedShare, SomeWaitedShare};
-        matches!(self, RefusedShare | SomeWaitedShare | KcompactdCpuShare | KswapdCpuShare)
+        use Figure::{AllWaitedShare, RefusedShare, SomeWaitedShare};
+        use Figure::{KcompactdCpuShare, KhugepagedCpuShare, KswapdCpuShare};
+        let of_time = matches!(self, RefusedShare | SomeWaitedShare | AllWaitedShare);
+        of_time || matches!(self, KcompactdCpuShare | KswapdCpuShare | KhugepagedCpuShare)
     }
 
     /// A value for people.
@@ -99,22 +108,16 @@ impl Figure {
             Figure::WaitedForReclaim => hourly(Count::WaitedForReclaim),
             Figure::PagesMoved => hourly(Count::Moved),
             Figure::SomeWaitedShare => share(Count::SomeWaited),
+            Figure::AllWaitedShare => share(Count::AllWaited),
             Figure::KcompactdCpuShare => share(Count::Kcompactd),
             Figure::KswapdCpuShare => share(Count::Kswapd),
+            Figure::KhugepagedCpuShare => share(Count::Khugepaged),
             Figure::RefusedShare => {
                 let (given, refused) = (sum(Count::Given)?, sum(Count::Refused)?);
                 (given + refused > 0.0).then(|| refused / (given + refused))
             }
         }
     }
-}
-
-/// The quartiles of a figure over the parts of a period.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Quartiles {
-    pub lower: f64,
-    pub median: f64,
-    pub upper: f64,
 }
 
 /// A figure of both.
@@ -175,18 +178,6 @@ fn parts(figure: Figure, steps: &[(&Point, &Point, f64)]) -> Option<Vec<f64>> {
     let mut values: Vec<f64> = (0..parts).filter_map(part).filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     (values.len() >= FEWEST_PARTS).then_some(values)
-}
-
-impl Quartiles {
-    /// Of values in ascending order.
-    fn of(values: &[f64]) -> Quartiles {
-        let at = |quarter: usize| {
-            let place = (values.len() - 1) as f64 * quarter as f64 / 4.0;
-            let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
-            below + (above - below) * place.fract()
-        };
-        Quartiles { lower: at(1), median: at(2), upper: at(3) }
-    }
 }
 
 /// Whether the values of two periods differ by more than each varies in itself.
@@ -292,8 +283,8 @@ mod tests {
                 values.sort_by(f64::total_cmp);
                 values
             };
-            // Nine figures, as a comparison has.
-            (0..1000).filter(|_| (0..9).any(|_| differ(&values(), &values()))).count()
+            // As many figures as a comparison has.
+            (0..1000).filter(|_| (0..Figure::ALL.len()).any(|_| differ(&values(), &values()))).count()
         };
         let (with_most, with_fewest) = (named(PARTS), named(FEWEST_PARTS));
         assert!((1..=20).contains(&with_most), "{with_most} of 1000");

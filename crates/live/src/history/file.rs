@@ -9,6 +9,7 @@ use super::at::{At, clock};
 use super::delta;
 use super::record::{FIRST_LINE, Kind, Record, next};
 use super::sample::Sample;
+use kontig_text::{grouped, size};
 use serde::Serialize;
 use std::fmt;
 use std::fs;
@@ -28,8 +29,10 @@ pub enum NoHistory {
     Unreadable(PathBuf, io::Error),
     /// It is another kind of file.
     Other(PathBuf),
-    /// It has no whole sample.
+    /// Nothing was written to it yet.
     Empty(PathBuf),
+    /// It has no sample that can be read.
+    Damaged(PathBuf, Damage),
     /// The moment asked for is not in it.
     NoMoment(PathBuf, String),
 }
@@ -44,6 +47,7 @@ impl fmt::Display for NoHistory {
                 path.display()
             ),
             NoHistory::Empty(path) => write!(f, "{}: there is no whole sample in it", path.display()),
+            NoHistory::Damaged(path, damage) => write!(f, "{}: no sample can be read: {damage}", path.display()),
             NoHistory::NoMoment(path, why) => write!(f, "{}: {why}", path.display()),
         }
     }
@@ -58,6 +62,19 @@ pub struct Damage {
     pub bytes: u64,
     /// Samples that are differences to one that is not there.
     pub samples: u64,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let samples = grouped(self.samples);
+        match (self.bytes, self.samples) {
+            (0, _) => write!(f, "{samples} samples cannot be read, as they build on one that is missing"),
+            (bytes, 0) => write!(f, "{} are damaged", size(bytes)),
+            (bytes, _) => {
+                write!(f, "{} are damaged, and {samples} samples that build on that cannot be read", size(bytes))
+            }
+        }
+    }
 }
 
 /// A moment of a history: a sample and what was known before it.
@@ -107,16 +124,34 @@ impl History {
         self.bytes.is_empty()
     }
 
-    /// The times of the first and the last sample.
+    /// The times of the first and the last sample that can be read.
     ///
     /// # Errors
     /// If there is none.
     pub fn span(&self) -> Result<(i64, i64), NoHistory> {
-        let mut times = Records { bytes: &self.bytes, at: FIRST_LINE.len() }
-            .filter(|(_, record)| record.kind != Kind::Snapshot)
-            .map(|(_, record)| record.unix_ms);
-        let first = times.next().ok_or_else(|| NoHistory::Empty(self.path.clone()))?;
+        // By the checksums alone, as a difference names the sample that it is to.
+        let mut last = None;
+        let readable = |(_, record): &(usize, Record<'_>)| match record.kind {
+            Kind::Snapshot => false,
+            Kind::Difference if last != Some(record.parent) => false,
+            _ => {
+                last = Some(record.checksum);
+                true
+            }
+        };
+        let records = Records { bytes: &self.bytes, at: FIRST_LINE.len() };
+        let mut times = records.filter(readable).map(|(_, record)| record.unix_ms);
+        let Some(first) = times.next() else { return Err(self.without_samples()) };
         Ok((first, times.last().unwrap_or(first)))
+    }
+
+    fn without_samples(&self) -> NoHistory {
+        let mut items = self.items();
+        items.by_ref().for_each(drop);
+        match items.damage() {
+            damage if damage == Damage::default() => NoHistory::Empty(self.path.clone()),
+            damage => NoHistory::Damaged(self.path.clone(), damage),
+        }
     }
 
     /// The last sample that is not later than a moment.

@@ -18,6 +18,7 @@ pub mod period;
 pub mod point;
 mod record;
 pub mod sample;
+pub mod spread;
 pub mod tree;
 pub mod words;
 pub mod writer;

@@ -6,6 +6,7 @@ use super::changes::{Change, What, between};
 use super::file::{Damage, History, Item, NoHistory};
 use super::point::{AT_LIMIT, Count, KILLED, Point, SLOWED, WAITED_S};
 use super::sample::Sample;
+use super::spread::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,15 +44,20 @@ impl Period {
             changes.extend(before.iter().flat_map(|before| between(before, &sample)));
             before = Some(sample);
         }
+        let damage = items.damage();
         let none = || {
-            let why = format!("no sample from {} to {}", super::at::clock(from), super::at::clock(to));
+            let damage = match damage {
+                Damage { samples: 0, .. } => String::new(),
+                damage => format!("; of the file {damage}"),
+            };
+            let why = format!("no sample from {} to {}{damage}", super::at::clock(from), super::at::clock(to));
             NoHistory::NoMoment(history.path.clone(), why)
         };
         let end = before.ok_or_else(none)?;
         Ok(Period {
             points,
             changes,
-            damage: items.damage(),
+            damage,
             settings: super::changes::values(&end),
             kernel: end.release().map(str::to_string),
             huge_page_bytes: super::point::huge_page_bytes(&end),
@@ -133,26 +139,6 @@ impl Period {
         let mut groups: Vec<Group> = all.into_values().filter(|group| group.path != "/").collect();
         groups.sort_by(|a, b| b.waited_s.total_cmp(&a.waited_s).then_with(|| a.path.cmp(&b.path)));
         groups
-    }
-}
-
-/// Values that were seen: the least, the quartiles, the most.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Spread {
-    pub least: u64,
-    pub lower: u64,
-    pub median: u64,
-    pub upper: u64,
-    pub most: u64,
-}
-
-impl Spread {
-    /// Of values in any order; `None` if there is none.
-    pub fn of(mut values: Vec<u64>) -> Option<Spread> {
-        values.sort_unstable();
-        let last = values.len().checked_sub(1)?;
-        let at = |quarter: usize| values[last * quarter / 4];
-        Some(Spread { least: at(0), lower: at(1), median: at(2), upper: at(3), most: at(4) })
     }
 }
 

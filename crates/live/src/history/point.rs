@@ -64,7 +64,7 @@ impl Count {
     }
 
     /// The threads whose time it is.
-    pub(crate) fn thread(self) -> Option<&'static str> {
+    fn thread(self) -> Option<&'static str> {
         Some(match self {
             Count::Kcompactd => "kcompactd",
             Count::Kswapd => "kswapd",
@@ -198,7 +198,7 @@ fn sysctls(sample: &Sample) -> Vec<(String, Reading<String>)> {
     sample.below(DIR).filter_map(value).collect()
 }
 
-fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
+pub(crate) fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
     if let Some(name) = what.counter() {
         return count(host, name).map(|n| n as f64);
     }
@@ -210,7 +210,7 @@ fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
 }
 
 /// Seconds of a CPU that the threads of this name took.
-pub(crate) fn threads(sample: &Sample, name: &str) -> Option<f64> {
+fn threads(sample: &Sample, name: &str) -> Option<f64> {
     let stats = sample.below("proc/").filter(|(path, _)| path.ends_with("/stat"));
     let of = |text: &str| {
         let (before, after) = text.split_once(") ")?;

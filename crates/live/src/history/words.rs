@@ -7,8 +7,11 @@ use kontig_text::{grouped, percent, size, time};
 /// The period, and its kernel.
 pub fn heading(s: &Summary) -> String {
     let kernel = s.kernel.as_deref().map_or(String::new(), |kernel| format!("Linux {kernel}: "));
+    if s.samples == 1 {
+        return format!("{kernel}one sample, of {} UTC", clock(s.from_unix_ms));
+    }
     format!(
-        "{kernel}{} to {} UTC, {} samples of {}",
+        "{kernel}{} to {} UTC, {} samples over {}",
         clock(s.from_unix_ms),
         clock(s.to_unix_ms),
         grouped(s.samples),
@@ -21,9 +24,13 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     let mut said = Vec::new();
     let block = s.huge_page_bytes.map_or("huge pages".into(), |bytes| format!("huge pages of {}", size(bytes)));
     match (s.at_hand, s.fewest_at_unix_ms) {
+        (Some(n), _) if s.samples == 1 => said.push(format!(
+            "Requests got {} {block} at once. One sample tells no rate, no share of the time and no change.",
+            grouped(n.least)
+        )),
         (Some(n), Some(at)) => said.push(format!(
-            "Half of the time, requests got {} {block} or more at once; the fewest were {}, at {}.",
-            grouped(n.median),
+            "In half of the samples, requests got {} {block} or more at once; the fewest were {}, at {}.",
+            grouped(n.quartiles.median.floor() as u64),
             grouped(n.least),
             clock(at)
         )),
@@ -42,13 +49,17 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
         said.push(format!("Some task waited for memory {} of the time.", share_of(share)));
     }
     if s.damage.bytes > 0 || s.damage.samples > 0 {
-        said.push(format!(
-            "{} of the file is damaged; {} samples build on that and cannot be read.",
-            size(s.damage.bytes),
-            grouped(s.damage.samples)
-        ));
+        said.push(format!("Of the file {}.", s.damage));
     }
     said
+}
+
+/// Where nothing changed.
+pub fn no_change(s: &Summary) -> &'static str {
+    match s.samples {
+        1 => "One sample shows no change.",
+        _ => "Nothing changed: one boot, one clock, the same settings throughout.",
+    }
 }
 
 /// The prices: who paid, for what, and how much.
@@ -81,4 +92,31 @@ fn rate(n: f64) -> String {
 
 fn share_of(share: f64) -> String {
     if share > 0.0 && share < 0.0005 { "less than 0.1 %".into() } else { percent(share) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::file::Damage;
+    use crate::history::{Period, Point};
+
+    #[test]
+    fn one_sample_tells_no_rate() {
+        let mut period = Period {
+            points: vec![Point::of(&Default::default())],
+            changes: Vec::new(),
+            damage: Damage::default(),
+            settings: Default::default(),
+            kernel: None,
+            huge_page_bytes: Some(2 << 20),
+        };
+        period.points[0].nodes =
+            vec![crate::history::point::NodePoint { node: 0, at_hand: Some(70), score: None, free_bytes: 0 }];
+        let summary = period.summary();
+        let said = "Requests got 70 huge pages of 2 MiB at once. One sample tells no rate, no share of the time and no \
+                    change.";
+        assert_eq!(conclusion(&summary), [said]);
+        assert_eq!(heading(&summary), "one sample, of 1970-01-01 00:00:00 UTC");
+        assert!(paid(&summary).is_empty() && no_change(&summary).starts_with("One sample"));
+    }
 }

@@ -8,7 +8,7 @@ pub mod exposition;
 
 use crate::check::{Prediction, compacted};
 use crate::error::ReadError;
-use crate::history::point::{self, Count, threads};
+use crate::history::point::{self, Count, counted};
 use crate::history::{Collector, Sample};
 use crate::host::Host;
 use crate::need::Need;
@@ -182,39 +182,39 @@ fn counters(host: &Host, sample: &Sample) -> Vec<Family> {
         Kind::Counter,
         "Compactions that requests waited for, by whether the block was there afterwards.",
     );
-    let mut moved = Family::new(
-        "kontig_pages_moved_total",
-        Kind::Counter,
-        "Pages moved, by whomever and whatever for: divided by the huge pages gained, what one costs.",
-    );
+    let mut moved =
+        Family::new("kontig_pages_moved_total", Kind::Counter, "Pages moved, by whomever and whatever for.");
     let mut scanned =
         Family::new("kontig_frames_scanned_total", Kind::Counter, "Frames that compaction's scanners looked at.");
-    let add = |family: &mut Family, label: Option<(&'static str, &str)>, counter: &str| {
-        let labels = label.map(|(name, value)| (name, value.to_string())).into_iter().collect();
-        family.series.extend(count(host, counter).map(|value| (labels, value as f64)));
-    };
-    add(&mut stalls, Some(("waited_for", "compaction")), "compact_stall");
-    add(&mut stalls, Some(("waited_for", "reclaim")), "allocstall");
-    add(&mut faults, Some(("result", "huge")), "thp_fault_alloc");
-    add(&mut faults, Some(("result", "fallback")), "thp_fault_fallback");
-    add(&mut outcomes, Some(("result", "success")), "compact_success");
-    add(&mut outcomes, Some(("result", "failure")), "compact_fail");
-    add(&mut moved, Some(("result", "success")), "pgmigrate_success");
-    add(&mut moved, Some(("result", "failure")), "pgmigrate_fail");
-    add(&mut scanned, Some(("scanner", "migrate")), "compact_migrate_scanned");
-    add(&mut scanned, Some(("scanner", "free")), "compact_free_scanned");
     let mut wakes =
         Family::new("kontig_kcompactd_wakes_total", Kind::Counter, "Times that a kernel thread was woken to compact.");
-    add(&mut wakes, None, "compact_daemon_wake");
     let mut cpu = Family::new(
         "kontig_kernel_thread_cpu_seconds_total",
         Kind::Counter,
         "CPU time of the kernel's threads that make room, of all nodes.",
     );
-    for of in [Count::Kcompactd, Count::Kswapd, Count::Khugepaged] {
-        let Some(name) = of.thread() else { continue };
-        cpu.series.extend(threads(sample, name).map(|seconds| (vec![("thread", name.to_string())], seconds)));
-    }
+    let label = |name: &'static str, value: &str| vec![(name, value.to_string())];
+    // A figure that a history has, too, is counted as there.
+    let figure = |family: &mut Family, labels: Vec<_>, what: Count| {
+        family.series.extend(counted(sample, host, what).map(|value| (labels, value)));
+    };
+    figure(&mut stalls, label("waited_for", "compaction"), Count::WaitedForCompaction);
+    figure(&mut stalls, label("waited_for", "reclaim"), Count::WaitedForReclaim);
+    figure(&mut faults, label("result", "huge"), Count::Given);
+    figure(&mut faults, label("result", "fallback"), Count::Refused);
+    figure(&mut moved, label("result", "success"), Count::Moved);
+    figure(&mut wakes, Vec::new(), Count::Woken);
+    figure(&mut cpu, label("thread", "kcompactd"), Count::Kcompactd);
+    figure(&mut cpu, label("thread", "kswapd"), Count::Kswapd);
+    figure(&mut cpu, label("thread", "khugepaged"), Count::Khugepaged);
+    let counter = |family: &mut Family, labels: Vec<_>, name: &str| {
+        family.series.extend(count(host, name).map(|value| (labels, value as f64)));
+    };
+    counter(&mut outcomes, label("result", "success"), "compact_success");
+    counter(&mut outcomes, label("result", "failure"), "compact_fail");
+    counter(&mut moved, label("result", "failure"), "pgmigrate_fail");
+    counter(&mut scanned, label("scanner", "migrate"), "compact_migrate_scanned");
+    counter(&mut scanned, label("scanner", "free"), "compact_free_scanned");
     vec![stalls, faults, outcomes, moved, scanned, wakes, cpu]
 }
 

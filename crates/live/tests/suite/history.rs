@@ -3,7 +3,7 @@
 
 use crate::common::{KERNELS, Tree};
 use kontig_live::history::file::Damage;
-use kontig_live::history::{At, Collector, History, Item, Sample, Stored, Writer};
+use kontig_live::history::{At, Collector, History, Item, Period, Sample, Stored, Writer};
 use kontig_live::{Host, Status};
 use std::path::Path;
 
@@ -66,6 +66,28 @@ fn cut_off_at_any_byte_it_has_all_samples_that_are_whole_and_goes_on_behind_them
         assert_eq!(found, [&all[..whole], &later].concat(), "cut off behind {len} bytes");
         let part = len - ends.iter().rfind(|end| **end <= len).copied().unwrap_or(len.min(17));
         assert_eq!(damage, Damage { bytes: part as u64, samples: 0 }, "cut off behind {len} bytes");
+    }
+}
+
+#[test]
+fn where_only_differences_are_left_the_damage_is_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (one, path) = (dir.path().join("one"), dir.path().join("all"));
+    let all = samples(6);
+    write(&one, &all[..1]);
+    write(&path, &all);
+    let mut bytes = std::fs::read(&path).expect("written");
+    let first = std::fs::read(&one).expect("written").len();
+    bytes[first - 1] ^= 1;
+    std::fs::write(&path, &bytes).expect("written");
+    let history = History::open(&path).expect("a history");
+    let said = [
+        history.span().expect_err("no sample").to_string(),
+        history.moment(At::Last).expect_err("no sample").to_string(),
+        Period::of(&history, At::First, At::Last).expect_err("no sample").to_string(),
+    ];
+    for said in said {
+        assert!(said.contains("no sample can be read: ") && said.contains(" and 5 samples that build on"), "{said}");
     }
 }
 

@@ -53,7 +53,8 @@ impl Axis {
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 150.0;
-const LEFT: f64 = 64.0;
+/// Room for ten digits and more at the axis.
+const LEFT: f64 = 100.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 24.0;
@@ -173,7 +174,7 @@ mod tests {
         let bins = vec![Some((1.0, 2.0, 4.0)), Some((2.0, 3.0, 3.0)), None];
         let marks = [Mark { unix_ms: axis.from_ms + 300_000, is_boot: true, text: "a < b".into() }];
         let svg = chart(&axis, &[Line { name: "n".into(), bins }], &marks, |v| v.to_string());
-        for part in ["class=\"line c0\" d=\"M218.7", "class=\"band c0\"", "class=\"mark boot\" d=\"M528.0", "a &lt; b"]
+        for part in ["class=\"line c0\" d=\"M248.7", "class=\"band c0\"", "class=\"mark boot\" d=\"M546.0", "a &lt; b"]
         {
             assert!(svg.contains(part), "{part} in {svg}");
         }

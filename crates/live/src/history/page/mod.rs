@@ -35,7 +35,7 @@ pub fn page(name: &str, period: &Period) -> String {
          <div class=\"conclusion\">{said}</div>\n{}{}{}</body></html>\n",
         escaped(&head),
         charts(period),
-        changes(period),
+        changes(period, &summary),
         paid(&summary)
     )
 }
@@ -150,10 +150,10 @@ fn rates(axis: &Axis, period: &Period, count: Count, seconds: f64) -> Vec<Option
     bins.iter().map(|bin| rate(bin).map(|rate| (rate, rate, rate))).collect()
 }
 
-fn changes(period: &Period) -> String {
+fn changes(period: &Period, summary: &Summary) -> String {
     let mut text = "<h2>What changed</h2>\n".to_string();
     if period.changes.is_empty() {
-        return text + "<p class=\"soft\">Nothing: one boot, one clock, the same settings throughout.</p>\n";
+        return text + &format!("<p class=\"soft\">{}</p>\n", words::no_change(summary));
     }
     let row = |change: &super::changes::Change| {
         format!("<tr><td class=\"time\">{}</td><td>{}</td></tr>", clock(change.unix_ms), escaped(&change.words()))
