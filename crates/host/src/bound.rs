@@ -123,8 +123,8 @@ fn gains(bound: &Bound) -> String {
     if bound.gains.is_empty() {
         return fitted("No move of pages makes another block.\n");
     }
-    let title = "The fewest page moves for more blocks, and those of this kernel's compaction: as it is, and once dirty \
-                 pages have been written (sync)\n";
+    let title = "The fewest page moves for more blocks, and those of this kernel's compaction: as it is, and once \
+                 dirty pages have been written (sync)\n";
     let mut grid = Grid::new(["more", "fewest", "as it is", "times", "CPU", "synced", "times", "CPU"], &[]);
     for Gain { more, fewest_moves, compaction, synced } in &bound.gains {
         let mut row = vec![grouped(*more), fewest_moves.map_or("no way".into(), grouped)];
@@ -165,7 +165,8 @@ fn ends(bound: &Bound) -> String {
     let mut text = bound.probe.iter().map(|effort| end("To its end as it is", effort)).collect::<String>();
     for ended in &bound.ended {
         text += &format!(
-            "– in node {} zone {} it ends at {} % of the zone, at a large dirty folio of a file, which it cannot split\n",
+            "– in node {} zone {} it ends at {} % of the zone, at a large dirty folio of a file, which it cannot \
+             split\n",
             ended.node, ended.zone, ended.percent
         );
     }
@@ -229,8 +230,8 @@ fn gigabytes(bound: &Bound) -> String {
         n => format!("; {n} more at the ends of zones are not whole"),
     };
     format!(
-        "Of {} whole ranges of 1 GiB: {} free, {} can be emptied ({} at a time), {} hold pages that stay, {} are partly \
-         no memory of the allocator's{parts}\n",
+        "Of {} whole ranges of 1 GiB: {} free, {} can be emptied ({} at a time), {} hold pages that stay, {} are \
+         partly no memory of the allocator's{parts}\n",
         grouped(c.blocks),
         grouped(c.free),
         grouped(c.emptiable),

@@ -8,6 +8,7 @@
 
 use crate::bound;
 use crate::caller::{Caller, InTheWay};
+pub use crate::confidence::{Confidence, Level};
 use crate::contiguous::{Emptied, emptied};
 use crate::frame::State;
 use crate::load::Load;
@@ -75,36 +76,6 @@ pub struct Prediction {
     pub written_bytes: u64,
     /// Blocks of each need that are there afterwards.
     pub blocks: Vec<Option<u64>>,
-}
-
-/// How far something can be relied on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Everything that decides it is known.
-    High,
-    /// One or two things are not known.
-    Medium,
-    /// More is not known, or the snapshot does not agree with itself.
-    Low,
-}
-
-impl Level {
-    /// The level in one word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Level::High => "high",
-            Level::Medium => "medium",
-            Level::Low => "low",
-        }
-    }
-}
-
-/// How far a prediction can be relied on, and why.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Confidence {
-    pub level: Level,
-    pub because: Vec<String>,
 }
 
 /// The verdict on one rung of each ladder, with its reasons.
@@ -210,7 +181,7 @@ impl Check {
         };
         let new = |needs: &[Need]| {
             let mut check = Check::new(needs, &now, page_size, kernel, &profile.name);
-            check.confidence = Some(confidence(snapshot, profile));
+            check.confidence = Some(Confidence::of(snapshot, profile));
             check.obstacles = needs.iter().map(|need| Obstacles::of(snapshot, need)).collect();
             let fewest = |(need, asked): (&Need, &Asked)| {
                 let lacks = need.count.saturating_sub(asked.now?);
@@ -257,7 +228,7 @@ impl Check {
                 let tried = attempt(snapshot, memory.clone(), asked, way, |part| progress(done + part / tries));
                 if tried.met {
                     let mut check = Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
-                    check.confidence = check.confidence.map(|confidence| confidence.of_way(way));
+                    check.confidence = check.confidence.map(|confidence| of_way(confidence, way));
                     return check;
                 }
                 most = Some(tried.prediction);
@@ -436,50 +407,14 @@ fn drop_clean_cache(snapshot: &Snapshot, memory: &mut Memory) -> u64 {
     dropped
 }
 
-impl Confidence {
-    /// Adds the doubt that a way brings.
-    fn of_way(mut self, way: Way) -> Confidence {
-        if way.sync {
-            self.level = Level::Low;
-            let files = "programs that keep writing files end passes of compaction early: more passes move more pages";
-            self.because.push(files.into());
-        }
-        self
+/// Adds the doubt that a way brings.
+fn of_way(mut confidence: Confidence, way: Way) -> Confidence {
+    if way.sync {
+        confidence.level = Level::Low;
+        let files = "programs that keep writing files end passes of compaction early: more passes move more pages";
+        confidence.because.push(files.into());
     }
-}
-
-/// Inferred and listed blocks agree from this share of free memory on.
-const AGREES: f64 = 0.98;
-
-/// How far a prediction of compaction can be relied on.
-pub(crate) fn confidence(snapshot: &Snapshot, profile: &Profile) -> Confidence {
-    let mut because = Vec::new();
-    let host = &snapshot.host;
-    let agreement = snapshot.agreement();
-    if agreement < AGREES {
-        let differs = (1.0 - agreement) * 100.0;
-        because.push(format!("{differs:.0} % of the free memory was elsewhere by the time it was counted"));
-    }
-    let unknown = snapshot.zones.iter().map(|z| snapshot.census(z.frames())[State::Unknown as usize]).sum::<u64>();
-    let managed: u64 = snapshot.zones.iter().map(|z| z.managed).sum();
-    if unknown * 100 > managed {
-        because.push(format!("{unknown} pages are of unknown use, and taken for immovable"));
-    }
-    match host.pinned {
-        Some(0) => {}
-        Some(n) => because
-            .push(format!("{n} pages are pinned for I/O: which ones is not shown, so they are taken for movable")),
-        None => because.push("this kernel does not say how many pages are pinned".into()),
-    }
-    if !kontig_profiles::is_of_kernel(&profile.name, &host.kernel) {
-        because.push(format!("the rules of {} stand for those of {}", profile.name, host.kernel));
-    }
-    let level = match because.len() {
-        0 => Level::High,
-        1 | 2 if agreement >= AGREES => Level::Medium,
-        _ => Level::Low,
-    };
-    Confidence { level, because }
+    confidence
 }
 
 #[cfg(test)]

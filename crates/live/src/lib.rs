@@ -12,6 +12,7 @@ pub mod bound;
 pub mod caller;
 pub mod cgroup;
 pub mod check;
+pub mod confidence;
 pub mod contiguous;
 pub(crate) mod deferred;
 pub mod error;

@@ -21,7 +21,7 @@ pub struct RecordArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Time between samples: 10s, 1min
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span::within(Duration::from_millis(200), Duration::from_secs(3600)))]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval())]
     interval: Duration,
     /// End after this time: 2h, 1day (default: at Ctrl-C)
     #[arg(long = "for", value_name = "TIME", value_parser = span::from(Duration::from_millis(1)))]
@@ -123,4 +123,9 @@ fn refused(e: NotWritten) -> Result<Ending, Error> {
         }
         NotWritten::InUse(_) | NotWritten::Other(_) => Err(AskedWrongly::Value(e.to_string()).into()),
     }
+}
+
+/// The parser of a time between samples.
+fn interval() -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
+    span::within(Duration::from_millis(200), Duration::from_secs(3600))
 }

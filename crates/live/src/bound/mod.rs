@@ -11,7 +11,7 @@ pub use fewest::Fewest;
 pub use probe::{Effort, Probe};
 
 use crate::blocks::{Block, Class, ZoneBlocks};
-use crate::check::{Confidence, confidence};
+use crate::confidence::Confidence;
 use crate::need::Need;
 use crate::obstacles::{Obstacle, Obstacles};
 use crate::snapshot::{FoundZone, Snapshot};
@@ -194,7 +194,7 @@ impl Bound {
             schema: SCHEMA,
             kernel: snapshot.host.kernel.clone(),
             profile: profile.name.clone(),
-            confidence: probe.as_ref().map(|_| confidence(snapshot, profile)),
+            confidence: probe.as_ref().map(|_| Confidence::of(snapshot, profile)),
             page_bytes,
             order,
             block_bytes: page_bytes << order,

@@ -2,8 +2,8 @@
 //! host to its end, with the blocks, moves and frames counted on the way.
 //!
 //! It is one write to `compact_memory`, as anybody may make it, as it is or once dirty pages have
-//! been written ([`Way`]): free pages stay on CPUs' lists until the kernel takes them back, which is
-//! once at the end here.
+//! been written ([`Way`]): free pages stay on CPUs' lists until the kernel takes them back, which
+//! is once at the end here.
 
 use crate::snapshot::Snapshot;
 use crate::sweep::{COSTS, Ended, Owners, Way, compact, release};
