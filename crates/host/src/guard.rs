@@ -11,7 +11,7 @@ use crate::snapshot::page_size;
 use clap::{Args, Subcommand};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::guard::daemon::{self, Means, Mode, watch};
-use kontig_live::guard::drive::Drive;
+use kontig_live::guard::drive::{Drive, JOURNAL};
 use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
 use kontig_live::guard::policy::ForHost;
@@ -187,7 +187,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         let sync = sync.then_some("--sync");
         Command::new(&program).arg("write-one").args(sync).arg(path).stdin(Stdio::null()).spawn()
     };
-    let journal = a.control.control.join("guard.journal");
+    let journal = a.control.control.join(JOURNAL);
     let restores = || {
         let mut restores = Command::new(&program);
         restores.arg("restore-at-end").arg(&journal).args([&roots.procfs, &roots.sysfs]);
@@ -220,7 +220,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
             say(&e.to_string());
             Ok(Ending::Unpermitted)
         }
-        Err(e @ daemon::Failed::NoNode(_)) => Err(AskedWrongly::Value(e.to_string()).into()),
+        Err(e @ (daemon::Failed::NoNode(_) | daemon::Failed::DrivesAll(_))) => Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => Err(failed(e.to_string())),
     }
 }

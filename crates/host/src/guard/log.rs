@@ -44,6 +44,9 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
             grouped(before),
             grouped(at_hand)
         ),
+        What::Restored { path, was } => {
+            format!("restored {path} to {was}, as the guard that had changed it was killed")
+        }
         What::PolicyRead => "the policy was read anew".into(),
         What::PolicyRefused { why } => format!("the old policy stays: {why}"),
         What::Failed { why } => format!("goes on without: {why}"),

@@ -218,6 +218,60 @@ fn killed_at_any_moment_it_leaves_every_setting_as_it_was() {
     assert!(changed > 0, "no kill met it with a changed setting");
 }
 
+/// A second node like the first.
+fn second_node(tree: &TempDir) {
+    let zone = read(tree, "proc/zoneinfo");
+    let second = zone.replace("Node 0", "Node 1").replace("start_pfn:           0", "start_pfn:           16384");
+    write(tree, "proc/zoneinfo", &(zone + &second));
+    let free = read(tree, "proc/buddyinfo");
+    write(tree, "proc/buddyinfo", &(free.clone() + &free.replace("Node 0", "Node 1")));
+}
+
+#[test]
+fn the_kernels_setting_is_driven_once_for_all_nodes() {
+    let tree = fragmented();
+    second_node(&tree);
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let [first, second] = [guard.wait_for("drives"), guard.wait_for("drives")];
+    assert_eq!((&first["node"], &second["node"]), (&0.into(), &1.into()));
+    // The one has its blocks, and the other not yet.
+    write(&tree, "proc/buddyinfo", &(WHOLE.to_string() + "Node 1, zone   Normal 8192 0 0 0 0 0 0 0 0 0 0\n"));
+    assert_eq!(guard.wait_for("released")["node"], 0);
+    assert_eq!(read(&tree, DRIVEN), second["proactiveness"].to_string());
+    write(&tree, "proc/buddyinfo", &(WHOLE.to_string() + &WHOLE.replace("Node 0", "Node 1")));
+    assert_eq!(guard.wait_for("released")["node"], 1);
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+    drop(guard);
+    let (_, error) = said(&tree, &["--keep", "1x2M@0", "--execute", "--drive-sysctl", "--time", "1"], 2);
+    assert!(error.contains("node 1 is not to be kept") && error.lines().count() == 1, "{error}");
+}
+
+/// The child of a process that restores its settings.
+fn restorer(guard: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+    let is_it = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap().windows(14).any(|w| w == b"restore-at-end");
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it).expect("a child restores")
+}
+
+#[test]
+fn the_next_guard_restores_what_is_left_where_the_restorer_was_killed_too() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let raised = guard.wait_for("drives")["proactiveness"].as_u64().unwrap();
+    let restorer = restorer(guard.child.id());
+    kill_process(Pid::from_raw(restorer.try_into().unwrap()).unwrap(), Signal::KILL).expect("it runs");
+    drop(guard);
+    assert_eq!(read(&tree, DRIVEN), raised.to_string(), "nobody is left who restores");
+    // A dry run changes nothing.
+    said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
+    assert_eq!(read(&tree, DRIVEN), raised.to_string());
+    let (text, _) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 0);
+    assert!(text.contains("compaction_proactiveness to 7, as the guard that had changed it was killed"), "{text}");
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+}
+
 #[test]
 fn a_recorded_host_shows_when_it_would_have_compacted() {
     let tree = fragmented();

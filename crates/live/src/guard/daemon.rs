@@ -1,7 +1,7 @@
 //! The loop: a look every half second, a decision for each node, and what it says.
 
 use super::controller::{Controller, Decision, NoGain, Outcome, Rest};
-use super::drive::{Drive, Driving, proactiveness};
+use super::drive::{Drive, Driving, JOURNAL, proactiveness};
 use super::event::{Event, Tally, What};
 use super::hold::Hold;
 use super::notify::Notify;
@@ -11,7 +11,7 @@ use super::sample::{NodeSample, Sample, Sampler};
 use super::{diagnose, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::{ReadError, remedy};
-use crate::prepare::journal::NoJournal;
+use crate::prepare::journal::{NoJournal, restore_left};
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
@@ -75,6 +75,8 @@ pub enum Failed {
     Busy(PathBuf),
     /// The policy names a node that does not exist.
     NoNode(u32),
+    /// The kernel's setting is to be driven for some nodes and not for this one.
+    DrivesAll(u32),
 }
 
 impl Failed {
@@ -86,7 +88,7 @@ impl Failed {
                 matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
             }
             Failed::NoJournal(e) => e.is_permission(),
-            Failed::Busy(_) | Failed::NoNode(_) => false,
+            Failed::Busy(_) | Failed::NoNode(_) | Failed::DrivesAll(_) => false,
         }
     }
 }
@@ -103,6 +105,11 @@ impl std::fmt::Display for Failed {
             Failed::Busy(lock) => {
                 write!(f, "another guard is at work ({}): end it first, or say where with --control", lock.display())
             }
+            Failed::DrivesAll(node) => write!(
+                f,
+                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and node {node} is not to be kept: \
+                 keep all, or leave it out"
+            ),
             Failed::NoNode(node) => write!(f, "node {node} has no memory, or does not exist: name another"),
         }
     }
@@ -115,7 +122,6 @@ struct Watched {
     controller: Controller,
     tally: Tally,
     told: Option<Rest>,
-    driving: Option<Driving>,
     /// The last look at its frames, and what it said.
     looked: Option<(f64, NoGain)>,
     /// The last run ended too early.
@@ -136,25 +142,21 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         sampler: Sampler::new(),
         began: Instant::now(),
         nodes: Vec::new(),
+        driving: None,
         is_read: true,
         synced_s: None,
     };
+    // Before settings are read: what a killed guard has left is no wish of the operator's.
+    daemon.restore()?;
     let first = daemon.sample().map_err(Failed::Unread)?;
-    nodes_exist(&policy, &first)?;
+    daemon.fits(&policy, &first)?;
     daemon.follow(&policy, &first);
     notify.send("READY=1");
     let ended = daemon.run(&mut notify);
     notify.send("STOPPING=1");
-    let released = daemon.release_all();
+    let released = daemon.release();
     daemon.sum_up();
     ended.and(released)
-}
-
-/// Refuses a policy that names a node without memory.
-fn nodes_exist(policy: &Policy, sample: &Sample) -> Result<(), Failed> {
-    let exists = |node: u32| sample.nodes.iter().any(|known| known.node == node);
-    let missing = policy.named().find(|node| !exists(*node));
-    missing.map_or(Ok(()), |node| Err(Failed::NoNode(node)))
 }
 
 /// The lock that only one guard has; it goes with the process, however that ends.
@@ -178,6 +180,7 @@ struct Daemon<'a> {
     sampler: Sampler,
     began: Instant,
     nodes: Vec<Watched>,
+    driving: Option<Driving>,
     /// Whether somebody reads the log.
     is_read: bool,
     /// When dirty pages were last written for a run.
@@ -214,7 +217,6 @@ impl Daemon<'_> {
                     controller: Controller::new(node, rules),
                     tally: Tally { node, ..Tally::default() },
                     told: None,
-                    driving: None,
                     looked: None,
                     cut_short: false,
                 },
@@ -222,9 +224,18 @@ impl Daemon<'_> {
             self.nodes.push(watched);
             self.tell(Some(node), What::Watches { rules });
         }
-        // A node that is not watched any more has its setting back.
-        for driving in known.into_iter().flatten().filter_map(|watched| watched.driving) {
-            self.tolerate(driving.end().map_err(Failed::NoJournal));
+    }
+
+    /// Refuses a policy that this host cannot follow.
+    fn fits(&self, policy: &Policy, sample: &Sample) -> Result<(), Failed> {
+        let exists = |node: u32| sample.nodes.iter().any(|known| known.node == node);
+        if let Some(node) = policy.named().find(|node| !exists(*node)) {
+            return Err(Failed::NoNode(node));
+        }
+        let left = sample.nodes.iter().find(|node| policy.of_node(node.node).is_none());
+        match left {
+            Some(node) if matches!(self.means.mode, Mode::Drive(_)) => Err(Failed::DrivesAll(node.node)),
+            _ => Ok(()),
         }
     }
 
@@ -256,8 +267,8 @@ impl Daemon<'_> {
     fn read_anew(&mut self) {
         let read = (self.means.reread)().and_then(|policy| {
             let sample = self.sample().map_err(|e| e.to_string())?;
-            let exist = nodes_exist(&policy, &sample);
-            exist.map(|()| (policy, sample)).map_err(|e| e.to_string())
+            let fits = self.fits(&policy, &sample);
+            fits.map(|()| (policy, sample)).map_err(|e| e.to_string())
         });
         match read {
             Ok((policy, sample)) => {
@@ -271,22 +282,24 @@ impl Daemon<'_> {
     /// A look at all nodes.
     fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
         let held = self.hold.holds();
+        self.drive_on(sample, held);
+        let mut wanted = Vec::new();
         for i in 0..self.nodes.len() {
             let number = self.nodes[i].controller.node;
             let Some(node) = sample.nodes.iter().find(|node| node.node == number) else { continue };
             let watched = &mut self.nodes[i];
             watched.tally.samples += 1;
             watched.tally.kept += u64::from(watched.controller.is_kept(node));
-            if watched.driving.is_some() {
-                self.drive_on(i, sample, node, held);
+            if self.driving.as_ref().is_some_and(|driving| driving.nodes.iter().any(|(n, _)| *n == number)) {
                 continue;
             }
             match watched.controller.decide(sample, node, held) {
                 Decision::Rest { why } => self.rest(i, node, why),
+                Decision::Compact { .. } if matches!(self.means.mode, Mode::Drive(_)) => wanted.push((i, node)),
                 Decision::Compact { cpu_s } => self.act(i, sample, node, cpu_s)?,
             }
         }
-        Ok(())
+        self.drive(sample, &wanted)
     }
 
     fn rest(&mut self, i: usize, node: &NodeSample, why: Rest) {
@@ -304,7 +317,8 @@ impl Daemon<'_> {
         match &self.means.mode {
             Mode::DryRun => self.think(i, sample, node),
             Mode::Execute { .. } => return self.compact(i, node, cpu_s),
-            Mode::Drive(_) => return self.drive(i, sample, node),
+            // All nodes are driven at once.
+            Mode::Drive(_) => {}
         }
         Ok(())
     }
@@ -409,39 +423,62 @@ impl Daemon<'_> {
         why
     }
 
-    /// Sets the kernel to compact.
-    fn drive(&mut self, i: usize, sample: &Sample, node: &NodeSample) -> Result<(), Failed> {
+    /// Sets the kernel to compact for these nodes, by the largest value that one of them asks for.
+    fn drive(&mut self, sample: &Sample, wanted: &[(usize, &NodeSample)]) -> Result<(), Failed> {
         let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
-        let controller = &self.nodes[i].controller;
-        let order = controller.rules().target.order();
-        let value = proactiveness(node, controller.lacks(node), order);
-        let at_hand = node.at_hand(order);
-        let driving = Driving::begin(drive, self.means.roots, value, (sample.at_s, at_hand));
-        self.nodes[i].driving = Some(driving.map_err(Failed::NoJournal)?);
-        self.nodes[i].told = None;
-        self.tell(Some(node.node), What::Drives { proactiveness: value, at_hand });
+        let value_for = |(i, node): &(usize, &NodeSample)| {
+            let controller = &self.nodes[*i].controller;
+            proactiveness(node, controller.lacks(node), controller.rules().target.order())
+        };
+        let Some(value) = wanted.iter().map(value_for).max() else { return Ok(()) };
+        // The operator's own value is never lowered.
+        let value = value.max(sample.kernel_compacts.unwrap_or(0));
+        let driving = match self.driving.take() {
+            Some(mut driving) => driving.raise(self.means.roots, value).map(|()| driving),
+            None => Driving::begin(drive, self.means.roots, value, sample.at_s),
+        };
+        let mut driving = driving.map_err(Failed::NoJournal)?;
+        let mut told = Vec::new();
+        for (i, node) in wanted {
+            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order());
+            driving.nodes.push((node.node, at_hand));
+            self.nodes[*i].told = None;
+            told.push((node.node, What::Drives { proactiveness: driving.value(), at_hand }));
+        }
+        self.driving = Some(driving);
+        told.into_iter().for_each(|(node, what)| self.tell(Some(node), what));
         Ok(())
     }
 
-    /// Looks whether the kernel has done enough.
-    fn drive_on(&mut self, i: usize, sample: &Sample, node: &NodeSample, held: bool) {
-        let watched = &mut self.nodes[i];
-        let order = watched.controller.rules().target.order();
-        let enough = watched.controller.is_enough(node);
-        let is_long = watched.driving.as_ref().is_some_and(|driving| driving.is_long(sample.at_s));
-        if !(held || enough || is_long) {
-            return;
+    /// Looks whether the kernel has done enough, and gives its setting back once no node lacks
+    /// blocks, or after a while.
+    fn drive_on(&mut self, sample: &Sample, held: bool) {
+        let Some(mut driving) = self.driving.take() else { return };
+        let is_over = held || driving.is_long(sample.at_s);
+        let mut released = Vec::new();
+        for (number, before) in std::mem::take(&mut driving.nodes) {
+            let watched = self.nodes.iter_mut().find(|watched| watched.controller.node == number);
+            let node = sample.nodes.iter().find(|node| node.node == number);
+            // One that is not watched any more asks for nothing.
+            let (Some(watched), Some(node)) = (watched, node) else { continue };
+            if !is_over && !watched.controller.is_enough(node) {
+                driving.nodes.push((number, before));
+                continue;
+            }
+            let at_hand = node.at_hand(watched.controller.rules().target.order());
+            let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
+            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, no_gain }, node);
+            watched.tally.runs += 1;
+            watched.tally.fruitless += u64::from(no_gain.is_some());
+            watched.tally.gained += at_hand.saturating_sub(before);
+            released.push((number, What::Released { before, at_hand }));
         }
-        let Some(driving) = watched.driving.take() else { return };
-        let (before, at_hand) = (driving.at_start, node.at_hand(order));
-        let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
-        watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, no_gain }, node);
-        watched.tally.runs += 1;
-        watched.tally.fruitless += u64::from(no_gain.is_some());
-        watched.tally.gained += at_hand.saturating_sub(before);
-        let ended = driving.end().map_err(Failed::NoJournal);
-        self.tolerate(ended);
-        self.tell(Some(node.node), What::Released { before, at_hand });
+        if driving.nodes.is_empty() {
+            self.tolerate(driving.end().map_err(Failed::NoJournal));
+        } else {
+            self.driving = Some(driving);
+        }
+        released.into_iter().for_each(|(node, what)| self.tell(Some(node), what));
     }
 
     fn tolerate(&mut self, done: Result<(), Failed>) {
@@ -450,9 +487,20 @@ impl Daemon<'_> {
         }
     }
 
-    fn release_all(&mut self) -> Result<(), Failed> {
-        let driving: Vec<Driving> = self.nodes.iter_mut().filter_map(|watched| watched.driving.take()).collect();
-        driving.into_iter().try_for_each(|driving| driving.end().map_err(Failed::NoJournal))
+    fn release(&mut self) -> Result<(), Failed> {
+        self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
+    }
+
+    /// Restores what a guard has left that was killed along with the process that restores.
+    fn restore(&mut self) -> Result<(), Failed> {
+        if matches!(self.means.mode, Mode::DryRun) {
+            return Ok(());
+        }
+        let restored = restore_left(&self.means.dir.join(JOURNAL), self.means.roots).map_err(Failed::NoJournal)?;
+        for setting in restored {
+            self.tell(None, What::Restored { path: setting.path.display().to_string(), was: setting.was });
+        }
+        Ok(())
     }
 
     fn sum_up(&mut self) {

@@ -72,6 +72,8 @@ pub enum What {
     Drives { proactiveness: u64, at_hand: u64 },
     /// The kernel's setting is as it was.
     Released { before: u64, at_hand: u64 },
+    /// A setting has its value again that a killed guard had changed.
+    Restored { path: String, was: String },
     /// The policy was read anew.
     PolicyRead,
     /// It was not: the old one holds.
