@@ -219,7 +219,7 @@ impl Controller {
         if !self.is_low(node) {
             return rest(Rest::AtTarget);
         }
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         let (at_hand, possible) = (node.at_hand(order), node.possible(order));
         if possible <= at_hand || self.goal(node).is_some_and(|goal| at_hand >= goal) {
             let content = self.kept().is_none_or(|kept| at_hand >= kept);
@@ -246,7 +246,7 @@ impl Controller {
         let passed = self.last_s.map_or(0.0, |last| (at_s - last).max(0.0));
         self.last_s = Some(at_s);
         self.tokens = (self.tokens + passed * self.rules.cpu_share).min(self.rules.cpu_burst_s);
-        let now = node.at_hand(self.rules.target.order());
+        let now = node.at_hand(self.rules.target.order(node.huge_order));
         if let Some(before) = self.before.filter(|_| passed > 0.0) {
             let used = before.saturating_sub(now) as f64 / passed;
             let over_s = if used > self.demand { DEMAND_RISES_S } else { DEMAND_FALLS_S };
@@ -281,7 +281,7 @@ impl Controller {
 
     /// Blocks that a run has to make.
     pub fn lacks(&self, node: &NodeSample) -> u64 {
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         match self.rules.target {
             Target::Blocks { .. } => self.goal(node).unwrap_or(0).saturating_sub(node.at_hand(order)),
             Target::Score { until, .. } => {
@@ -296,7 +296,7 @@ impl Controller {
     /// not for headroom or a target that cannot be had.
     fn goal(&self, node: &NodeSample) -> Option<u64> {
         let kept = self.kept()?;
-        let possible = node.possible(self.rules.target.order());
+        let possible = node.possible(self.rules.target.order(node.huge_order));
         let cheap = possible - possible / DEAR_SHARE;
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
@@ -318,7 +318,7 @@ impl Controller {
     /// Learns from a run.
     pub fn finished(&mut self, outcome: Outcome, node: &NodeSample) {
         self.spend(outcome.cpu_s);
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         let now = node.at_hand(order);
         if outcome.cpu_s > 0.0 && outcome.made > 0 {
             let of_second = outcome.made as f64 / outcome.cpu_s;
@@ -355,7 +355,11 @@ mod tests {
     /// A node with free blocks of a huge page, and blocks' worth of single pages.
     fn node(blocks: u64, pieces: u64) -> NodeSample {
         let free = vec![pieces * 512, 0, 0, 0, 0, 0, 0, 0, 0, blocks];
-        NodeSample { node: 0, zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }] }
+        NodeSample {
+            node: 0,
+            huge_order: 9,
+            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }],
+        }
     }
 
     fn at(at_s: f64) -> Sample {

@@ -176,8 +176,8 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
     let _alone = if matches!(means.mode, Mode::DryRun) { None } else { Some(alone(means.dir)?) };
     let mut daemon = Daemon {
         hold: Hold::in_dir(means.dir),
+        sampler: Sampler::new(means.page_bytes),
         means,
-        sampler: Sampler::new(),
         began: Instant::now(),
         nodes: Vec::new(),
         driving: None,
@@ -273,7 +273,7 @@ impl Daemon<'_> {
         }
         for node in &sample.nodes {
             let Some(rules) = policy.of_node(node.node) else { continue };
-            let order = rules.target.order();
+            let order = rules.target.order(node.huge_order);
             match rules.target {
                 Target::Blocks { count, .. } if count > node.present() >> order => {
                     return Err(Failed::TooSmall { node: node.node, asked: count, has: node.present() >> order });
@@ -372,7 +372,7 @@ impl Daemon<'_> {
             return;
         }
         watched.told = Some((now, why));
-        let order = watched.controller.rules().target.order();
+        let order = watched.controller.rules().target.order(node.huge_order);
         watched.state = format!("{} ({} at hand)", why.name(), node.at_hand(order));
         self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
     }
@@ -390,7 +390,7 @@ impl Daemon<'_> {
     /// Says what a run would gain.
     fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
         let controller = &self.nodes[i].controller;
-        let (order, lacks) = (controller.rules().target.order(), controller.lacks(node));
+        let (order, lacks) = (controller.rules().target.order(node.huge_order), controller.lacks(node));
         let cpu = cpu_s();
         let predicted = self.predict(node.node, order, lacks);
         let (predicted, fewest_moves, not_predicted) = match predicted {
@@ -417,7 +417,6 @@ impl Daemon<'_> {
     fn compact(&mut self, i: usize, (number, is_only): (u32, bool), cpu_s: f64) -> Result<(), Failed> {
         let Mode::Execute { writer } = self.means.mode else { return Ok(()) };
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
-        let order = self.nodes[i].controller.rules().target.order();
         let file = self.file(number, is_only)?;
         // Before and after it, free pages on CPUs' lists count alike.
         runner::drain(roots, stop);
@@ -426,7 +425,7 @@ impl Daemon<'_> {
         if controller.is_enough(&before) {
             return Ok(());
         }
-        let mut most = 0;
+        let (mut most, order) = (0, controller.rules().target.order(before.huge_order));
         let enough = || {
             notify.alive();
             let now = sampler.nodes(roots, at_s).ok();
@@ -451,7 +450,7 @@ impl Daemon<'_> {
     /// Learns from a run, and tells it.
     fn conclude(&mut self, i: usize, (node, after): (&NodeSample, &NodeSample), most: u64, ran: &Ran) {
         let rules = self.nodes[i].controller.rules();
-        let order = rules.target.order();
+        let order = rules.target.order(node.huge_order);
         let (before, now) = (node.at_hand(order), after.at_hand(order));
         // What others have freed meanwhile is no gain of a run that moved nothing.
         let gained = ran.moved.is_none_or(|moved| moved > 0)
@@ -494,7 +493,7 @@ impl Daemon<'_> {
     }
 
     fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, blocks: Blocks) -> NoGain {
-        let order = self.nodes[i].controller.rules().target.order();
+        let order = self.nodes[i].controller.rules().target.order(after.huge_order);
         if let Some(why) = diagnose::by_counters(ran, blocks, after, order) {
             return why;
         }
@@ -523,7 +522,7 @@ impl Daemon<'_> {
         let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
         let value_for = |(i, node): &(usize, &NodeSample)| {
             let controller = &self.nodes[*i].controller;
-            proactiveness(node, controller.lacks(node), controller.rules().target.order())
+            proactiveness(node, controller.lacks(node), controller.rules().target.order(node.huge_order))
         };
         let Some(value) = wanted.iter().map(value_for).max() else { return Ok(()) };
         // The operator's own value is never lowered.
@@ -535,7 +534,7 @@ impl Daemon<'_> {
         let mut driving = driving.map_err(Failed::NoJournal)?;
         let mut told = Vec::new();
         for (i, node) in wanted {
-            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order());
+            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order(node.huge_order));
             driving.nodes.push((node.node, at_hand));
             self.nodes[*i].told = None;
             self.nodes[*i].state = format!("the kernel compacts ({at_hand} at hand)");
@@ -561,7 +560,7 @@ impl Daemon<'_> {
                 driving.nodes.push((number, before));
                 continue;
             }
-            let at_hand = node.at_hand(watched.controller.rules().target.order());
+            let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
             let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
             watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, made: 0, no_gain }, node);
             watched.tally.runs += 1;

@@ -56,7 +56,7 @@ mod tests {
 
     fn node(singles: u64) -> NodeSample {
         let zone = ZoneSample { name: "Normal".into(), present: 9000, kept: 0, free: vec![singles] };
-        NodeSample { node: 0, zones: vec![zone] }
+        NodeSample { node: 0, huge_order: 9, zones: vec![zone] }
     }
 
     const FLAT: Blocks = Blocks { before: 7, most: 7, after: 7 };

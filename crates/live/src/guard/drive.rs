@@ -95,6 +95,7 @@ mod tests {
     fn the_kernel_is_told_to_begin_now_and_to_end_with_the_blocks() {
         let node = |singles: u64, blocks: u64| NodeSample {
             node: 0,
+            huge_order: 9,
             zones: vec![ZoneSample {
                 name: "Normal".into(),
                 present: 1 << 20,

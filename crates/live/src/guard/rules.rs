@@ -58,11 +58,11 @@ impl Target {
         }
     }
 
-    /// The order of the blocks in question.
-    pub fn order(self) -> u32 {
+    /// The order of the blocks in question; the score is about huge pages.
+    pub fn order(self, huge_order: u32) -> u32 {
         match self {
             Target::Blocks { order, .. } => order,
-            Target::Score { .. } => super::sample::SCORE_ORDER,
+            Target::Score { .. } => huge_order,
         }
     }
 }
