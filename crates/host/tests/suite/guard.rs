@@ -245,7 +245,7 @@ fn the_kernels_setting_is_driven_once_for_all_nodes() {
     assert_eq!(read(&tree, DRIVEN).trim(), "7");
     drop(guard);
     let (_, error) = said(&tree, &["--keep", "1x2M@0", "--execute", "--drive-sysctl", "--time", "1"], 2);
-    assert!(error.contains("node 1 is not to be kept") && error.lines().count() == 1, "{error}");
+    assert!(error.contains("the policy leaves node 1 alone") && error.lines().count() == 1, "{error}");
 }
 
 /// The child of a process that restores its settings.
@@ -353,7 +353,7 @@ fn a_mistake_is_one_line_and_exit_code_2() {
         (&["--keep", "1x2M|2x2M"], "is a ladder"),
         (&["--keep", "1x1G"], "compaction makes blocks up to the largest of the free lists, 4M"),
         (&["--keep", "1x2M", "--keep", "2x2M"], "every node has a target already: say one"),
-        (&["--keep", "33x2M"], "node 0 is to keep 33 blocks and has memory for 32"),
+        (&["--keep", "33x2M"], "node 0 should keep 33 blocks and has memory for 32"),
         (&["--keep", "1x2M@7"], "node 7 has no memory, or does not exist"),
         (&["--execute", "--drive-sysctl"], "this kernel has no vm.compaction_proactiveness"),
     ];

@@ -77,7 +77,7 @@ pub enum Failed {
     Busy(PathBuf),
     /// The policy names a node that does not exist.
     NoNode(u32),
-    /// A node has fewer blocks of memory than it is to keep.
+    /// A node has fewer blocks of memory than it should keep.
     TooSmall {
         node: u32,
         asked: u64,
@@ -85,7 +85,7 @@ pub enum Failed {
     },
     /// No file compacts this node alone.
     NoFile(PathBuf),
-    /// The kernel's setting is to be driven for some nodes and not for this one.
+    /// The kernel's setting holds for all nodes, and the policy leaves this one alone.
     DrivesAll(u32),
 }
 
@@ -122,11 +122,11 @@ impl std::fmt::Display for Failed {
             }
             Failed::DrivesAll(node) => write!(
                 f,
-                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and node {node} is not to be kept: \
+                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and the policy leaves node {node} alone: \
                  keep all, or leave it out"
             ),
             Failed::TooSmall { node, asked, has } => {
-                write!(f, "node {node} is to keep {asked} blocks and has memory for {has}: say fewer")
+                write!(f, "node {node} should keep {asked} blocks and has memory for {has}: say fewer")
             }
             Failed::NoFile(file) => write!(
                 f,

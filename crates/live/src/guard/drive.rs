@@ -61,7 +61,7 @@ impl Driving {
         Ok(())
     }
 
-    /// The value now.
+    /// The value that is set now.
     pub fn value(&self) -> u64 {
         self.value
     }

@@ -1,7 +1,7 @@
 //! All that the controller knows of a host at one moment: free blocks and marks of each node's
 //! zones, and who waits for what.
 //!
-//! It is made of the kernel's own texts, so a recorded host is as good as the host itself.
+//! It is made of the kernel's own texts, so a recorded host is read alike ([`Texts`]).
 
 use crate::error::ReadError;
 use crate::host::order_of;
