@@ -591,7 +591,14 @@ impl Daemon<'_> {
         if matches!(self.means.mode, Mode::DryRun) {
             return Ok(());
         }
-        let restored = restore_left(&self.means.dir.join(JOURNAL), self.means.roots).map_err(Failed::NoJournal)?;
+        let journal = self.means.dir.join(JOURNAL);
+        let restored = loop {
+            match restore_left(&journal, self.means.roots) {
+                // This guard is alone: that one is dying, and exists for a while after its lock.
+                Err(NoJournal::Busy(process)) => process.wait_for_end(),
+                done => break done.map_err(Failed::NoJournal)?,
+            }
+        };
         for setting in restored {
             self.tell(None, What::Restored { path: setting.path.display().to_string(), was: setting.was });
         }
