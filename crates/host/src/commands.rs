@@ -41,12 +41,15 @@ pub enum HostCommand {
     /// --execute, only print the plan
     #[command(after_help = trial::HELP)]
     Trial(trial::TrialArgs),
-    /// Write 1 to a file: a child of 'prepare', so that the write can be killed
+    /// Write 1 to a file: a child of 'prepare' and 'guard', so that the write can be killed
     #[command(hide = true)]
     WriteOne {
         /// Write dirty pages to disk first.
         #[arg(long)]
         sync: bool,
+        /// Go before all other processes meanwhile.
+        #[arg(long)]
+        first: bool,
         path: PathBuf,
     },
     /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
@@ -87,7 +90,7 @@ impl HostCommand {
             HostCommand::Age(a) => age::age(&a),
             HostCommand::Touch(a) => touch::touch(&a),
             HostCommand::Trial(a) => trial::trial(&a),
-            HostCommand::WriteOne { path, sync } => prepare::write_one(&path, sync),
+            HostCommand::WriteOne { path, sync, first } => prepare::write_one(&path, sync, first),
             HostCommand::RestoreAtEnd { journal, procfs, sysfs } => prepare::restore_at_end(&journal, procfs, sysfs),
             HostCommand::History(c) => history::history(c),
             HostCommand::Top(a) => top::top(&a),

@@ -10,8 +10,8 @@ use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::{Args, Subcommand};
 use kontig_error::{AskedWrongly, Error, Failed};
-use kontig_live::guard::daemon::{self, Means, Mode, watch};
-use kontig_live::guard::drive::Drive;
+use kontig_live::guard::daemon::{Means, Mode, watch};
+use kontig_live::guard::drive::{Drive, JOURNAL};
 use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
 use kontig_live::guard::policy::ForHost;
@@ -41,7 +41,7 @@ pub struct GuardArgs {
     execute: bool,
     /// With --execute: raise vm.compaction_proactiveness while blocks are lacking, and let the
     /// kernel compact
-    #[arg(long, requires = "execute", conflicts_with = "beside_kernel")]
+    #[arg(long, requires = "execute")]
     drive_sysctl: bool,
     /// Seconds after which it ends by itself
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
@@ -176,18 +176,15 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let profile = profile(a.profile.as_deref(), &kernel)?;
     let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
-    let policy = a.policy.read(host, a.drive_sysctl)?;
+    let policy = a.policy.read(host)?;
     if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {
         let text = "--drive-sysctl: this kernel has no vm.compaction_proactiveness (5.9 and later have): leave it out";
         return Err(AskedWrongly::Value(text.into()).into());
     }
     let (stop, anew) = signals()?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
-    let writer = |path: &Path, sync: bool| {
-        let sync = sync.then_some("--sync");
-        Command::new(&program).arg("write-one").args(sync).arg(path).stdin(Stdio::null()).spawn()
-    };
-    let journal = a.control.control.join("guard.journal");
+    let writer = |path: &Path| Command::new(&program).arg("write-one").arg(path).stdin(Stdio::null()).spawn();
+    let journal = a.control.control.join(JOURNAL);
     let restores = || {
         let mut restores = Command::new(&program);
         restores.arg("restore-at-end").arg(&journal).args([&roots.procfs, &roots.sysfs]);
@@ -198,29 +195,38 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         (true, false) => Mode::Execute { writer: &writer },
         (true, true) => Mode::Drive(Drive { journal: journal.clone(), restores: &restores }),
     };
+    let mut lost = None;
     let mut told = |event: &Event| {
         let text = if a.json { crate::answer::document(event, true) } else { log::line(event, page_size()) };
-        print_while_read(&text).unwrap_or(false)
+        let is_read = print_while_read(&text);
+        // Somebody has to know of what changes the host: a service is started anew.
+        match is_read {
+            Ok(false) if a.execute => lost = Some(failed("nobody reads the log any more".into())),
+            Ok(is_read) => return is_read,
+            Err(e) => lost = Some(e),
+        }
+        false
     };
     let means = Means {
         roots: &roots,
         page_bytes: page_size(),
         profile: &profile,
         mode,
-        reread: &|| a.policy.read(host, a.drive_sysctl).map_err(|e| e.to_string()),
+        reread: &|| a.policy.read(host).map_err(|e| e.to_string()),
         stop: &stop,
         anew: &anew,
         dir: &a.control.control,
         time: a.time.map(Duration::from_secs),
         told: &mut told,
     };
-    match watch(means, policy) {
-        Ok(()) => Ok(Ending::Done),
+    let watched = watch(means, policy);
+    match watched {
+        Ok(()) => lost.map_or(Ok(Ending::Done), Err),
         Err(e) if e.is_permission() => {
             say(&e.to_string());
             Ok(Ending::Unpermitted)
         }
-        Err(e @ daemon::Failed::NoNode(_)) => Err(AskedWrongly::Value(e.to_string()).into()),
+        Err(e) if e.is_wrong() => Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => Err(failed(e.to_string())),
     }
 }

@@ -302,7 +302,7 @@ pub(crate) struct Means<'a> {
 pub(crate) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Result<Receipt, NoJournal>, Error> {
     let program = std::env::current_exe().map_err(|e| failed("prepare", e.to_string()))?;
     let writer = |path: &Path, sync: bool| {
-        let args = if sync { &["write-one", "--sync"][..] } else { &["write-one"] };
+        let args = if sync { &["write-one", "--first", "--sync"][..] } else { &["write-one", "--first"] };
         Command::new(&program).args(args).arg(path).stdin(Stdio::null()).spawn()
     };
     let Means { roots, caller, journal, time, stop } = *means;
@@ -479,10 +479,13 @@ pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result
     Ok(Ending::Done)
 }
 
-/// Writes 1 to a file; with `sync`, once dirty pages are on disk.
-pub fn write_one(path: &Path, sync: bool) -> Result<Ending, Error> {
+/// Writes 1 to a file; with `sync`, once dirty pages are on disk, and with `first`, before all
+/// other processes.
+pub fn write_one(path: &Path, sync: bool, first: bool) -> Result<Ending, Error> {
     kontig_live::prepare::end_with_parent();
-    hurry::before_all_sessions();
+    if first {
+        hurry::before_all_sessions();
+    }
     if sync {
         kontig_live::prepare::sync();
     }

@@ -103,8 +103,7 @@ impl Host {
         let thp = self.thp.as_ref().ok().and_then(|thp| thp.pmd_size);
         let pool = || self.meminfo.as_ref().ok()?.kb("Hugepagesize").map(|kb| kb.saturating_mul(1024));
         let bytes = thp.or_else(pool)?;
-        let pages = bytes / page;
-        (pages.is_power_of_two() && pages * page == bytes).then(|| pages.trailing_zeros())
+        order_of(bytes, page)
     }
 
     /// Why files were not read, of those that every host has or that say more to root.
@@ -200,4 +199,10 @@ fn sysctls(roots: &Roots) -> Vec<(String, Reading<String>)> {
         (name, value)
     };
     names.into_iter().filter(|name| !WRITE_ONLY.contains(&name.as_str())).map(read).collect()
+}
+
+/// The order of a huge page of this many bytes.
+pub(crate) fn order_of(bytes: u64, page: u64) -> Option<u32> {
+    let pages = bytes.checked_div(page)?;
+    (pages.is_power_of_two() && pages * page == bytes).then(|| pages.trailing_zeros())
 }

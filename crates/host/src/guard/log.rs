@@ -8,7 +8,12 @@ use kontig_text::{grouped, percent, short_size, time};
 /// The text of an event, in one line or, at the end, in one for each node.
 pub fn line(event: &Event, page_bytes: u64) -> String {
     let text = match &event.what {
-        What::Watches { rules } => watches(rules, page_bytes),
+        What::Watches { rules, beside_kernel } => {
+            let beside = beside_kernel.map_or(String::new(), |proactiveness| {
+                format!("; the kernel compacts as well (vm.compaction_proactiveness is {proactiveness})")
+            });
+            watches(rules, page_bytes) + &beside
+        }
         What::Rests { at_hand, score, why } => {
             format!("rests with {} blocks at hand (score {score}): {}", grouped(at_hand), rest(why))
         }
@@ -25,7 +30,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
         What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted } => {
             let gain = match (predicted, not_predicted) {
                 (Some(effort), _) => format!(
-                    "{} more for {} page moves and {} of a CPU (the fewest moves are {})",
+                    "one run makes {} more for {} page moves and {} of a CPU (the fewest moves are {})",
                     grouped(effort.more),
                     grouped(effort.pages_moved),
                     cpu(effort.cpu_seconds),
@@ -44,6 +49,9 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
             grouped(before),
             grouped(at_hand)
         ),
+        What::Restored { path, was } => {
+            format!("restored {path} to {was}, as the guard that had changed it was killed")
+        }
         What::PolicyRead => "the policy was read anew".into(),
         What::PolicyRefused { why } => format!("the old policy stays: {why}"),
         What::Failed { why } => format!("goes on without: {why}"),
@@ -84,8 +92,8 @@ fn rest(why: &Rest) -> String {
         Rest::AtTarget => "it has what is kept".into(),
         Rest::Held => "held by 'kontig guard hold'".into(),
         Rest::KernelCompacts { proactiveness } => format!(
-            "the kernel compacts by itself (vm.compaction_proactiveness is {proactiveness}): set that to 0, or say \
-             --beside-kernel or --drive-sysctl"
+            "the kernel compacts by itself (vm.compaction_proactiveness is {proactiveness}): set that to 0, or keep \
+             blocks (--keep)"
         ),
         Rest::NoFreeMemory { possible } => {
             format!("no free memory: it makes {} blocks at most, whatever moves", grouped(possible))
@@ -113,13 +121,10 @@ fn nothing(why: &NoGain) -> String {
         }
         NoGain::NotFragmented => "nothing is fragmented".into(),
         NoGain::Pinned { failed } => format!("{} pages did not move: somebody holds them", grouped(failed)),
-        NoGain::EndedEarly { frames } => format!(
-            "the kernel ended it after {} frames, at a large folio that finds no place and cannot be split",
-            grouped(frames)
-        ),
-        NoGain::Taken { moved } => {
-            format!("{} pages moved, but somebody took the blocks at once", grouped(moved))
-        }
+        NoGain::NothingScanned => "the kernel compacted nothing".into(),
+        NoGain::Taken { most } => format!("there were {} blocks, and somebody took them at once", grouped(most)),
+        NoGain::NoBlockWhole { moved } => format!("{} pages moved, and no block became whole", grouped(moved)),
+        NoGain::Killed { signal } => format!("the process that compacts was killed by signal {signal}"),
         NoGain::DryRun | NoGain::Unknown => "the reason is not known".into(),
     }
 }
@@ -131,11 +136,9 @@ fn cpu(seconds: f64) -> String {
 
 fn tally(t: &Tally, seconds: f64) -> String {
     format!(
-        "kept in {} of {} samples ({}); {} runs, {} without gain, made {} blocks for {} page moves and {} of a CPU \
-         ({})",
-        grouped(t.kept),
-        grouped(t.samples),
-        percent(t.kept as f64 / t.samples.max(1) as f64),
+        "it had what is kept for {} of the time; {} runs, {} without gain, made {} blocks for {} page moves and {} of \
+         a CPU ({})",
+        percent(if t.watched_s > 0.0 { t.kept_s / t.watched_s } else { 0.0 }),
         grouped(t.runs),
         grouped(t.fruitless),
         grouped(t.gained),

@@ -17,9 +17,6 @@ pub struct PolicyArgs {
     /// File with the rules of every node (TOML), read anew at SIGHUP; options go before it
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// Compact although the kernel does so by itself (vm.compaction_proactiveness is not 0)
-    #[arg(long)]
-    beside_kernel: bool,
     /// Share of one CPU that compactions take at most in the long run
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu_percent: Option<f64>,
@@ -27,7 +24,7 @@ pub struct PolicyArgs {
 
 impl PolicyArgs {
     /// The policy's file, if there is one, and the options.
-    pub(super) fn read(&self, host: ForHost, drives: bool) -> Result<Policy, Error> {
+    pub(super) fn read(&self, host: ForHost) -> Result<Policy, Error> {
         let file = match &self.policy {
             None => String::new(),
             Some(path) => std::fs::read_to_string(path).map_err(|e| {
@@ -39,12 +36,7 @@ impl PolicyArgs {
             let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
             Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
         };
-        let options = Options {
-            keep: self.keep.clone(),
-            cpu_percent: self.cpu_percent,
-            // The kernel's setting is what it drives.
-            beside_kernel: self.beside_kernel || drives,
-        };
+        let options = Options { keep: self.keep.clone(), cpu_percent: self.cpu_percent };
         let policy = Policy::parse(&file, host).map_err(wrong)?;
         Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
     }

@@ -18,8 +18,9 @@ use std::path::Path;
 /// Replays the history in a file.
 pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<Ending, Error> {
     let history = open(file)?;
-    let policy = policy.read(host(&history)?, false)?;
-    let found = replayed(&history, &policy);
+    let host = host(&history)?;
+    let policy = policy.read(host)?;
+    let found = replayed(&history, &policy, host.page_bytes);
     if let Some(node) = policy.named().find(|node| !found.nodes.iter().any(|known| known.node == *node)) {
         let reason = format!("it has no node {node} with memory: name another");
         return Err(AskedWrongly::Contradictory { path: file.display().to_string(), reason }.into());

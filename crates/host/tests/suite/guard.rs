@@ -120,13 +120,14 @@ fn it_compacts_until_the_blocks_are_there_and_tells_what_that_cost() {
 }
 
 #[test]
-fn the_kernels_own_compaction_goes_first_unless_it_is_told_otherwise() {
+fn it_keeps_blocks_beside_the_kernel_and_leaves_a_score_to_it() {
     let tree = fragmented();
     write(&tree, DRIVEN, "20\n");
-    let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
+    let (text, _) = said(&tree, &["--execute", "--time", "1"], 0);
     assert!(text.contains("the kernel compacts by itself (vm.compaction_proactiveness is 20)"), "{text}");
     assert_eq!(read(&tree, COMPACT), "");
-    said(&tree, &["--keep", "10x2M", "--execute", "--beside-kernel", "--time", "1"], 0);
+    let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
+    assert!(text.contains("the kernel compacts as well (vm.compaction_proactiveness is 20)"), "{text}");
     assert_eq!(read(&tree, COMPACT), "1");
 }
 
@@ -218,6 +219,61 @@ fn killed_at_any_moment_it_leaves_every_setting_as_it_was() {
     assert!(changed > 0, "no kill met it with a changed setting");
 }
 
+/// A second node like the first.
+fn second_node(tree: &TempDir) {
+    let zone = read(tree, "proc/zoneinfo");
+    let second = zone.replace("Node 0", "Node 1").replace("start_pfn:           0", "start_pfn:           16384");
+    write(tree, "proc/zoneinfo", &(zone + &second));
+    let free = read(tree, "proc/buddyinfo");
+    write(tree, "proc/buddyinfo", &(free.clone() + &free.replace("Node 0", "Node 1")));
+}
+
+#[test]
+fn the_kernels_setting_is_driven_once_for_all_nodes() {
+    let tree = fragmented();
+    second_node(&tree);
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let [first, second] = [guard.wait_for("drives"), guard.wait_for("drives")];
+    assert_eq!((&first["node"], &second["node"]), (&0.into(), &1.into()));
+    // The one has its blocks, and the other not yet.
+    write(&tree, "proc/buddyinfo", &(WHOLE.to_string() + "Node 1, zone   Normal 8192 0 0 0 0 0 0 0 0 0 0\n"));
+    assert_eq!(guard.wait_for("released")["node"], 0);
+    assert_eq!(read(&tree, DRIVEN), second["proactiveness"].to_string());
+    write(&tree, "proc/buddyinfo", &(WHOLE.to_string() + &WHOLE.replace("Node 0", "Node 1")));
+    assert_eq!(guard.wait_for("released")["node"], 1);
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+    drop(guard);
+    let (_, error) = said(&tree, &["--keep", "1x2M@0", "--execute", "--drive-sysctl", "--time", "1"], 2);
+    assert!(error.contains("the policy leaves node 1 alone") && error.lines().count() == 1, "{error}");
+}
+
+/// The child of a process that restores its settings.
+fn restorer(guard: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+    let is_it =
+        |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap().windows(14).any(|w| w == b"restore-at-end");
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it).expect("a child restores")
+}
+
+#[test]
+fn the_next_guard_restores_what_is_left_where_the_restorer_was_killed_too() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let raised = guard.wait_for("drives")["proactiveness"].as_u64().unwrap();
+    let restorer = restorer(guard.child.id());
+    kill_process(Pid::from_raw(restorer.try_into().unwrap()).unwrap(), Signal::KILL).expect("it runs");
+    drop(guard);
+    assert_eq!(read(&tree, DRIVEN), raised.to_string(), "nobody is left who restores");
+    // A dry run changes nothing.
+    said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
+    assert_eq!(read(&tree, DRIVEN), raised.to_string());
+    let (text, _) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 0);
+    assert!(text.contains("compaction_proactiveness to 7, as the guard that had changed it was killed"), "{text}");
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+}
+
 #[test]
 fn a_recorded_host_shows_when_it_would_have_compacted() {
     let tree = fragmented();
@@ -251,6 +307,31 @@ fn a_recorded_host_shows_when_it_would_have_compacted() {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_is_no_good_end() {
+    let tree = fragmented();
+    let mut command = Command::new(program());
+    command.args(["guard", "--keep", "1x2M", "--execute"]).args(ROOTS).current_dir(tree.path());
+    command.stdout(fs::File::create("/dev/full").unwrap());
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    // Nobody reads.
+    let mut guard = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
+    guard.wait_for("watches");
+    guard.log = BufReader::new(Command::new("true").stdout(Stdio::piped()).spawn().unwrap().stdout.unwrap());
+    assert_eq!(guard.child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn a_node_without_a_file_of_its_own_is_not_compacted_by_the_one_for_all() {
+    let tree = fragmented();
+    second_node(&tree);
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 2);
+    assert!(error.contains("node1/compact: there is none") && error.lines().count() == 1, "{error}");
+    assert_eq!(read(&tree, COMPACT), "");
+}
+
+#[test]
 fn only_one_guard_compacts() {
     let tree = fragmented();
     let mut first = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
@@ -271,6 +352,8 @@ fn a_mistake_is_one_line_and_exit_code_2() {
         (&["--keep", "2000x3M"], "3M is no power of two"),
         (&["--keep", "1x2M|2x2M"], "is a ladder"),
         (&["--keep", "1x1G"], "compaction makes blocks up to the largest of the free lists, 4M"),
+        (&["--keep", "1x2M", "--keep", "2x2M"], "every node has a target already: say one"),
+        (&["--keep", "33x2M"], "node 0 should keep 33 blocks and has memory for 32"),
         (&["--keep", "1x2M@7"], "node 7 has no memory, or does not exist"),
         (&["--execute", "--drive-sysctl"], "this kernel has no vm.compaction_proactiveness"),
     ];

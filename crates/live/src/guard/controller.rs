@@ -31,7 +31,7 @@ pub enum Rest {
     AtTarget,
     /// The operator has said so.
     Held,
-    /// The kernel compacts by itself, with this proactiveness.
+    /// The kernel keeps the score by itself, with this proactiveness.
     KernelCompacts { proactiveness: u64 },
     /// Its free memory makes `possible` blocks at most, and it has nearly all of them.
     NoFreeMemory { possible: u64 },
@@ -82,14 +82,19 @@ pub enum NoGain {
     Pinned {
         failed: u64,
     },
-    /// The kernel ended it after looking at `frames`: from 6.9 on, a large folio does that which
-    /// finds no place and cannot be split, as a dirty one.
-    EndedEarly {
-        frames: u64,
-    },
-    /// Blocks were made, and taken at once.
+    /// The kernel looked at no frame.
+    NothingScanned,
+    /// Blocks were made, `most` at once, and somebody took them.
     Taken {
+        most: u64,
+    },
+    /// Pages moved, and no block became whole.
+    NoBlockWhole {
         moved: u64,
+    },
+    /// The process that compacts was killed by somebody.
+    Killed {
+        signal: i32,
     },
     /// It was only asked what a run would gain.
     DryRun,
@@ -101,6 +106,8 @@ pub enum NoGain {
 pub struct Outcome {
     pub at_s: f64,
     pub cpu_s: f64,
+    /// Blocks that it made.
+    pub made: u64,
     /// Why nothing was gained, where nothing was.
     pub no_gain: Option<NoGain>,
 }
@@ -137,7 +144,6 @@ pub struct Controller {
     demand: f64,
     /// Blocks that a second of a CPU has made.
     yield_per_s: Option<f64>,
-    at_start: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +166,6 @@ impl Controller {
             before: None,
             demand: 0.0,
             yield_per_s: None,
-            at_start: 0,
         }
     }
 
@@ -199,11 +204,7 @@ impl Controller {
     /// Decides about the node of this sample.
     pub fn decide(&mut self, sample: &Sample, node: &NodeSample, held: bool) -> Decision {
         self.look(sample.at_s, node);
-        let decision = self.decision(sample, node, held);
-        if matches!(decision, Decision::Compact { .. }) {
-            self.at_start = node.at_hand(self.rules.target.order());
-        }
-        decision
+        self.decision(sample, node, held)
     }
 
     fn decision(&self, sample: &Sample, node: &NodeSample, held: bool) -> Decision {
@@ -211,13 +212,14 @@ impl Controller {
         if held {
             return rest(Rest::Held);
         }
-        if let Some(proactiveness) = sample.kernel_compacts.filter(|p| *p > 0 && !self.rules.beside_kernel) {
+        // The kernel keeps a score, and no number of blocks.
+        if let Some(proactiveness) = sample.kernel_compacts.filter(|p| *p > 0 && self.kept().is_none()) {
             return rest(Rest::KernelCompacts { proactiveness });
         }
         if !self.is_low(node) {
             return rest(Rest::AtTarget);
         }
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         let (at_hand, possible) = (node.at_hand(order), node.possible(order));
         if possible <= at_hand || self.goal(node).is_some_and(|goal| at_hand >= goal) {
             let content = self.kept().is_none_or(|kept| at_hand >= kept);
@@ -244,7 +246,7 @@ impl Controller {
         let passed = self.last_s.map_or(0.0, |last| (at_s - last).max(0.0));
         self.last_s = Some(at_s);
         self.tokens = (self.tokens + passed * self.rules.cpu_share).min(self.rules.cpu_burst_s);
-        let now = node.at_hand(self.rules.target.order());
+        let now = node.at_hand(self.rules.target.order(node.huge_order));
         if let Some(before) = self.before.filter(|_| passed > 0.0) {
             let used = before.saturating_sub(now) as f64 / passed;
             let over_s = if used > self.demand { DEMAND_RISES_S } else { DEMAND_FALLS_S };
@@ -279,7 +281,7 @@ impl Controller {
 
     /// Blocks that a run has to make.
     pub fn lacks(&self, node: &NodeSample) -> u64 {
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         match self.rules.target {
             Target::Blocks { .. } => self.goal(node).unwrap_or(0).saturating_sub(node.at_hand(order)),
             Target::Score { until, .. } => {
@@ -294,7 +296,7 @@ impl Controller {
     /// not for headroom or a target that cannot be had.
     fn goal(&self, node: &NodeSample) -> Option<u64> {
         let kept = self.kept()?;
-        let possible = node.possible(self.rules.target.order());
+        let possible = node.possible(self.rules.target.order(node.huge_order));
         let cheap = possible - possible / DEAR_SHARE;
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
@@ -316,10 +318,10 @@ impl Controller {
     /// Learns from a run.
     pub fn finished(&mut self, outcome: Outcome, node: &NodeSample) {
         self.spend(outcome.cpu_s);
-        let order = self.rules.target.order();
+        let order = self.rules.target.order(node.huge_order);
         let now = node.at_hand(order);
-        if outcome.cpu_s > 0.0 && now > self.at_start {
-            let of_second = (now - self.at_start) as f64 / outcome.cpu_s;
+        if outcome.cpu_s > 0.0 && outcome.made > 0 {
+            let of_second = outcome.made as f64 / outcome.cpu_s;
             self.yield_per_s = Some(self.yield_per_s.map_or(of_second, |known| known + (of_second - known) / 4.0));
         }
         // Blocks that the run made are no sign of use.
@@ -331,8 +333,6 @@ impl Controller {
                 let doubled = FIRST_BACKOFF_S * f64::from(1u32 << self.fruitless.min(16));
                 let for_s = match after {
                     NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
-                    // It has cost little, and the next one may come further.
-                    NoGain::EndedEarly { .. } => FIRST_BACKOFF_S,
                     _ => doubled.min(LONGEST_BACKOFF_S),
                 };
                 self.backoff = Some(BackOff { until_s: outcome.at_s + for_s, after, pieces: node.too_small(order) });
@@ -355,7 +355,11 @@ mod tests {
     /// A node with free blocks of a huge page, and blocks' worth of single pages.
     fn node(blocks: u64, pieces: u64) -> NodeSample {
         let free = vec![pieces * 512, 0, 0, 0, 0, 0, 0, 0, 0, blocks];
-        NodeSample { node: 0, zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }] }
+        NodeSample {
+            node: 0,
+            huge_order: 9,
+            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }],
+        }
     }
 
     fn at(at_s: f64) -> Sample {
@@ -374,7 +378,7 @@ mod tests {
     }
 
     fn fruitless(at_s: f64, after: NoGain) -> Outcome {
-        Outcome { at_s, cpu_s: 0.01, no_gain: Some(after) }
+        Outcome { at_s, cpu_s: 0.01, made: 0, no_gain: Some(after) }
     }
 
     #[test]
@@ -404,19 +408,25 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_compaction_goes_first() {
-        let decide = |p: Option<u64>, beside_kernel: bool| {
-            let rules = Rules { beside_kernel, ..*keeping(100).rules() };
+    fn the_kernel_keeps_a_score_by_itself_and_no_number_of_blocks() {
+        let decide = |p: Option<u64>, rules: Rules| {
             let sample = Sample { kernel_compacts: p, ..at(1.0) };
             rest(Controller::new(0, rules).decide(&sample, &node(0, 1000), false))
         };
-        assert_eq!(decide(Some(20), false), Some(Rest::KernelCompacts { proactiveness: 20 }));
-        assert_eq!([decide(Some(0), false), decide(None, false), decide(Some(20), true)], [None; 3]);
+        let (score, blocks) = (Rules::default(), *keeping(100).rules());
+        assert_eq!(decide(Some(20), score), Some(Rest::KernelCompacts { proactiveness: 20 }));
+        assert_eq!([decide(Some(0), score), decide(None, score), decide(Some(20), blocks)], [None; 3]);
     }
 
     #[test]
     fn it_rests_while_the_hosts_tasks_wait() {
-        let decide = |busy: Busy| rest(keeping(100).decide(&Sample { busy, ..at(1.0) }, &node(0, 1000), false));
+        let by_default = Busy { waited_cpu: Some(1.0), ..Busy::default() };
+        let sample = Sample { busy: by_default, ..at(1.0) };
+        let waits = rest(keeping(100).decide(&sample, &node(0, 1000), false));
+        assert_eq!(waits, None, "some task always waits for a CPU on a busy host: the budget is what bounds it");
+        let rules = Rules { most_waited_cpu: 0.9, ..*keeping(100).rules() };
+        let decide =
+            |busy: Busy| rest(Controller::new(0, rules).decide(&Sample { busy, ..at(1.0) }, &node(0, 1000), false));
         let busy = Busy::default();
         assert_eq!(decide(Busy { waited_cpu: Some(0.95), ..busy }), Some(Rest::WaitsForCpu { share: 0.95 }));
         assert_eq!(
@@ -448,7 +458,7 @@ mod tests {
             now += wait;
         }
         // A gain makes the next wait short again.
-        of.finished(Outcome { at_s: now, cpu_s: 0.01, no_gain: None }, &lacking);
+        of.finished(Outcome { at_s: now, cpu_s: 0.01, made: 1, no_gain: None }, &lacking);
         of.finished(fruitless(now, NoGain::Unknown), &lacking);
         assert_eq!(rest(of.decide(&at(now + 1.0), &lacking, false)), None);
     }
@@ -471,7 +481,7 @@ mod tests {
         while now < 1000.0 {
             if let Decision::Compact { cpu_s } = of.decide(&at(now), &lacking, false) {
                 spent += cpu_s;
-                of.finished(Outcome { at_s: now, cpu_s, no_gain: None }, &lacking);
+                of.finished(Outcome { at_s: now, cpu_s, made: 0, no_gain: None }, &lacking);
             }
             now += 0.5;
         }
@@ -491,7 +501,7 @@ mod tests {
         assert!((30..=50).contains(&of.reserve()), "{}", of.reserve());
         assert_eq!(rest(of.decide(&at(10.0), &node(1060, 1000), false)), None, "1050 would do without use");
         // Blocks made by a run are no sign of use, nor is their number before it.
-        of.finished(Outcome { at_s: 11.0, cpu_s: 0.5, no_gain: None }, &node(1200, 900));
+        of.finished(Outcome { at_s: 11.0, cpu_s: 0.5, made: 140, no_gain: None }, &node(1200, 900));
         let before = of.demand();
         of.decide(&at(12.0), &node(1200, 900), false);
         assert!(of.demand() < before);

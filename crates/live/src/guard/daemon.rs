@@ -1,17 +1,19 @@
 //! The loop: a look every half second, a decision for each node, and what it says.
 
 use super::controller::{Controller, Decision, NoGain, Outcome, Rest};
-use super::drive::{Drive, Driving, proactiveness};
+use super::diagnose::Blocks;
+use super::drive::{Drive, Driving, JOURNAL, proactiveness};
 use super::event::{Event, Tally, What};
 use super::hold::Hold;
 use super::notify::Notify;
 use super::policy::Policy;
+use super::rules::Target;
 use super::runner::{self, Ran, Writer};
 use super::sample::{NodeSample, Sample, Sampler};
 use super::{diagnose, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::{ReadError, remedy};
-use crate::prepare::journal::NoJournal;
+use crate::prepare::journal::{NoJournal, restore_left};
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
@@ -27,8 +29,8 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two looks at whether to end.
 const DOZE: Duration = Duration::from_millis(100);
-/// Seconds between two times that dirty pages are written for a run.
-const SYNC_EVERY_S: f64 = 2.0;
+/// Seconds after which a reason that lasts is told again.
+const REPEAT_S: f64 = 600.0;
 /// Seconds for which a look at all frames answers why nothing is gained.
 const LOOK_FOR_S: f64 = 60.0;
 
@@ -75,9 +77,24 @@ pub enum Failed {
     Busy(PathBuf),
     /// The policy names a node that does not exist.
     NoNode(u32),
+    /// A node has fewer blocks of memory than it should keep.
+    TooSmall {
+        node: u32,
+        asked: u64,
+        has: u64,
+    },
+    /// No file compacts this node alone.
+    NoFile(PathBuf),
+    /// The kernel's setting holds for all nodes, and the policy leaves this one alone.
+    DrivesAll(u32),
 }
 
 impl Failed {
+    /// Whether it was asked for what this host does not have.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self, Failed::NoNode(_) | Failed::TooSmall { .. } | Failed::NoFile(_) | Failed::DrivesAll(_))
+    }
+
     /// Whether another user could do it.
     pub fn is_permission(&self) -> bool {
         match self {
@@ -86,7 +103,7 @@ impl Failed {
                 matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
             }
             Failed::NoJournal(e) => e.is_permission(),
-            Failed::Busy(_) | Failed::NoNode(_) => false,
+            _ => false,
         }
     }
 }
@@ -103,6 +120,20 @@ impl std::fmt::Display for Failed {
             Failed::Busy(lock) => {
                 write!(f, "another guard is at work ({}): end it first, or say where with --control", lock.display())
             }
+            Failed::DrivesAll(node) => write!(
+                f,
+                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and the policy leaves node {node} alone: \
+                 keep all, or leave it out"
+            ),
+            Failed::TooSmall { node, asked, has } => {
+                write!(f, "node {node} should keep {asked} blocks and has memory for {has}: say fewer")
+            }
+            Failed::NoFile(file) => write!(
+                f,
+                "{}: there is none, and vm.compact_memory compacts all nodes: mount the host's sysfs, and say where \
+                 with --path.sysfs",
+                file.display()
+            ),
             Failed::NoNode(node) => write!(f, "node {node} has no memory, or does not exist: name another"),
         }
     }
@@ -114,12 +145,26 @@ impl std::error::Error for Failed {}
 struct Watched {
     controller: Controller,
     tally: Tally,
-    told: Option<Rest>,
-    driving: Option<Driving>,
+    /// When it was last told why it rests, and why.
+    told: Option<(f64, Rest)>,
+    /// When it was last looked at, and whether it had what is kept.
+    seen: Option<(f64, bool)>,
+    /// Its state, for the service manager.
+    state: String,
     /// The last look at its frames, and what it said.
-    looked: Option<(f64, NoGain)>,
-    /// The last run ended too early.
-    cut_short: bool,
+    looked: Option<(f64, Option<NoGain>)>,
+}
+
+impl Watched {
+    /// Counts the time since the last look by what was seen then.
+    fn see(&mut self, at_s: f64, kept: bool) {
+        if let Some((then, kept)) = self.seen {
+            let passed = (at_s - then).max(0.0);
+            self.tally.watched_s += passed;
+            self.tally.kept_s += if kept { passed } else { 0.0 };
+        }
+        self.seen = Some((at_s, kept));
+    }
 }
 
 /// Watches the host until it is told to end.
@@ -128,33 +173,28 @@ struct Watched {
 /// If nothing can be read, or what is needed cannot be written; a failure in the middle is told and
 /// passes.
 pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
-    let mut notify = Notify::from_environment();
     let _alone = if matches!(means.mode, Mode::DryRun) { None } else { Some(alone(means.dir)?) };
     let mut daemon = Daemon {
         hold: Hold::in_dir(means.dir),
+        sampler: Sampler::new(means.page_bytes),
         means,
-        sampler: Sampler::new(),
         began: Instant::now(),
         nodes: Vec::new(),
+        driving: None,
         is_read: true,
-        synced_s: None,
+        notify: Notify::from_environment(),
     };
+    // Before settings are read: what a killed guard has left is no wish of the operator's.
+    daemon.restore()?;
     let first = daemon.sample().map_err(Failed::Unread)?;
-    nodes_exist(&policy, &first)?;
+    daemon.fits(&policy, &first)?;
     daemon.follow(&policy, &first);
-    notify.send("READY=1");
-    let ended = daemon.run(&mut notify);
-    notify.send("STOPPING=1");
-    let released = daemon.release_all();
+    daemon.notify.send("READY=1");
+    let ended = daemon.run();
+    daemon.notify.send("STOPPING=1");
+    let released = daemon.release();
     daemon.sum_up();
     ended.and(released)
-}
-
-/// Refuses a policy that names a node without memory.
-fn nodes_exist(policy: &Policy, sample: &Sample) -> Result<(), Failed> {
-    let exists = |node: u32| sample.nodes.iter().any(|known| known.node == node);
-    let missing = policy.named().find(|node| !exists(*node));
-    missing.map_or(Ok(()), |node| Err(Failed::NoNode(node)))
 }
 
 /// The lock that only one guard has; it goes with the process, however that ends.
@@ -178,10 +218,10 @@ struct Daemon<'a> {
     sampler: Sampler,
     began: Instant,
     nodes: Vec<Watched>,
+    driving: Option<Driving>,
     /// Whether somebody reads the log.
     is_read: bool,
-    /// When dirty pages were last written for a run.
-    synced_s: Option<f64>,
+    notify: Notify,
 }
 
 impl Daemon<'_> {
@@ -214,26 +254,55 @@ impl Daemon<'_> {
                     controller: Controller::new(node, rules),
                     tally: Tally { node, ..Tally::default() },
                     told: None,
-                    driving: None,
+                    seen: None,
+                    state: String::new(),
                     looked: None,
-                    cut_short: false,
                 },
             };
             self.nodes.push(watched);
-            self.tell(Some(node), What::Watches { rules });
-        }
-        // A node that is not watched any more has its setting back.
-        for driving in known.into_iter().flatten().filter_map(|watched| watched.driving) {
-            self.tolerate(driving.end().map_err(Failed::NoJournal));
+            let beside = sample.kernel_compacts.filter(|p| *p > 0 && matches!(rules.target, Target::Blocks { .. }));
+            self.tell(Some(node), What::Watches { rules, beside_kernel: beside });
         }
     }
 
-    fn run(&mut self, notify: &mut Notify) -> Result<(), Failed> {
+    /// Refuses a policy that this host cannot follow.
+    fn fits(&self, policy: &Policy, sample: &Sample) -> Result<(), Failed> {
+        let exists = |node: u32| sample.nodes.iter().any(|known| known.node == node);
+        if let Some(node) = policy.named().find(|node| !exists(*node)) {
+            return Err(Failed::NoNode(node));
+        }
+        for node in &sample.nodes {
+            let Some(rules) = policy.of_node(node.node) else { continue };
+            let order = rules.target.order(node.huge_order);
+            match rules.target {
+                Target::Blocks { count, .. } if count > node.present() >> order => {
+                    return Err(Failed::TooSmall { node: node.node, asked: count, has: node.present() >> order });
+                }
+                _ if matches!(self.means.mode, Mode::Execute { .. }) => {
+                    self.file(node.node, sample.nodes.len() == 1)?;
+                }
+                _ => {}
+            }
+        }
+        let left = sample.nodes.iter().find(|node| policy.of_node(node.node).is_none());
+        match left {
+            Some(node) if matches!(self.means.mode, Mode::Drive(_)) => Err(Failed::DrivesAll(node.node)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that compacts this node alone.
+    fn file(&self, node: u32, is_only_node: bool) -> Result<PathBuf, Failed> {
+        let none = || Failed::NoFile(self.means.roots.sys(format!("devices/system/node/node{node}/compact")));
+        runner::file(self.means.roots, node, is_only_node).ok_or_else(none)
+    }
+
+    fn run(&mut self) -> Result<(), Failed> {
         while !self.means.stop.load(Ordering::Relaxed) && self.is_read {
             if self.means.time.is_some_and(|time| self.began.elapsed() >= time) {
                 break;
             }
-            notify.alive();
+            self.notify.alive();
             if self.means.anew.swap(false, Ordering::Relaxed) {
                 self.read_anew();
             }
@@ -256,8 +325,8 @@ impl Daemon<'_> {
     fn read_anew(&mut self) {
         let read = (self.means.reread)().and_then(|policy| {
             let sample = self.sample().map_err(|e| e.to_string())?;
-            let exist = nodes_exist(&policy, &sample);
-            exist.map(|()| (policy, sample)).map_err(|e| e.to_string())
+            let fits = self.fits(&policy, &sample);
+            fits.map(|()| (policy, sample)).map_err(|e| e.to_string())
         });
         match read {
             Ok((policy, sample)) => {
@@ -271,40 +340,49 @@ impl Daemon<'_> {
     /// A look at all nodes.
     fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
         let held = self.hold.holds();
+        self.drive_on(sample, held);
+        let mut wanted = Vec::new();
         for i in 0..self.nodes.len() {
+            self.notify.alive();
             let number = self.nodes[i].controller.node;
             let Some(node) = sample.nodes.iter().find(|node| node.node == number) else { continue };
             let watched = &mut self.nodes[i];
-            watched.tally.samples += 1;
-            watched.tally.kept += u64::from(watched.controller.is_kept(node));
-            if watched.driving.is_some() {
-                self.drive_on(i, sample, node, held);
+            watched.see(sample.at_s, watched.controller.is_kept(node));
+            if self.driving.as_ref().is_some_and(|driving| driving.nodes.iter().any(|(n, _)| *n == number)) {
                 continue;
             }
             match watched.controller.decide(sample, node, held) {
                 Decision::Rest { why } => self.rest(i, node, why),
+                Decision::Compact { .. } if matches!(self.means.mode, Mode::Drive(_)) => wanted.push((i, node)),
                 Decision::Compact { cpu_s } => self.act(i, sample, node, cpu_s)?,
             }
         }
+        self.drive(sample, &wanted)?;
+        self.say_state();
         Ok(())
     }
 
     fn rest(&mut self, i: usize, node: &NodeSample, why: Rest) {
         let watched = &mut self.nodes[i];
-        let same = |told: &Rest| std::mem::discriminant(told) == std::mem::discriminant(&why);
+        let now = self.began.elapsed().as_secs_f64();
+        let same = |(then, told): &(f64, Rest)| {
+            now - then < REPEAT_S && std::mem::discriminant(told) == std::mem::discriminant(&why)
+        };
         if watched.told.as_ref().is_some_and(same) {
             return;
         }
-        watched.told = Some(why);
-        let order = watched.controller.rules().target.order();
+        watched.told = Some((now, why));
+        let order = watched.controller.rules().target.order(node.huge_order);
+        watched.state = format!("{} ({} at hand)", why.name(), node.at_hand(order));
         self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
     }
 
     fn act(&mut self, i: usize, sample: &Sample, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
         match &self.means.mode {
             Mode::DryRun => self.think(i, sample, node),
-            Mode::Execute { .. } => return self.compact(i, node, cpu_s),
-            Mode::Drive(_) => return self.drive(i, sample, node),
+            Mode::Execute { .. } => return self.compact(i, (node.node, sample.nodes.len() == 1), cpu_s),
+            // All nodes are driven at once.
+            Mode::Drive(_) => {}
         }
         Ok(())
     }
@@ -312,14 +390,14 @@ impl Daemon<'_> {
     /// Says what a run would gain.
     fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
         let controller = &self.nodes[i].controller;
-        let (order, lacks) = (controller.rules().target.order(), controller.lacks(node));
+        let (order, lacks) = (controller.rules().target.order(node.huge_order), controller.lacks(node));
         let cpu = cpu_s();
         let predicted = self.predict(node.node, order, lacks);
         let (predicted, fewest_moves, not_predicted) = match predicted {
             Ok((effort, fewest)) => (Some(effort), fewest, None),
             Err(why) => (None, None, Some(why)),
         };
-        let outcome = Outcome { at_s: sample.at_s, cpu_s: cpu_s() - cpu, no_gain: Some(NoGain::DryRun) };
+        let outcome = Outcome { at_s: sample.at_s, cpu_s: cpu_s() - cpu, made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
         self.nodes[i].told = None;
         let (at_hand, score) = (node.at_hand(order), node.score());
@@ -336,47 +414,64 @@ impl Daemon<'_> {
         Ok((effort, bound::fewest(&snapshot, order, Some(node)).moves(effort.more)))
     }
 
-    fn compact(&mut self, i: usize, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
+    fn compact(&mut self, i: usize, (number, is_only): (u32, bool), cpu_s: f64) -> Result<(), Failed> {
         let Mode::Execute { writer } = self.means.mode else { return Ok(()) };
-        let (roots, number, at_s) = (self.means.roots, node.node, self.now_s());
-        let order = self.nodes[i].controller.rules().target.order();
-        let file = runner::file(roots, number);
-        let sync = self.nodes[i].cut_short
-            && self.nodes[i].controller.rules().sync
-            && self.synced_s.is_none_or(|then| at_s - then >= SYNC_EVERY_S);
-        if sync {
-            self.synced_s = Some(at_s);
+        let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
+        let file = self.file(number, is_only)?;
+        // Before and after it, free pages on CPUs' lists count alike.
+        runner::drain(roots, stop);
+        let Some(before) = self.node(number)? else { return Ok(()) };
+        let (sampler, notify, controller) = (&mut self.sampler, &mut self.notify, &self.nodes[i].controller);
+        if controller.is_enough(&before) {
+            return Ok(());
         }
-        let (sampler, controller) = (&mut self.sampler, &self.nodes[i].controller);
+        let (mut most, order) = (0, controller.rules().target.order(before.huge_order));
         let enough = || {
+            notify.alive();
             let now = sampler.nodes(roots, at_s).ok();
             let now = now.as_ref().and_then(|nodes| nodes.iter().find(|n| n.node == number));
+            most = most.max(now.map_or(0, |now| now.at_hand(order)));
             now.is_some_and(|now| controller.is_enough(now))
         };
-        let ran = runner::run(roots, &file, (writer, self.means.stop), (cpu_s, sync), enough);
+        let ran = runner::run(roots, &file, (writer, stop), cpu_s, enough);
         let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
-        let after = self.sampler.nodes(roots, at_s).map_err(Failed::Unread)?;
-        let Some(after) = after.into_iter().find(|n| n.node == number) else { return Ok(()) };
-        self.conclude(i, node, &after, &ran, order);
+        let Some(after) = self.node(number)? else { return Ok(()) };
+        self.conclude(i, (&before, &after), most, &ran);
         Ok(())
     }
 
-    /// Learns from a run, and tells it.
-    fn conclude(&mut self, i: usize, node: &NodeSample, after: &NodeSample, ran: &Ran, order: u32) {
-        let (before, now) = (node.at_hand(order), after.at_hand(order));
-        let gained = now > before || after.score() < node.score();
-        let no_gain = (!gained).then(|| self.why_not(i, after, ran, order));
+    /// A node's free memory now.
+    fn node(&mut self, number: u32) -> Result<Option<NodeSample>, Failed> {
         let at_s = self.now_s();
+        let nodes = self.sampler.nodes(self.means.roots, at_s).map_err(Failed::Unread)?;
+        Ok(nodes.into_iter().find(|node| node.node == number))
+    }
+
+    /// Learns from a run, and tells it.
+    fn conclude(&mut self, i: usize, (node, after): (&NodeSample, &NodeSample), most: u64, ran: &Ran) {
+        let rules = self.nodes[i].controller.rules();
+        let order = rules.target.order(node.huge_order);
+        let (before, now) = (node.at_hand(order), after.at_hand(order));
+        // What others have freed meanwhile is no gain of a run that moved nothing.
+        let gained = ran.moved.is_none_or(|moved| moved > 0)
+            && match rules.target {
+                Target::Blocks { .. } => now > before,
+                Target::Score { .. } => after.score() < node.score(),
+            };
+        let no_gain = match ran.killed {
+            Some(signal) => Some(NoGain::Killed { signal }),
+            None => (!gained).then(|| self.why_not(i, after, ran, Blocks { before, most, after: now })),
+        };
+        let (at_s, made) = (self.now_s(), if gained { now.saturating_sub(before) } else { 0 });
         let watched = &mut self.nodes[i];
-        watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, no_gain }, after);
+        watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
+        watched.see(at_s, watched.controller.is_kept(after));
         watched.told = None;
-        watched.cut_short = ran.by_itself && !watched.controller.is_enough(after);
+        watched.state = format!("compacted, {before} to {now} at hand");
         let tally = &mut watched.tally;
         tally.runs += 1;
-        tally.samples += 1;
-        tally.kept += u64::from(watched.controller.is_kept(after));
         tally.fruitless += u64::from(!gained);
-        tally.gained += now.saturating_sub(before);
+        tally.gained += made;
         tally.pages_moved += ran.moved.unwrap_or(0);
         tally.cpu_s += ran.cpu_s;
         let what = What::Compacted {
@@ -391,57 +486,94 @@ impl Daemon<'_> {
             no_gain,
         };
         self.tell(Some(node.node), what);
+        if let Some(signal) = ran.killed {
+            let why = format!("the process that compacts was killed by signal {signal}");
+            self.tell(Some(node.node), What::Failed { why });
+        }
     }
 
-    fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, order: u32) -> NoGain {
-        if let Some(why) = diagnose::by_counters(ran, after, order) {
+    fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, blocks: Blocks) -> NoGain {
+        let order = self.nodes[i].controller.rules().target.order(after.huge_order);
+        if let Some(why) = diagnose::by_counters(ran, blocks, after, order) {
             return why;
         }
         let now = self.now_s();
-        if let Some((at, why)) = self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
-            self.nodes[i].looked = Some((at, why));
-            return why;
-        }
-        let cpu = cpu_s();
-        let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
-        self.nodes[i].controller.spend(cpu_s() - cpu);
-        self.nodes[i].looked = Some((now, why));
-        why
+        let by_frames = match self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
+            Some((_, why)) => why,
+            None => {
+                let cpu = cpu_s();
+                let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
+                self.nodes[i].controller.spend(cpu_s() - cpu);
+                self.nodes[i].looked = Some((now, why));
+                why
+            }
+        };
+        by_frames.unwrap_or_else(|| diagnose::by_moves(ran))
     }
 
-    /// Sets the kernel to compact.
-    fn drive(&mut self, i: usize, sample: &Sample, node: &NodeSample) -> Result<(), Failed> {
+    /// Tells the service manager the state of all nodes.
+    fn say_state(&mut self) {
+        let state = |watched: &Watched| format!("node {}: {}", watched.controller.node, watched.state);
+        self.notify.status(&self.nodes.iter().map(state).collect::<Vec<_>>().join(", "));
+    }
+
+    /// Sets the kernel to compact for these nodes, by the largest value that one of them asks for.
+    fn drive(&mut self, sample: &Sample, wanted: &[(usize, &NodeSample)]) -> Result<(), Failed> {
         let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
-        let controller = &self.nodes[i].controller;
-        let order = controller.rules().target.order();
-        let value = proactiveness(node, controller.lacks(node), order);
-        let at_hand = node.at_hand(order);
-        let driving = Driving::begin(drive, self.means.roots, value, (sample.at_s, at_hand));
-        self.nodes[i].driving = Some(driving.map_err(Failed::NoJournal)?);
-        self.nodes[i].told = None;
-        self.tell(Some(node.node), What::Drives { proactiveness: value, at_hand });
+        let value_for = |(i, node): &(usize, &NodeSample)| {
+            let controller = &self.nodes[*i].controller;
+            proactiveness(node, controller.lacks(node), controller.rules().target.order(node.huge_order))
+        };
+        let Some(value) = wanted.iter().map(value_for).max() else { return Ok(()) };
+        // The operator's own value is never lowered.
+        let value = value.max(sample.kernel_compacts.unwrap_or(0));
+        let driving = match self.driving.take() {
+            Some(mut driving) => driving.raise(self.means.roots, value).map(|()| driving),
+            None => Driving::begin(drive, self.means.roots, value, sample.at_s),
+        };
+        let mut driving = driving.map_err(Failed::NoJournal)?;
+        let mut told = Vec::new();
+        for (i, node) in wanted {
+            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order(node.huge_order));
+            driving.nodes.push((node.node, at_hand));
+            self.nodes[*i].told = None;
+            self.nodes[*i].state = format!("the kernel compacts ({at_hand} at hand)");
+            told.push((node.node, What::Drives { proactiveness: driving.value(), at_hand }));
+        }
+        self.driving = Some(driving);
+        told.into_iter().for_each(|(node, what)| self.tell(Some(node), what));
         Ok(())
     }
 
-    /// Looks whether the kernel has done enough.
-    fn drive_on(&mut self, i: usize, sample: &Sample, node: &NodeSample, held: bool) {
-        let watched = &mut self.nodes[i];
-        let order = watched.controller.rules().target.order();
-        let enough = watched.controller.is_enough(node);
-        let is_long = watched.driving.as_ref().is_some_and(|driving| driving.is_long(sample.at_s));
-        if !(held || enough || is_long) {
-            return;
+    /// Looks whether the kernel has done enough, and gives its setting back once no node lacks
+    /// blocks, or after a while.
+    fn drive_on(&mut self, sample: &Sample, held: bool) {
+        let Some(mut driving) = self.driving.take() else { return };
+        let is_over = held || driving.is_long(sample.at_s);
+        let mut released = Vec::new();
+        for (number, before) in std::mem::take(&mut driving.nodes) {
+            let watched = self.nodes.iter_mut().find(|watched| watched.controller.node == number);
+            let node = sample.nodes.iter().find(|node| node.node == number);
+            // One that is not watched any more asks for nothing.
+            let (Some(watched), Some(node)) = (watched, node) else { continue };
+            if !is_over && !watched.controller.is_enough(node) {
+                driving.nodes.push((number, before));
+                continue;
+            }
+            let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
+            let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
+            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, made: 0, no_gain }, node);
+            watched.tally.runs += 1;
+            watched.tally.fruitless += u64::from(no_gain.is_some());
+            watched.tally.gained += at_hand.saturating_sub(before);
+            released.push((number, What::Released { before, at_hand }));
         }
-        let Some(driving) = watched.driving.take() else { return };
-        let (before, at_hand) = (driving.at_start, node.at_hand(order));
-        let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
-        watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, no_gain }, node);
-        watched.tally.runs += 1;
-        watched.tally.fruitless += u64::from(no_gain.is_some());
-        watched.tally.gained += at_hand.saturating_sub(before);
-        let ended = driving.end().map_err(Failed::NoJournal);
-        self.tolerate(ended);
-        self.tell(Some(node.node), What::Released { before, at_hand });
+        if driving.nodes.is_empty() {
+            self.tolerate(driving.end().map_err(Failed::NoJournal));
+        } else {
+            self.driving = Some(driving);
+        }
+        released.into_iter().for_each(|(node, what)| self.tell(Some(node), what));
     }
 
     fn tolerate(&mut self, done: Result<(), Failed>) {
@@ -450,12 +582,34 @@ impl Daemon<'_> {
         }
     }
 
-    fn release_all(&mut self) -> Result<(), Failed> {
-        let driving: Vec<Driving> = self.nodes.iter_mut().filter_map(|watched| watched.driving.take()).collect();
-        driving.into_iter().try_for_each(|driving| driving.end().map_err(Failed::NoJournal))
+    fn release(&mut self) -> Result<(), Failed> {
+        self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
+    }
+
+    /// Restores what a guard has left that was killed along with the process that restores.
+    fn restore(&mut self) -> Result<(), Failed> {
+        if matches!(self.means.mode, Mode::DryRun) {
+            return Ok(());
+        }
+        let journal = self.means.dir.join(JOURNAL);
+        let restored = loop {
+            match restore_left(&journal, self.means.roots) {
+                // This guard is alone: that one is dying, and exists for a while after its lock.
+                Err(NoJournal::Busy(process)) => process.wait_for_end(),
+                done => break done.map_err(Failed::NoJournal)?,
+            }
+        };
+        for setting in restored {
+            self.tell(None, What::Restored { path: setting.path.display().to_string(), was: setting.was });
+        }
+        Ok(())
     }
 
     fn sum_up(&mut self) {
+        let now = self.now_s();
+        for watched in &mut self.nodes {
+            watched.see(now, false);
+        }
         let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
         let what = What::Ended { seconds: self.now_s(), own_cpu_s: cpu_s(), nodes };
         self.tell(None, what);

@@ -11,29 +11,42 @@ use crate::snapshot::Snapshot;
 /// Pages that did not move from which on that is the reason: some are always in use for a moment.
 const MANY: u64 = 64;
 
-/// Why it gained nothing, by the counters of the run; `None` where the frames have to tell.
-pub fn by_counters(ran: &Ran, after: &NodeSample, order: u32) -> Option<NoGain> {
-    let block = 1u64 << order;
-    // A whole run looks at most frames of the node: at 4.3 of 6.2 million on 6.18.
-    let early = ran.scanned.filter(|frames| ran.by_itself && *frames < after.present() / 2);
+/// Free blocks before a run, the most that was seen while it ran, and after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocks {
+    pub before: u64,
+    pub most: u64,
+    pub after: u64,
+}
+
+/// Why it gained nothing, by what was counted; `None` where the frames have to tell.
+pub fn by_counters(ran: &Ran, blocks: Blocks, after: &NodeSample, order: u32) -> Option<NoGain> {
+    if let Some(signal) = ran.killed {
+        return Some(NoGain::Killed { signal });
+    }
     match (ran.moved.unwrap_or(0), ran.failed.unwrap_or(0)) {
         (moved, failed) if failed > moved && failed >= MANY => Some(NoGain::Pinned { failed }),
-        (moved, _) if moved >= block => Some(NoGain::Taken { moved }),
-        _ if after.too_small(order) < block => Some(NoGain::NotFragmented),
-        _ if early.is_some() => early.map(|frames| NoGain::EndedEarly { frames }),
+        _ if blocks.most > blocks.before.max(blocks.after) => Some(NoGain::Taken { most: blocks.most }),
+        _ if after.too_small(order) < 1 << order => Some(NoGain::NotFragmented),
+        (0, _) if ran.scanned == Some(0) => Some(NoGain::NothingScanned),
         _ => None,
     }
 }
 
-/// Why it gained nothing, by the frames of the node.
-pub fn by_frames(roots: &Roots, page_bytes: u64, node: u32, order: u32) -> NoGain {
-    let Ok(snapshot) = Snapshot::take(roots, page_bytes) else { return NoGain::Unknown };
+/// Why it gained nothing, by the frames of the node; `None` where they do not tell.
+pub fn by_frames(roots: &Roots, page_bytes: u64, node: u32, order: u32) -> Option<NoGain> {
+    let snapshot = Snapshot::take(roots, page_bytes).ok()?;
     let fewest = bound::fewest(&snapshot, order, Some(node));
     match (fewest.most(), fewest.emptiable) {
-        (0, 0) => NoGain::Poisoned { blocks: bound::placements(&snapshot, order, Some(node)).poisoned },
-        (0, emptiable) => NoGain::NoRoom { emptiable },
-        _ => NoGain::Unknown,
+        (0, 0) => Some(NoGain::Poisoned { blocks: bound::placements(&snapshot, order, Some(node)).poisoned }),
+        (0, emptiable) => Some(NoGain::NoRoom { emptiable }),
+        _ => None,
     }
+}
+
+/// All that is left to say where neither tells.
+pub fn by_moves(ran: &Ran) -> NoGain {
+    ran.moved.filter(|moved| *moved > 0).map_or(NoGain::Unknown, |moved| NoGain::NoBlockWhole { moved })
 }
 
 #[cfg(test)]
@@ -41,23 +54,40 @@ mod tests {
     use super::super::sample::ZoneSample;
     use super::*;
 
+    fn node(singles: u64) -> NodeSample {
+        let zone = ZoneSample { name: "Normal".into(), present: 9000, kept: 0, free: vec![singles] };
+        NodeSample { node: 0, huge_order: 9, zones: vec![zone] }
+    }
+
+    const FLAT: Blocks = Blocks { before: 7, most: 7, after: 7 };
+
     #[test]
-    fn counters_tell_pinned_pages_from_blocks_that_were_taken_and_from_nothing_to_do() {
-        let node = |singles: u64| NodeSample {
-            node: 0,
-            zones: vec![ZoneSample { name: "Normal".into(), present: 9000, kept: 0, free: vec![singles] }],
+    fn counters_tell_pinned_pages_from_nothing_to_do_and_from_a_kernel_that_does_nothing() {
+        let why = |moved, failed, scanned, singles| {
+            let ran = Ran { moved: Some(moved), failed: Some(failed), scanned: Some(scanned), ..Ran::default() };
+            by_counters(&ran, FLAT, &node(singles), 9)
         };
-        let why = |moved, failed, singles| {
-            let ran = Ran { moved: Some(moved), failed: Some(failed), ..Ran::default() };
-            by_counters(&ran, &node(singles), 9)
-        };
-        assert_eq!(why(10, 400, 5000), Some(NoGain::Pinned { failed: 400 }));
-        assert_eq!(why(10, 40, 5000), None);
-        assert_eq!(why(5000, 3, 5000), Some(NoGain::Taken { moved: 5000 }));
-        assert_eq!(why(0, 0, 511), Some(NoGain::NotFragmented));
-        assert_eq!(why(0, 0, 5000), None, "the frames have to tell");
-        let early = |scanned| Ran { moved: Some(9), scanned: Some(scanned), by_itself: true, ..Ran::default() };
-        let why = |scanned| by_counters(&early(scanned), &node(5000), 9);
-        assert_eq!([why(4000), why(5000)], [Some(NoGain::EndedEarly { frames: 4000 }), None]);
+        assert_eq!(why(10, 400, 9, 5000), Some(NoGain::Pinned { failed: 400 }));
+        assert_eq!(why(10, 40, 9, 5000), None);
+        assert_eq!(why(0, 0, 9, 511), Some(NoGain::NotFragmented));
+        assert_eq!(why(0, 0, 0, 5000), Some(NoGain::NothingScanned));
+        assert_eq!(why(0, 0, 9, 5000), None, "the frames have to tell");
+    }
+
+    #[test]
+    fn blocks_were_taken_only_if_they_were_seen() {
+        let ran = Ran { moved: Some(5000), scanned: Some(9), ..Ran::default() };
+        let why = |before, most, after| by_counters(&ran, Blocks { before, most, after }, &node(5000), 9);
+        assert_eq!(why(7, 9, 7), Some(NoGain::Taken { most: 9 }));
+        assert_eq!(why(7, 7, 7), None, "pages have moved, and no block was seen");
+        assert_eq!(why(7, 7, 5), None, "others use blocks up");
+        assert_eq!(by_moves(&ran), NoGain::NoBlockWhole { moved: 5000 });
+        assert_eq!(by_moves(&Ran::default()), NoGain::Unknown);
+    }
+
+    #[test]
+    fn a_child_that_was_killed_is_a_reason_of_its_own() {
+        let ran = Ran { killed: Some(9), ..Ran::default() };
+        assert_eq!(by_counters(&ran, FLAT, &node(5000), 9), Some(NoGain::Killed { signal: 9 }));
     }
 }

@@ -8,11 +8,15 @@ use super::sample::NodeSample;
 use crate::prepare::guard::Guard;
 use crate::prepare::journal::{Journal, NoJournal};
 use crate::roots::Roots;
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Seconds after which the setting is given back if nothing was gained.
 const LONGEST_S: f64 = 30.0;
+
+/// Name of the journal in the directory of the hold.
+pub const JOURNAL: &str = "guard.journal";
 
 /// The kernel's setting, and who restores it.
 pub struct Drive<'a> {
@@ -21,28 +25,45 @@ pub struct Drive<'a> {
     pub restores: &'a dyn Fn() -> Command,
 }
 
-/// The setting while it is changed.
+/// The setting while it is changed. It holds for the whole host, so there is one of it.
 pub(super) struct Driving {
     journal: Journal,
     _guard: Guard,
     since_s: f64,
-    pub at_start: u64,
+    value: u64,
+    /// The nodes for which it is raised, and their blocks at hand at the beginning.
+    pub nodes: Vec<(u32, u64)>,
+}
+
+/// The file of the setting.
+fn setting(roots: &Roots) -> PathBuf {
+    roots.proc("sys/vm/compaction_proactiveness")
 }
 
 impl Driving {
     /// Sets it to this value.
-    pub fn begin(
-        drive: &Drive,
-        roots: &Roots,
-        value: u64,
-        (since_s, at_start): (f64, u64),
-    ) -> Result<Driving, NoJournal> {
+    pub fn begin(drive: &Drive, roots: &Roots, value: u64, since_s: f64) -> Result<Driving, NoJournal> {
         let guard = Guard::start((drive.restores)());
         let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
-        match journal.change(&roots.proc("sys/vm/compaction_proactiveness"), &value.to_string()) {
-            Ok(()) => Ok(Driving { journal, _guard: guard, since_s, at_start }),
+        match journal.change(&setting(roots), &value.to_string()) {
+            Ok(()) => Ok(Driving { journal, _guard: guard, since_s, value, nodes: Vec::new() }),
             Err(e) => journal.end().and(Err(e)),
         }
+    }
+
+    /// Raises it to this value, if that is more. The value from before is in the journal already.
+    pub fn raise(&mut self, roots: &Roots, value: u64) -> Result<(), NoJournal> {
+        if value > self.value {
+            let path = setting(roots);
+            fs::write(&path, value.to_string()).map_err(|e| NoJournal::Unwritten(path, e))?;
+            self.value = value;
+        }
+        Ok(())
+    }
+
+    /// The value that is set now.
+    pub fn value(&self) -> u64 {
+        self.value
     }
 
     /// Whether it has gone on for long.
@@ -74,6 +95,7 @@ mod tests {
     fn the_kernel_is_told_to_begin_now_and_to_end_with_the_blocks() {
         let node = |singles: u64, blocks: u64| NodeSample {
             node: 0,
+            huge_order: 9,
             zones: vec![ZoneSample {
                 name: "Normal".into(),
                 present: 1 << 20,

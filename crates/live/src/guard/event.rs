@@ -33,8 +33,12 @@ impl Event {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// A node is watched from now on, or by new rules.
-    Watches { rules: Rules },
-    /// The node is left alone, and why; told when the reason changes.
+    Watches {
+        rules: Rules,
+        /// The kernel compacts beside it, with this proactiveness.
+        beside_kernel: Option<u64>,
+    },
+    /// The node is left alone, and why; told when the reason changes, and every ten minutes.
     Rests {
         at_hand: u64,
         score: u64,
@@ -72,6 +76,8 @@ pub enum What {
     Drives { proactiveness: u64, at_hand: u64 },
     /// The kernel's setting is as it was.
     Released { before: u64, at_hand: u64 },
+    /// A setting has its value again that a killed guard had changed.
+    Restored { path: String, was: String },
     /// The policy was read anew.
     PolicyRead,
     /// It was not: the old one holds.
@@ -86,14 +92,15 @@ pub enum What {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Tally {
     pub node: u32,
-    /// Looks, one every half second and one after each run.
-    pub samples: u64,
-    /// Those at which it had what is kept.
-    pub kept: u64,
+    /// Seconds for which it was watched.
+    pub watched_s: f64,
+    /// Those in which it had what is kept.
+    pub kept_s: f64,
     pub runs: u64,
     /// Runs that gained nothing.
     pub fruitless: u64,
-    /// Blocks that the runs made.
+    /// Blocks that there were more after runs which moved pages than before them, whoever freed
+    /// them.
     pub gained: u64,
     pub pages_moved: u64,
     /// Seconds of a CPU for the runs.

@@ -34,7 +34,13 @@ impl Hold {
             fs::create_dir_all(dir)?;
         }
         let until = seconds.map_or(String::new(), |seconds| format!("{}\n", now_s().saturating_add(seconds)));
-        fs::write(&self.0, until)
+        // As a whole or not at all: an empty file would hold for ever.
+        let beside = self.0.with_extension("hold.new");
+        let done = fs::write(&beside, until).and_then(|()| fs::rename(&beside, &self.0));
+        if done.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        done
     }
 
     /// Ends the hold; says whether there was one.
@@ -77,5 +83,14 @@ mod tests {
         assert!(hold.holds());
         hold.set(Some(0)).expect("written");
         assert!(!hold.holds());
+    }
+
+    #[test]
+    fn a_hold_that_fails_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let hold = Hold::in_dir(dir.path());
+        fs::create_dir_all(hold.path().join("in the way")).expect("made");
+        hold.set(None).expect_err("a directory is in its place");
+        assert_eq!(fs::read_dir(dir.path()).expect("read").count(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! `kontig guard`: keeps blocks at hand on a host for weeks, by proactive compaction in user space.
 //!
 //! `controller` decides, by samples (`sample`) and rules (`rules`, read by `policy`); it is a pure
-//! state machine, so a recorded host is as good as this one (`replay`). `runner` compacts,
+//! state machine, so it runs on a recorded host as well (`replay`). `runner` compacts,
 //! `daemon` does both every half second, `diagnose` says why a run gained nothing.
 //!
 //! Nothing is left to restore, whoever is killed: a compaction ends with the process that asked for

@@ -9,6 +9,7 @@ pub struct Notify {
     to: Option<(UnixDatagram, SocketAddr)>,
     every: Option<Duration>,
     last: Option<Instant>,
+    status: String,
 }
 
 impl Notify {
@@ -26,13 +27,21 @@ impl Notify {
         });
         let to = address.and_then(|address| Some((UnixDatagram::unbound().ok()?, address)));
         // Half of the time, as systemd advises.
-        Notify { to, every: watchdog.map(|watchdog| watchdog / 2), last: None }
+        Notify { to, every: watchdog.map(|watchdog| watchdog / 2), last: None, status: String::new() }
     }
 
     /// Sends a state, such as `READY=1`.
     pub fn send(&self, state: &str) {
         // A manager that does not listen loses only this.
         let _ = self.to.as_ref().map(|(socket, address)| socket.send_to_addr(state.as_bytes(), address));
+    }
+
+    /// Says what it does now, once.
+    pub fn status(&mut self, status: &str) {
+        if self.status != status {
+            self.send(&format!("STATUS={status}"));
+            self.status = status.into();
+        }
     }
 
     /// Says that it is alive, as often as the manager's watchdog wants it.
@@ -59,12 +68,14 @@ mod tests {
         notify.alive();
         // Not again before half of the time is over.
         notify.alive();
+        notify.status("at_target");
+        notify.status("at_target");
         notify.send("STOPPING=1");
         let told = || {
             let mut bytes = [0; 64];
             let n = manager.recv(&mut bytes).expect("told");
             String::from_utf8_lossy(&bytes[..n]).into_owned()
         };
-        assert_eq!([told(), told(), told()], ["READY=1", "WATCHDOG=1", "STOPPING=1"]);
+        assert_eq!([told(), told(), told(), told()], ["READY=1", "WATCHDOG=1", "STATUS=at_target", "STOPPING=1"]);
     }
 }

@@ -60,8 +60,6 @@ struct Table {
     most_waited_cpu_percent: Option<Spanned<f64>>,
     most_waited_memory_percent: Option<Spanned<f64>>,
     most_load: Option<Spanned<f64>>,
-    beside_kernel: Option<bool>,
-    sync: Option<bool>,
     #[serde(default)]
     node: Vec<Spanned<Table>>,
 }
@@ -71,7 +69,6 @@ struct Table {
 pub struct Options {
     pub keep: Vec<String>,
     pub cpu_percent: Option<f64>,
-    pub beside_kernel: bool,
 }
 
 /// A mistake, and where it stands in the file.
@@ -117,16 +114,28 @@ impl Policy {
     /// # Errors
     /// In one line, what is wrong with an option.
     pub fn with(mut self, options: &Options, host: ForHost) -> Result<Policy, String> {
+        let mut targets: Vec<(Target, Option<u32>)> = Vec::new();
         for text in &options.keep {
             let (target, node) = kept(text, host).map_err(|why| format!("--keep: {why}"))?;
+            if targets.iter().any(|(_, known)| *known == node) {
+                let of = node.map_or("every node".into(), |node| format!("node {node}"));
+                return Err(format!("--keep: '{text}': {of} has a target already: say one"));
+            }
+            targets.push((target, node));
+        }
+        // The target of all nodes first, so that one for a node goes before it.
+        targets.sort_by_key(|(_, node)| *node);
+        for (target, node) in targets {
             match node {
                 None => {
                     self.all.target = target;
                     self.of_nodes.iter_mut().for_each(|(_, rules)| rules.target = target);
                 }
                 Some(node) => {
-                    self.of_nodes.retain(|(known, _)| *known != node);
-                    self.of_nodes.push((node, Rules { target, ..self.all }));
+                    match self.of_nodes.iter_mut().find(|(known, _)| *known == node) {
+                        Some((_, rules)) => rules.target = target,
+                        None => self.of_nodes.push((node, Rules { target, ..self.all })),
+                    }
                     self.only.get_or_insert_default().push(node);
                 }
             }
@@ -138,15 +147,17 @@ impl Policy {
             if let Some(percent) = options.cpu_percent {
                 rules.cpu_share = percent / 100.0;
             }
-            rules.beside_kernel |= options.beside_kernel;
         }
         Ok(self)
     }
 
     /// The rules of a node; `None` where it is left alone.
     pub fn of_node(&self, node: u32) -> Option<Rules> {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&node)) {
+            return None;
+        }
         let own = self.of_nodes.iter().find(|(known, _)| *known == node).map(|(_, rules)| *rules);
-        own.or_else(|| self.only.is_none().then_some(self.all))
+        Some(own.unwrap_or(self.all))
     }
 
     /// The nodes that it names.
@@ -205,8 +216,6 @@ impl Table {
             }
             *to = if scaled { percent(value) } else { value };
         }
-        rules.beside_kernel = self.beside_kernel.unwrap_or(rules.beside_kernel);
-        rules.sync = self.sync.unwrap_or(rules.sync);
         Ok(rules)
     }
 }
@@ -253,14 +262,33 @@ mod tests {
 
     #[test]
     fn options_go_before_the_file_and_name_the_nodes_that_are_kept() {
-        let options = Options { keep: vec!["7x2M@1".into()], cpu_percent: Some(50.0), beside_kernel: true };
+        let options = Options { keep: vec!["7x2M@1".into()], cpu_percent: Some(50.0) };
         let policy = policy("keep = \"2000x2M\"\n").with(&options, host()).expect("a policy");
         let rules = policy.of_node(1).expect("kept");
-        assert_eq!(
-            (rules.target, rules.cpu_share, rules.beside_kernel),
-            (Target::Blocks { count: 7, order: 9 }, 0.5, true)
-        );
+        assert_eq!((rules.target, rules.cpu_share), (Target::Blocks { count: 7, order: 9 }, 0.5));
         assert_eq!(policy.of_node(0), None, "only the node that was named");
+    }
+
+    #[test]
+    fn an_option_changes_the_target_of_a_node_and_no_other_rule() {
+        let file = "cpu_percent = 10\n[[node]]\nid = 1\ncpu_percent = 2\n[[node]]\nid = 2\n";
+        let keep = |keep: &[&str]| {
+            let keep = keep.iter().map(ToString::to_string).collect();
+            policy(file).with(&Options { keep, ..Options::default() }, host())
+        };
+        let of_one = keep(&["7x2M@1"]).expect("a policy");
+        let rules = of_one.of_node(1).expect("kept");
+        assert_eq!((rules.target, rules.cpu_share), (Target::Blocks { count: 7, order: 9 }, 0.02));
+        assert_eq!(of_one.of_node(2), None, "no other node is touched");
+        // Whatever stands first, the one for a node goes before the one for all.
+        for texts in [["7x2M@1", "9x2M"], ["9x2M", "7x2M@1"]] {
+            let both = keep(&texts).expect("a policy");
+            let target = |node| both.of_node(node).expect("kept").target;
+            assert_eq!([0, 1].map(target), [9, 7].map(|count| Target::Blocks { count, order: 9 }));
+        }
+        let refused = |texts: &[&str]| keep(texts).expect_err("refused");
+        assert_eq!(refused(&["1x2M", "2x2M"]), "--keep: '2x2M': every node has a target already: say one");
+        assert_eq!(refused(&["1x2M@1", "2x2M@1"]), "--keep: '2x2M@1': node 1 has a target already: say one");
     }
 
     #[test]

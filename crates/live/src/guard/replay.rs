@@ -55,14 +55,21 @@ pub struct ThoughtOf {
 
 impl Texts for history::Sample {
     fn proc(&self, file: &str) -> Result<String, ReadError> {
-        let path = format!("proc/{file}");
-        self.text(&path).map(str::to_string).ok_or_else(|| ReadError { path: path.into(), why: Unread::Missing })
+        text(self, format!("proc/{file}"))
+    }
+
+    fn sys(&self, file: &str) -> Result<String, ReadError> {
+        text(self, format!("sys/{file}"))
     }
 }
 
-/// Replays all samples of a history.
-pub fn replay(history: &History, policy: &Policy) -> Replayed {
-    let mut replay = Replay::default();
+fn text(sample: &history::Sample, path: String) -> Result<String, ReadError> {
+    sample.text(&path).map(str::to_string).ok_or_else(|| ReadError { path: path.into(), why: Unread::Missing })
+}
+
+/// Replays all samples of a history; `page_bytes` is the size of the host's pages.
+pub fn replay(history: &History, policy: &Policy, page_bytes: u64) -> Replayed {
+    let mut replay = Replay::new(page_bytes);
     for item in history.items() {
         if let Item::Sample(sample) = item {
             replay.look(sample.unix_ms, sample.boot().unwrap_or_default(), &sample, policy);
@@ -71,8 +78,8 @@ pub fn replay(history: &History, policy: &Policy) -> Replayed {
     replay.ended()
 }
 
-#[derive(Default)]
 struct Replay {
+    page_bytes: u64,
     boot: String,
     sampler: Sampler,
     span: Option<(i64, i64)>,
@@ -88,11 +95,16 @@ struct Node {
 }
 
 impl Replay {
+    fn new(page_bytes: u64) -> Replay {
+        let sampler = Sampler::new(page_bytes);
+        Replay { page_bytes, boot: String::new(), sampler, span: None, unread: 0, nodes: Vec::new() }
+    }
+
     /// A sample of a host in one of its boots.
     fn look(&mut self, unix_ms: i64, boot: &str, texts: &impl Texts, policy: &Policy) {
         if self.boot != boot {
             self.boot = boot.into();
-            self.sampler = Sampler::new();
+            self.sampler = Sampler::new(self.page_bytes);
             self.nodes.iter_mut().for_each(|node| node.made = 0);
         }
         self.span = Some((self.span.map_or(unix_ms, |(from, _)| from), unix_ms));
@@ -121,7 +133,7 @@ impl Replay {
 
 impl Node {
     fn look(&mut self, unix_ms: i64, sample: &Sample, recorded: &NodeSample) {
-        let order = self.controller.rules().target.order();
+        let order = self.controller.rules().target.order(recorded.huge_order);
         let (mut shown, made) = recorded.with_blocks(self.made, order);
         self.made = made;
         let replayed = &mut self.replayed;
@@ -138,7 +150,7 @@ impl Node {
                 let cpu_s = makes as f64 * of_block;
                 replayed.cpu_s += cpu_s;
                 replayed.runs.push(ThoughtOf { unix_ms, at_hand, makes });
-                self.controller.finished(Outcome { at_s: sample.at_s, cpu_s, no_gain: None }, &shown);
+                self.controller.finished(Outcome { at_s: sample.at_s, cpu_s, made: makes, no_gain: None }, &shown);
             }
         }
         replayed.kept_with_guard += u64::from(self.controller.is_kept(&shown));
@@ -167,6 +179,10 @@ mod tests {
                 _ => Err(ReadError { path: file.into(), why: Unread::Missing }),
             }
         }
+
+        fn sys(&self, file: &str) -> Result<String, ReadError> {
+            Err(ReadError { path: file.into(), why: Unread::Missing })
+        }
     }
 
     /// Free single pages, in blocks' worth, and free blocks of 2 MiB.
@@ -178,7 +194,7 @@ mod tests {
         let for_host = ForHost { page_bytes: 4096, proactive: kontig_profiles::linux("6.12").proactive, max_order: 10 };
         let options = Options { keep: vec!["20x2M".into()], ..Options::default() };
         let policy = Policy::parse("", for_host).expect("a policy").with(&options, for_host).expect("a policy");
-        let mut replay = Replay::default();
+        let mut replay = Replay::new(4096);
         samples.iter().for_each(|(s, boot, host)| replay.look(s * 1000, boot, host, &policy));
         replay.ended().nodes.remove(0)
     }

@@ -31,11 +31,6 @@ pub struct Rules {
     pub most_waited_memory: f64,
     /// It rests while more tasks want a CPU, for each CPU.
     pub most_load: f64,
-    /// It compacts although the kernel does so by itself.
-    pub beside_kernel: bool,
-    /// Dirty pages are written before a run after one that ended too early. From 6.9 on, a large
-    /// dirty folio that finds no place ends the compaction of a whole node.
-    pub sync: bool,
 }
 
 impl Default for Rules {
@@ -46,11 +41,10 @@ impl Default for Rules {
             headroom: 0.05,
             cpu_share: 0.05,
             cpu_burst_s: 5.0,
-            most_waited_cpu: 0.9,
+            // On a busy host some task always waits, and the share of a CPU bounds it already.
+            most_waited_cpu: 1.0,
             most_waited_memory: 0.2,
             most_load: 16.0,
-            beside_kernel: false,
-            sync: true,
         }
     }
 }
@@ -64,11 +58,11 @@ impl Target {
         }
     }
 
-    /// The order of the blocks in question.
-    pub fn order(self) -> u32 {
+    /// The order of the blocks in question; the score is about huge pages.
+    pub fn order(self, huge_order: u32) -> u32 {
         match self {
             Target::Blocks { order, .. } => order,
-            Target::Score { .. } => super::sample::SCORE_ORDER,
+            Target::Score { .. } => huge_order,
         }
     }
 }

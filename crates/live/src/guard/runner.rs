@@ -8,7 +8,9 @@
 use crate::prepare::release;
 use crate::roots::{self, Roots};
 use kontig_procfs::VmStat;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,21 +33,28 @@ pub struct Ran {
     pub scanned: Option<u64>,
     /// It was ended as that was enough.
     pub enough: bool,
-    /// The kernel ended it.
-    pub by_itself: bool,
+    /// The signal by which somebody else has killed the child, as the kernel does without memory.
+    pub killed: Option<i32>,
 }
 
-/// The file that compacts a node. A kernel without NUMA has only the one for all memory.
-pub fn file(roots: &Roots, node: u32) -> PathBuf {
+/// The file that compacts a node; `None` where there is none that compacts this one alone. A kernel
+/// without NUMA has only the one for all memory.
+pub fn file(roots: &Roots, node: u32, is_only_node: bool) -> Option<PathBuf> {
     let own = roots.sys(format!("devices/system/node/node{node}/compact"));
-    if own.exists() { own } else { roots.proc("sys/vm/compact_memory") }
+    if own.exists() { Some(own) } else { is_only_node.then(|| roots.proc("sys/vm/compact_memory")) }
 }
 
-/// Starts a process that writes 1 to a file; with true, once dirty pages are on disk.
-pub type Writer<'a> = dyn Fn(&Path, bool) -> io::Result<Child> + 'a;
+/// Gives free pages on CPUs' lists back, where the count of free blocks does not see them. A kernel
+/// without the file keeps few there.
+pub fn drain(roots: &Roots, stop: &AtomicBool) {
+    let _ = release::all(roots, &release::refresh(roots), || stop.load(Ordering::Relaxed));
+}
 
-/// Compacts by a write to this file, for `cpu_s` seconds of a CPU at most; with `sync`, once dirty
-/// pages are on disk.
+/// Starts a process that writes 1 to a file.
+pub type Writer<'a> = dyn Fn(&Path) -> io::Result<Child> + 'a;
+
+/// Compacts by a write to this file, for `cpu_s` seconds of a CPU at most. `enough` is asked every
+/// few milliseconds.
 ///
 /// # Errors
 /// The kernel's, if the file cannot be written or no process started.
@@ -53,21 +62,19 @@ pub fn run(
     roots: &Roots,
     path: &Path,
     (writer, stop): (&Writer, &AtomicBool),
-    (cpu_s, sync): (f64, bool),
+    cpu_s: f64,
     mut enough: impl FnMut() -> bool,
 ) -> io::Result<Ran> {
     let (before, began) = (counters(roots), Instant::now());
-    let mut child = Running(writer(path, sync)?);
+    let mut child = Running(writer(path)?);
     let mut ran = Ran::default();
     loop {
         // The kernel keeps the time of a process that has ended until it is waited for.
         ran.cpu_s = on_cpu(child.0.id()).unwrap_or(ran.cpu_s);
         if let Some(status) = child.0.try_wait()? {
+            ran.killed = status.signal();
             match status.code() {
-                Some(0) => {
-                    ran.by_itself = true;
-                    break;
-                }
+                Some(0) | None => break,
                 Some(5) => return Err(io::ErrorKind::PermissionDenied.into()),
                 _ => return Err(io::Error::other("the process that writes to it failed")),
             }
@@ -81,9 +88,8 @@ pub fn run(
         }
         std::thread::sleep(INTERVAL);
     }
-    drop(child);
-    // The last pages that it freed are on CPUs' lists; a kernel without the file keeps few there.
-    let _ = release::all(roots, &release::refresh(roots), || stop.load(Ordering::Relaxed));
+    ran.cpu_s = child.end().unwrap_or(ran.cpu_s);
+    drain(roots, stop);
     let after = counters(roots);
     let grown = |i: usize| Some(after[i]?.saturating_sub(before[i]?));
     let scanned = grown(2).zip(grown(3)).map(|(migrate, free)| migrate.saturating_add(free));
@@ -97,15 +103,32 @@ fn counters(roots: &Roots) -> [Option<u64>; 4] {
     COUNTERS.map(|name| vmstat.as_ref()?.get(name))
 }
 
-/// Seconds that a process has had a CPU.
+/// Seconds that a process has had a CPU; to a tick of 10 ms where the kernel has no `schedstat`.
 fn on_cpu(pid: u32) -> Option<f64> {
-    let text = roots::read(Path::new(&format!("/proc/{pid}/schedstat"))).ok()?;
-    let ns: u64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(ns as f64 / 1e9)
+    let read = |file: &str| roots::read(Path::new(&format!("/proc/{pid}/{file}"))).ok();
+    let number = |text: &str, i: usize| text.split_whitespace().nth(i)?.parse::<f64>().ok();
+    if let Some(text) = read("schedstat") {
+        return number(&text, 0).map(|ns| ns / 1e9);
+    }
+    // The name may hold anything; user and system time are the 12th and 13th after it.
+    let text = read("stat")?;
+    let (_, text) = text.rsplit_once(')')?;
+    Some((number(text, 11)? + number(text, 12)?) / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// A process that does not outlive this value.
 struct Running(Child);
+
+impl Running {
+    /// Kills it; returns the seconds that it has had a CPU in all, which the kernel keeps until it
+    /// is waited for.
+    fn end(mut self) -> Option<f64> {
+        let _ = self.0.kill();
+        let pid = Pid::from_raw(self.0.id().try_into().ok()?)?;
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()?;
+        on_cpu(self.0.id())
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -122,8 +145,8 @@ mod tests {
 
     fn shell(script: &str, cpu_s: f64, enough: impl FnMut() -> bool) -> io::Result<Ran> {
         let roots = Roots { procfs: "/nowhere".into(), sysfs: "/nowhere".into() };
-        let writer = |path: &Path, _: bool| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
-        run(&roots, Path::new("/nowhere/compact"), (&writer, &AtomicBool::new(false)), (cpu_s, false), enough)
+        let writer = |path: &Path| Command::new("/bin/sh").arg("-c").arg(script).arg(path).spawn();
+        run(&roots, Path::new("/nowhere/compact"), (&writer, &AtomicBool::new(false)), cpu_s, enough)
     }
 
     #[test]
@@ -132,6 +155,19 @@ mod tests {
         assert!(ran.enough && ran.seconds < 30.0, "{ran:?}");
         let ran = shell("while :; do :; done", 0.05, || false).expect("it ran");
         assert!(!ran.enough && ran.cpu_s >= 0.05 && ran.seconds < 20.0, "{ran:?}");
+    }
+
+    #[test]
+    fn a_child_that_somebody_kills_is_no_failure_of_the_file() {
+        let ran = shell("kill -9 $$", 1.0, || false).expect("it ran");
+        assert_eq!(ran.killed, Some(9));
+    }
+
+    #[test]
+    fn the_file_for_all_memory_is_for_a_host_with_one_node() {
+        let roots = Roots { procfs: "/nowhere".into(), sysfs: "/nowhere".into() };
+        assert_eq!(file(&roots, 0, true), Some("/nowhere/sys/vm/compact_memory".into()));
+        assert_eq!(file(&roots, 0, false), None);
     }
 
     #[test]

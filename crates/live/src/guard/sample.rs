@@ -1,17 +1,18 @@
 //! All that the controller knows of a host at one moment: free blocks and marks of each node's
 //! zones, and who waits for what.
 //!
-//! It is made of the kernel's own texts, so a recorded host is as good as the host itself.
+//! It is made of the kernel's own texts, so a recorded host is read alike ([`Texts`]).
 
 use crate::error::ReadError;
+use crate::host::order_of;
 use crate::roots::Roots;
 use crate::supply::ZoneSupply;
 use kontig_mm::index::ContigInfo;
-use kontig_procfs::{BadText, BuddyInfo, Pressure, ZoneInfo};
+use kontig_procfs::{BadText, BuddyInfo, MemInfo, Pressure, ZoneInfo};
 use serde::Serialize;
 
-/// The order that the kernel's own score is about: a huge page of 2 MiB.
-pub const SCORE_ORDER: u32 = 9;
+/// The order of a huge page where no file tells.
+const USUAL_ORDER: u32 = 9;
 
 /// A host at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,6 +41,8 @@ pub struct Busy {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeSample {
     pub node: u32,
+    /// The order of a huge page, which the kernel's own score is about.
+    pub huge_order: u32,
     pub zones: Vec<ZoneSample>,
 }
 
@@ -127,13 +130,15 @@ impl NodeSample {
     /// node.
     pub fn score(&self) -> u64 {
         let present = self.present();
-        let of_zone = |z: &ZoneSample| ContigInfo::new(&z.free, SCORE_ORDER).extfrag() * z.present / (present + 1);
+        let of_zone = |z: &ZoneSample| ContigInfo::new(&z.free, self.huge_order).extfrag() * z.present / (present + 1);
         self.zones.iter().map(of_zone).sum()
     }
 }
 
 /// Reads samples of a host, each file as seldom as will do.
 pub struct Sampler {
+    page_bytes: u64,
+    huge_order: u32,
     zones: Option<(f64, Vec<ZoneSample>, Vec<u32>)>,
     busy: Option<(f64, Busy)>,
 }
@@ -144,28 +149,42 @@ const ZONES_FOR_S: f64 = 5.0;
 /// two.
 const BUSY_FOR_S: f64 = 2.0;
 
-/// The text of a file below `/proc`.
+/// The texts of a host, here or recorded.
 pub trait Texts {
+    /// The text of a file below `/proc`.
+    ///
     /// # Errors
     /// If it is missing, or may not be read.
     fn proc(&self, file: &str) -> Result<String, ReadError>;
+
+    /// The same below `/sys`.
+    ///
+    /// # Errors
+    /// As [`Texts::proc`].
+    fn sys(&self, file: &str) -> Result<String, ReadError>;
 }
 
 impl Texts for Roots {
     fn proc(&self, file: &str) -> Result<String, ReadError> {
         self.read_proc(file)
     }
-}
 
-impl Default for Sampler {
-    fn default() -> Sampler {
-        Sampler::new()
+    fn sys(&self, file: &str) -> Result<String, ReadError> {
+        self.read_sys(file)
     }
 }
 
+/// The order of a huge page, as `status` finds it.
+fn huge_order(texts: &impl Texts, page_bytes: u64) -> Option<u32> {
+    let thp = texts.sys("kernel/mm/transparent_hugepage/hpage_pmd_size").ok();
+    let thp = thp.and_then(|text| text.trim().parse().ok());
+    let pool = || parsed(texts, "meminfo", MemInfo::parse).ok()?.kb("Hugepagesize")?.checked_mul(1024);
+    order_of(thp.or_else(pool)?, page_bytes)
+}
+
 impl Sampler {
-    pub fn new() -> Sampler {
-        Sampler { zones: None, busy: None }
+    pub fn new(page_bytes: u64) -> Sampler {
+        Sampler { page_bytes, huge_order: USUAL_ORDER, zones: None, busy: None }
     }
 
     /// The host at this moment.
@@ -199,6 +218,7 @@ impl Sampler {
                 kept: zone.sizes.get("low").unwrap_or(0) + zone.protection.iter().copied().max().unwrap_or(0),
                 free: Vec::new(),
             });
+            self.huge_order = huge_order(texts, self.page_bytes).unwrap_or(USUAL_ORDER);
             self.zones = Some((at_s, zones.collect(), populated().map(|zone| zone.at.node).collect()));
         }
         let Some((_, zones, of_nodes)) = &self.zones else { return Ok(Vec::new()) };
@@ -209,7 +229,7 @@ impl Sampler {
             let zone = ZoneSample { free: free.of_order.clone(), ..zone.clone() };
             match nodes.iter_mut().find(|known| known.node == *node) {
                 Some(known) => known.zones.push(zone),
-                None => nodes.push(NodeSample { node: *node, zones: vec![zone] }),
+                None => nodes.push(NodeSample { node: *node, huge_order: self.huge_order, zones: vec![zone] }),
             }
         }
         Ok(nodes)
@@ -247,14 +267,14 @@ mod tests {
     #[test]
     fn a_nodes_free_memory_is_told_as_the_kernel_and_its_requests_see_it() {
         let normal = zone("Normal", 8192, 512, vec![1024, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
-        let node = NodeSample { node: 0, zones: vec![zone("DMA", 0, 0, vec![0; 11]), normal] };
+        let node = NodeSample { node: 0, huge_order: 9, zones: vec![zone("DMA", 0, 0, vec![0; 11]), normal] };
         assert_eq!((node.at_hand(9), node.possible(9), node.too_small(9)), (4, 5, 1024));
         assert_eq!(node.score(), 33 * 8192 / 8193, "1024 of 3072 free pages are too small");
     }
 
     #[test]
     fn blocks_are_made_of_smaller_ones_without_a_page_more() {
-        let node = |free: Vec<u64>| NodeSample { node: 0, zones: vec![zone("Normal", 8192, 0, free)] };
+        let node = |free: Vec<u64>| NodeSample { node: 0, huge_order: 9, zones: vec![zone("Normal", 8192, 0, free)] };
         let made = |free, more| {
             let (node, made) = node(free).with_blocks(more, 3);
             (node.zones[0].free.clone(), made)
@@ -264,5 +284,27 @@ mod tests {
         assert_eq!(made(vec![1, 0, 2, 0], 1), (vec![1, 0, 0, 1], 1));
         assert_eq!(made(vec![2, 1, 1, 0], 1), (vec![0, 0, 0, 1], 1));
         assert_eq!(made(vec![0, 3, 0, 0], 1), (vec![0, 3, 0, 0], 0));
+    }
+
+    #[test]
+    fn the_score_is_about_the_hosts_own_huge_page() {
+        struct Host(&'static str, &'static str);
+        impl Texts for Host {
+            fn proc(&self, file: &str) -> Result<String, ReadError> {
+                let missing = || ReadError { path: file.into(), why: crate::error::Unread::Missing };
+                (file == "meminfo").then(|| self.0.into()).ok_or_else(missing)
+            }
+
+            fn sys(&self, _: &str) -> Result<String, ReadError> {
+                Ok(self.1.into())
+            }
+        }
+        let pool = "Hugepagesize:    1048576 kB\n";
+        assert_eq!(huge_order(&Host(pool, "2097152\n"), 4096), Some(9), "not that of the pool");
+        assert_eq!(huge_order(&Host("", "536870912\n"), 65536), Some(13));
+        assert_eq!(huge_order(&Host("Hugepagesize:       2048 kB\n", ""), 4096), Some(9));
+        let normal = zone("Normal", 8192, 0, vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+        let score = |huge_order| NodeSample { node: 0, huge_order, zones: vec![normal.clone()] }.score();
+        assert_eq!((score(9), score(10)), (0, 49));
     }
 }

@@ -223,8 +223,8 @@ impl NoJournal {
 /// As [`Journal::begin`].
 pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJournal> {
     let restored = restore_found(file, roots)?;
-    // Left where a process was killed at its first write.
-    if restored.is_none() && beside(file).exists() {
+    // Left where a process was killed before or at its first write.
+    if restored.is_none() && (beside(file).exists() || lock_of(file).exists()) {
         let _alone = BeginLock::alone(file)?;
         let _ = fs::remove_file(beside(file));
     }
@@ -264,7 +264,7 @@ struct BeginLock {
 
 impl BeginLock {
     fn alone(journal: &Path) -> Result<BeginLock, NoJournal> {
-        let path = journal.with_extension("lock");
+        let path = lock_of(journal);
         let failed = |e| NoJournal::Unwritten(journal.into(), e);
         loop {
             let file =
@@ -283,6 +283,11 @@ impl Drop for BeginLock {
         // The next process makes a new one.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// The lock of who begins a journal.
+fn lock_of(file: &Path) -> PathBuf {
+    file.with_extension("lock")
 }
 
 /// Where a journal is written before it is renamed.
