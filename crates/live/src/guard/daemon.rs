@@ -122,8 +122,8 @@ impl std::fmt::Display for Failed {
             }
             Failed::DrivesAll(node) => write!(
                 f,
-                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and the policy leaves node {node} alone: \
-                 keep all, or leave it out"
+                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and the policy leaves node {node} \
+                 alone: keep all, or leave it out"
             ),
             Failed::TooSmall { node, asked, has } => {
                 write!(f, "node {node} should keep {asked} blocks and has memory for {has}: say fewer")
