@@ -42,7 +42,7 @@ pub(crate) fn release(memory: &mut Memory) {
     (0..memory.nr_cpus()).for_each(|cpu| memory.drain_cpu(CpuId::new(cpu)));
 }
 
-/// What is done before a compaction.
+/// The preparation for a compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// Nothing: one write to `compact_memory`.

@@ -31,7 +31,7 @@ pub enum NoHistory {
     Other(PathBuf),
     /// Nothing was written to it yet.
     Empty(PathBuf),
-    /// It has no sample that can be read.
+    /// No sample of it can be read.
     Damaged(PathBuf, Damage),
     /// The moment asked for is not in it.
     NoMoment(PathBuf, String),

@@ -54,7 +54,7 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     said
 }
 
-/// Where nothing changed.
+/// The sentence where no change was seen.
 pub fn no_change(s: &Summary) -> &'static str {
     match s.samples {
         1 => "One sample shows no change.",
