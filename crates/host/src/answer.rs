@@ -30,3 +30,8 @@ pub fn fitted(text: &str) -> String {
     };
     text.lines().map(fit).collect()
 }
+
+/// Seconds of a CPU, to the millisecond.
+pub fn cpu(seconds: f64) -> String {
+    format!("{seconds:.3} s")
+}

@@ -1,6 +1,6 @@
 //! `kontig bound`: the fewest page moves for more blocks, and the blocks that no move can free.
 
-use crate::answer::{document, fitted, not_read};
+use crate::answer::{cpu, document, fitted, not_read};
 use crate::check::profile;
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
@@ -281,9 +281,4 @@ fn map(range: &Range, bound: &Bound) -> String {
         }
     }
     letters.into_iter().collect::<String>().trim_end().to_string()
-}
-
-/// Seconds of a CPU, to the millisecond.
-fn cpu(seconds: f64) -> String {
-    format!("{seconds:.3} s")
 }

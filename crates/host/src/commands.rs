@@ -52,7 +52,7 @@ pub enum HostCommand {
         first: bool,
         path: PathBuf,
     },
-    /// Restore the settings of this host when 'prepare' is killed: a child of 'prepare'
+    /// Restore the settings of this host when 'prepare' or 'guard' is killed: a child of it
     #[command(hide = true)]
     RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
     /// Record this host's memory over time, and say what the record shows

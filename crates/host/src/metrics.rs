@@ -16,7 +16,7 @@ use std::fs::Permissions;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tiny_http::{Header, Method, Request, Response, Server};
@@ -117,23 +117,13 @@ impl Frames {
     }
 }
 
-/// Where Ctrl-C and SIGTERM arrive.
-fn stopped() -> Receiver<()> {
-    let (stop, stopped) = channel();
-    interrupt::act(move || {
-        // After the end, nobody listens.
-        let _ = stop.send(());
-    });
-    stopped
-}
-
 fn write_again_and_again(roots: &Roots, frames: &Frames, file: &Path, every: Duration) -> Result<Ending, Error> {
     if file.extension().is_none_or(|end| end != "prom") {
         let reason = format!("--textfile: {}: node_exporter reads only names that end in .prom", file.display());
         return Err(AskedWrongly::Value(reason).into());
     }
     check_writable(file)?;
-    let stopped = stopped();
+    let stopped = interrupt::arrivals();
     let mut next = Instant::now();
     loop {
         match series(roots, frames) {

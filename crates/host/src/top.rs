@@ -5,17 +5,16 @@ mod look;
 mod screen;
 mod view;
 
-use crate::history::open;
+use crate::history::{HistoryArgs, open};
 use crate::roots::HostArgs;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
-use kontig_live::history::{At, Item};
+use kontig_live::history::Item;
 use kontig_terminal::{Ending, interrupt};
 use look::Look;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,20 +23,8 @@ use view::View;
 /// Options of `kontig top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Go through a file of 'kontig history record' instead of looking at this host
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
-    /// The moment to begin with: -3h (before the last sample), 2026-11-26T16:48:00Z (UTC), first or
-    /// last
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "last",
-        requires = "history",
-        allow_hyphen_values = true,
-        value_parser = At::parse
-    )]
-    at: At,
+    #[command(flatten)]
+    past: HistoryArgs,
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = crate::status::interval())]
     interval: Duration,
@@ -60,7 +47,7 @@ const PAGE: usize = 60;
 
 /// Carries out `kontig top`.
 pub fn top(a: &TopArgs) -> Result<Ending, Error> {
-    let view = match &a.history {
+    let view = match &a.past.history {
         Some(file) => past(a, file)?,
         None => View::new(vec![Look::of_host(&a.host.roots()?)], true),
     };
@@ -85,7 +72,7 @@ fn failed(e: std::io::Error) -> Error {
 fn past(a: &TopArgs, file: &std::path::Path) -> Result<View, Error> {
     let history = open(file)?;
     let (first, last) = history.span().map_err(crate::history::wrong)?;
-    let wanted = a.at.unix_ms(first, last);
+    let wanted = a.past.at.unix_ms(first, last);
     let looks: Vec<Look> = history
         .items()
         .filter_map(|item| match item {

@@ -16,6 +16,7 @@
 //! | [`node_meminfo`] | `/sys/devices/system/node/nodeN/meminfo` (parsed only) |
 //! | [`slabinfo`] | `/proc/slabinfo` |
 //! | [`smaps`] | `/proc/PID/smaps` (parsed only) |
+//! | [`process_stat`] | `/proc/PID/stat` (parsed only) |
 //! | [`process_status`] | `/proc/PID/status` (parsed only) |
 //! | [`pressure`] | `/proc/pressure/memory`, `cpu`, `io`, `irq` |
 //! | [`thp`] | `/sys/kernel/mm/transparent_hugepage/enabled`, `defrag`, `shmem_enabled` |
@@ -37,6 +38,7 @@ pub mod meminfo;
 pub mod node_meminfo;
 pub mod pagetypeinfo;
 pub mod pressure;
+pub mod process_stat;
 pub mod process_status;
 pub mod slabinfo;
 pub mod smaps;
@@ -54,6 +56,7 @@ pub use meminfo::MemInfo;
 pub use node_meminfo::NodeMemInfo;
 pub use pagetypeinfo::PageTypeInfo;
 pub use pressure::Pressure;
+pub use process_stat::ProcessStat;
 pub use process_status::ProcessStatus;
 pub use slabinfo::SlabInfo;
 pub use smaps::{Mapping, Smaps};

@@ -167,9 +167,6 @@ pub struct Reading {
     pub missing: Text,
 }
 
-/// The mark of a percentile from fewer samples than it takes.
-pub const UNRESOLVED: &str = "†";
-
 /// Samples it takes until a percentile can be told: with fewer, the chance that all samples lie on
 /// one side of it is above 5 %, and no bound from them holds it. Six for the median, 59 for p95,
 /// 299 for p99, 2,995 for p99.9.

@@ -7,7 +7,8 @@ use crate::number;
 use crate::terminal::{letter, none, plain};
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, presets};
 use kontig_results::PacePoint;
-use kontig_results::{UNRESOLVED, samples_needed};
+use kontig_results::samples_needed;
+use kontig_text::UNRESOLVED;
 
 /// The percentiles shown, of those a sweep has.
 pub(crate) const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];

@@ -6,8 +6,8 @@
 use crate::number;
 use kontig_results::{
     Apart, Better, CaveatKind, Counts, ExperimentResult, MEASURE, Measured, Merge, Pairs, Remark, Row, Score, Tally,
-    UNRESOLVED,
 };
+use kontig_text::UNRESOLVED;
 
 /// The title of a table: the experiment and its case.
 pub(crate) fn title(e: &ExperimentResult) -> String {

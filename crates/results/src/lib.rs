@@ -29,7 +29,7 @@ pub use endings::Endings;
 pub use event_log::{EventCount, TimedEvent};
 pub use histogram::Histogram;
 pub use judge::{JudgedStep, Noise, Rule};
-pub use kontig_program::figure::{UNRESOLVED, samples_needed};
+pub use kontig_program::figure::samples_needed;
 pub use kontig_program::{Better, Ending, Figure, MEASURE, Merge, Reading, TOTAL};
 pub use map::{CELL_HAS_UNMOVABLE, Cell, MapFrame, MapZone, MemoryMap};
 pub use pace::PacePoint;

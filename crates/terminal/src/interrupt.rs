@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: one handler for all commands. A command with something to keep or to clean
 //! up registers an action; any other ends at once, with one line.
 
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 
 type Action = Box<dyn Fn() + Send>;
@@ -24,4 +25,14 @@ pub fn listen() {
 /// Sets the action of an interrupt, instead of ending the program.
 pub fn act(action: impl Fn() + Send + 'static) {
     *ACTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+}
+
+/// Where interrupts arrive from now on, for a command that waits for the next thing to do.
+pub fn arrivals() -> Receiver<()> {
+    let (stop, stopped) = channel();
+    act(move || {
+        // After the command's end nobody listens.
+        let _ = stop.send(());
+    });
+    stopped
 }

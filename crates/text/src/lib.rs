@@ -15,6 +15,9 @@ pub const GIB: u64 = 1 << 30;
 pub const UNITS: [(&str, u64); 6] =
     [("K", 1 << 10), ("M", 1 << 20), ("G", GIB), ("T", 1 << 40), ("P", 1 << 50), ("E", 1 << 60)];
 
+/// The mark of a percentile from fewer samples than it takes.
+pub const UNRESOLVED: &str = "†";
+
 /// The text with every control character and line break escaped, so that a message that quotes a
 /// name or a file stays a line.
 pub fn one_line(text: &str) -> String {

@@ -1,5 +1,6 @@
 //! A line of the log as people read it.
 
+use crate::answer::cpu;
 use kontig_live::guard::controller::{NoGain, Rest};
 use kontig_live::guard::event::{Event, Tally, What};
 use kontig_live::guard::rules::{Rules, Target};
@@ -127,11 +128,6 @@ fn nothing(why: &NoGain) -> String {
         NoGain::Killed { signal } => format!("the process that compacts was killed by signal {signal}"),
         NoGain::DryRun | NoGain::Unknown => "the reason is not known".into(),
     }
-}
-
-/// Seconds of a CPU, to the millisecond.
-fn cpu(seconds: f64) -> String {
-    format!("{seconds:.3} s")
 }
 
 fn tally(t: &Tally, seconds: f64) -> String {

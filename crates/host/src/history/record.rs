@@ -11,7 +11,7 @@ use kontig_live::history::{Collector, NotWritten, Writer};
 use kontig_terminal::{Ending, interrupt, say};
 use kontig_text::{grouped, size};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// Options of `kontig history record`.
@@ -51,7 +51,7 @@ pub fn record(a: &RecordArgs) -> Result<Ending, Error> {
         Ok(writer) => writer,
         Err(e) => return refused(e),
     };
-    let stopped = stopped();
+    let stopped = interrupt::arrivals();
     let began = Instant::now();
     let end = a.for_.map_or("until Ctrl-C".into(), |length| format!("for {}", format_duration(length)));
     say(&format!("{}: a sample every {}, {end}", a.file.display(), format_duration(a.interval)));
@@ -87,16 +87,6 @@ pub fn record(a: &RecordArgs) -> Result<Ending, Error> {
     }
     say(&format!("{}: {} samples, {} more", a.file.display(), grouped(samples), size(bytes)));
     Ok(Ending::Done)
-}
-
-/// Where Ctrl-C and SIGTERM arrive.
-fn stopped() -> Receiver<()> {
-    let (stop, stopped) = channel();
-    interrupt::act(move || {
-        // After the end, nobody listens.
-        let _ = stop.send(());
-    });
-    stopped
 }
 
 /// When the next sample is due: those that are past, as a host was suspended, are left out.

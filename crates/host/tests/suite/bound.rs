@@ -1,12 +1,10 @@
 //! `kontig bound`, on a host made of files and on snapshots of it.
 
 use crate::common::frames::{ANON, FREE, SLAB, host};
-use crate::common::kontig;
+use crate::common::{of_host, streams};
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
-
-const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
 
 /// 32 blocks: eight free, eight with a page of slab, eight with few users' pages, eight half full
 /// of them.
@@ -20,24 +18,15 @@ fn mixed() -> TempDir {
     })
 }
 
-fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
-    let output = kontig(tree.path(), args).assert().code(code).get_output().clone();
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
-}
-
 /// The text before it was wrapped.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn of_host<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [args, &ROOTS].concat()
-}
-
 #[test]
 fn the_fewest_moves_stand_beside_those_of_compaction() {
     let tree = mixed();
-    let (json, _) = said(&tree, &of_host(&["bound", "--more", "9", "--json"]), 0);
+    let (json, _) = streams(&tree, &of_host(&["bound", "--more", "9", "--json"]), 0);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["schema"], "kontig.bound/1");
     let counts =
@@ -48,7 +37,7 @@ fn the_fewest_moves_stand_beside_those_of_compaction() {
     assert!(gain["compaction"]["pages_moved"].as_u64().unwrap() >= 336, "{gain}");
     let placement = &json["placement"];
     assert_eq!((&placement["staying_pages"], &placement["least"]), (&8.into(), &1.into()));
-    let (text, _) = said(&tree, &of_host(&["bound", "--map"]), 0);
+    let (text, _) = streams(&tree, &of_host(&["bound", "--map"]), 0);
     assert!(text.ends_with("  .#--\n"), "eight blocks to a place: {text}");
     assert!(one_line(&text).contains("perfect placement would save 7"), "{text}");
 }
@@ -56,21 +45,21 @@ fn the_fewest_moves_stand_beside_those_of_compaction() {
 #[test]
 fn a_snapshot_is_as_good_as_the_host() {
     let tree = mixed();
-    said(&tree, &of_host(&["snapshot", "host.snap"]), 0);
-    let of_file = said(&tree, &["bound", "--snapshot", "host.snap", "--json"], 0).0;
-    assert_eq!(of_file, said(&tree, &of_host(&["bound", "--json"]), 0).0);
+    streams(&tree, &of_host(&["snapshot", "host.snap"]), 0);
+    let of_file = streams(&tree, &["bound", "--snapshot", "host.snap", "--json"], 0).0;
+    assert_eq!(of_file, streams(&tree, &of_host(&["bound", "--json"]), 0).0);
 }
 
 #[test]
 fn status_and_check_say_the_number_that_matters() {
     let tree = mixed();
     fs::write(tree.path().join("proc/meminfo"), "MemTotal: 65536 kB\nMemFree: 57000 kB\n").unwrap();
-    let (text, _) = said(&tree, &of_host(&["status", "--frames", "--block", "2M"]), 0);
+    let (text, _) = streams(&tree, &of_host(&["status", "--frames", "--block", "2M"]), 0);
     let text = one_line(&text);
     // All free pages outside free blocks: 8 · 511, 8 · 502 and 8 · 256, which is 19 blocks.
     assert!(text.contains("16 more blocks of 2 MiB can be made at most, for 2,128 page moves at least"), "{text}");
     assert!(text.contains("poison 8 blocks, of which perfect placement would save 7"), "{text}");
-    let (text, _) = said(&tree, &of_host(&["check", "--need", "17x2M"]), 4);
+    let (text, _) = streams(&tree, &of_host(&["check", "--need", "17x2M"]), 4);
     let text = one_line(&text);
     assert!(text.contains("the fewest page moves for the 9 that are lacking, however they are chosen: 336"), "{text}");
 }
@@ -88,7 +77,7 @@ fn a_mistake_is_one_line_and_exit_code_2() {
     ];
     for (args, why) in cases {
         let args = if args[1] == "--snapshot" { args.to_vec() } else { of_host(args) };
-        let (_, error) = said(&tree, &args, 2);
+        let (_, error) = streams(&tree, &args, 2);
         assert!(error.contains(why) && error.lines().count() == 1, "{args:?}: {error}");
     }
 }

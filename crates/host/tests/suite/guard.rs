@@ -1,7 +1,7 @@
 //! `kontig guard`, on hosts made of files: what it does, when it rests, and what it leaves behind.
 
 use crate::common::frames::{ANON, CLEAN_FILE, FREE, SLAB, host};
-use crate::common::{files, kontig, program};
+use crate::common::{self, files, kontig, program, streams};
 use kontig_program::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -18,7 +18,7 @@ const WHOLE: &str = "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 8\n";
 
 /// A host of which every other page is free, with a directory to control a guard.
 fn fragmented() -> TempDir {
-    let tree = host(|pfn| if pfn.is_multiple_of(2) { ANON } else { FREE });
+    let tree = common::fragmented();
     fs::create_dir(tree.path().join("run")).unwrap();
     tree
 }
@@ -74,9 +74,7 @@ fn write(tree: &TempDir, file: &str, text: &str) {
 
 /// Both streams of a guard that ends by itself.
 fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
-    let args = [&["guard"], args, &ROOTS].concat();
-    let output = kontig(tree.path(), &args).assert().code(code).get_output().clone();
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
+    streams(tree, &[&["guard"], args, &ROOTS].concat(), code)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::common::frames::{ANON, FREE, SLAB};
 use crate::common::page::documented;
 use crate::common::whole_host::whole_host;
-use crate::common::{kontig, program};
+use crate::common::{kontig, program, refused};
 use crate::host::hosts::Tree;
 use kontig_program::SplitMix64;
 use std::fs;
@@ -22,14 +22,6 @@ fn said(output: Output, code: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
     String::from_utf8(output.stdout).expect("text")
-}
-
-#[track_caller]
-fn refused(output: Output, code: i32, says: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
-    assert!(output.stdout.is_empty());
 }
 
 /// The arguments of a record of the host below `DIR`, a few samples a second.

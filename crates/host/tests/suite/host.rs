@@ -6,7 +6,7 @@ pub mod hosts;
 
 use crate::common::frames::{FREE, SLAB, host};
 use crate::common::page::documented;
-use crate::common::{kontig, program};
+use crate::common::{kontig, program, refused, said};
 use hosts::{KERNELS, Tree};
 use kontig_live::frame::State;
 use std::io::{BufRead, BufReader};
@@ -20,21 +20,6 @@ fn on(tree: &Tree, args: &[&str]) -> Output {
     let roots = [&tree.roots.procfs, &tree.roots.sysfs].map(|dir| dir.display().to_string());
     let roots = ["--path.procfs", &roots[0], "--path.sysfs", &roots[1]];
     kontig(Path::new("."), &[args, &roots].concat()).output().expect("run")
-}
-
-#[track_caller]
-fn said(output: Output) -> String {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
-    String::from_utf8(output.stdout).expect("text")
-}
-
-#[track_caller]
-fn refused(output: Output, code: i32, says: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
-    assert!(output.stdout.is_empty());
 }
 
 #[test]

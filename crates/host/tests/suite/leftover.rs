@@ -1,26 +1,9 @@
 //! Messages before anything is done: about the journal of a killed run, unwritable files,
 //! unavailable blocks, and numbers out of range.
 
-use crate::common::frames::{ANON, FREE, SLAB, host};
-use crate::common::{files, kontig};
+use crate::common::frames::{FREE, SLAB, host};
+use crate::common::{files, fragmented, of_host, streams};
 use std::fs;
-use tempfile::TempDir;
-
-const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
-
-fn fragmented() -> TempDir {
-    host(|pfn| if pfn.is_multiple_of(2) { ANON } else { FREE })
-}
-
-/// A command's output on both streams.
-fn said(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
-    let output = kontig(tree.path(), args).assert().code(code).get_output().clone();
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
-}
-
-fn of_host<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [args, &ROOTS].concat()
-}
 
 #[test]
 fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
@@ -49,17 +32,17 @@ fn a_journal_that_was_left_is_named_by_status_explain_and_the_plan() {
         (&["prepare", "--need", "1xorder0"], 0),
     ];
     for (command, code) in commands {
-        let (text, _) = said(&tree, &of_host(&[command, &["--journal", "j"]].concat()), code);
+        let (text, _) = streams(&tree, &of_host(&[command, &["--journal", "j"]].concat()), code);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let names = "what it changed is not restored: proc/sys/vm/percpu_pagelist_high_fraction was 8 (journal j)";
         assert!(text.contains(names), "{command:?}: {text}");
-        let (json, _) = said(&tree, &of_host(&[command, &["--journal", "j", "--json"]].concat()), code);
+        let (json, _) = streams(&tree, &of_host(&[command, &["--journal", "j", "--json"]].concat()), code);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&json["leftover"]["pid"], &json["leftover"]["at_work"]), (&1.into(), &false.into()), "{command:?}");
     }
     assert_eq!(fs::read_to_string(&limit).unwrap(), "2147483647\n", "it is named, and left alone");
     // The command that it names does restore the setting.
-    said(&tree, &of_host(&["prepare", "--need", "1xorder0", "--execute", "--journal", "j"]), 0);
+    streams(&tree, &of_host(&["prepare", "--need", "1xorder0", "--execute", "--journal", "j"]), 0);
     assert_eq!((fs::read_to_string(&limit).unwrap().trim(), tree.path().join("j").exists()), ("8", false));
 }
 
@@ -85,7 +68,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
         (&[&trial[..], &["none/j"]].concat(), "none/j", "there is no directory none: make it first"),
         (&["snapshot", "none/s"], "none/s", "there is no directory none: make it first"),
     ] {
-        let (text, error) = said(&tree, &of_host(args), 1);
+        let (text, error) = streams(&tree, &of_host(args), 1);
         assert!(error.contains(&format!("{file}: cannot be written: {why}")) && error.lines().count() == 1, "{error}");
         assert_eq!((text.as_str(), files(tree.path())), ("", found.clone()), "{args:?}");
     }
@@ -96,10 +79,10 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
 #[test]
 fn of_what_cannot_be_reached_nothing_would_be_done_and_it_is_said_why() {
     let tree = host(|pfn| if pfn % 512 == 7 { SLAB } else { FREE });
-    let (text, _) = said(&tree, &of_host(&["prepare", "--need", "10x2M"]), 6);
+    let (text, _) = streams(&tree, &of_host(&["prepare", "--need", "10x2M"]), 6);
     assert!(text.contains("\nnothing would be done: no compaction reaches it"), "{text}");
     assert!(!text.contains("there is nothing to do"), "{text}");
-    let (text, _) = said(&host(|_| FREE), &of_host(&["prepare", "--need", "2x2M"]), 0);
+    let (text, _) = streams(&host(|_| FREE), &of_host(&["prepare", "--need", "2x2M"]), 0);
     assert!(text.ends_with("=> met now\nthere is nothing to do\n"), "{text}");
 }
 
@@ -116,7 +99,7 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
         (&["age", "--gib"], "--gib <N>", "a number of GiB from 0.001 to 65536".into()),
     ] {
         for number in ["0", "-1", ""].into_iter().filter(|number| *number != "0" || !range.contains("from 0 to")) {
-            let (_, error) = said(&tree, &[args, &[number]].concat(), 2);
+            let (_, error) = streams(&tree, &[args, &[number]].concat(), 2);
             assert!(
                 error.starts_with(&format!("error: invalid value '{number}' for '{option}': expected {range}")),
                 "{error}"
@@ -128,6 +111,6 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
 #[test]
 fn a_kernel_without_a_profile_is_told_its_neighbours() {
     let tree = fragmented();
-    let (_, error) = said(&tree, &of_host(&["check", "--need", "1x2M", "--profile", "6.18"]), 2);
+    let (_, error) = streams(&tree, &of_host(&["check", "--need", "1x2M", "--profile", "6.18"]), 2);
     assert_eq!(error, "kontig: unknown profile '6.18': it is between 6.15 and 7.2 ('kontig list' shows all)\n");
 }

@@ -2,7 +2,7 @@
 
 use crate::common::frames::{ANON, FREE, SLAB};
 use crate::common::whole_host::whole_host;
-use crate::common::{kontig, program};
+use crate::common::{ROOTS, kontig, program, refused, said};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,24 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 const PAGE: &str = include_str!("../../../../docs/operator/metrics.md");
-const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
 
 fn run(dir: &Path, args: &[&str]) -> Output {
     kontig(dir, &[&["metrics"], &ROOTS[..], args].concat()).output().expect("run")
-}
-
-#[track_caller]
-fn said(output: Output) -> String {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
-    String::from_utf8(output.stdout).expect("text")
-}
-
-#[track_caller]
-fn refused(output: Output, code: i32, says: &str) {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
 }
 
 /// A server of a host, which ends with this value.

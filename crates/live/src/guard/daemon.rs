@@ -351,10 +351,15 @@ impl Daemon<'_> {
             if self.driving.as_ref().is_some_and(|driving| driving.nodes.iter().any(|(n, _)| *n == number)) {
                 continue;
             }
-            match watched.controller.decide(sample, node, held) {
-                Decision::Rest { why } => self.rest(i, node, why),
-                Decision::Compact { .. } if matches!(self.means.mode, Mode::Drive(_)) => wanted.push((i, node)),
-                Decision::Compact { cpu_s } => self.act(i, sample, node, cpu_s)?,
+            match (watched.controller.decide(sample, node, held), &self.means.mode) {
+                (Decision::Rest { why }, _) => self.rest(i, node, why),
+                (Decision::Compact { .. }, Mode::DryRun) => self.think(i, sample, node),
+                (Decision::Compact { cpu_s }, Mode::Execute { writer }) => {
+                    let writer = *writer;
+                    self.compact(i, (number, sample.nodes.len() == 1), writer, cpu_s)?;
+                }
+                // All nodes are driven at once.
+                (Decision::Compact { .. }, Mode::Drive(_)) => wanted.push((i, node)),
             }
         }
         self.drive(sample, &wanted)?;
@@ -375,16 +380,6 @@ impl Daemon<'_> {
         let order = watched.controller.rules().target.order(node.huge_order);
         watched.state = format!("{} ({} at hand)", why.name(), node.at_hand(order));
         self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
-    }
-
-    fn act(&mut self, i: usize, sample: &Sample, node: &NodeSample, cpu_s: f64) -> Result<(), Failed> {
-        match &self.means.mode {
-            Mode::DryRun => self.think(i, sample, node),
-            Mode::Execute { .. } => return self.compact(i, (node.node, sample.nodes.len() == 1), cpu_s),
-            // All nodes are driven at once.
-            Mode::Drive(_) => {}
-        }
-        Ok(())
     }
 
     /// Says what a run would gain.
@@ -414,8 +409,8 @@ impl Daemon<'_> {
         Ok((effort, bound::fewest(&snapshot, order, Some(node)).moves(effort.more)))
     }
 
-    fn compact(&mut self, i: usize, (number, is_only): (u32, bool), cpu_s: f64) -> Result<(), Failed> {
-        let Mode::Execute { writer } = self.means.mode else { return Ok(()) };
+    /// A run for a node, which may be the only one.
+    fn compact(&mut self, i: usize, (number, is_only): (u32, bool), writer: &Writer, cpu_s: f64) -> Result<(), Failed> {
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
         let file = self.file(number, is_only)?;
         // Before and after it, free pages on CPUs' lists count alike.

@@ -115,15 +115,6 @@ impl History {
         Items { bytes: &self.bytes, at: FIRST_LINE.len(), last: None, damage: Damage::default() }
     }
 
-    /// The size of the file.
-    pub fn len(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// The times of the first and the last sample that can be read.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::host::thp::Thp;
 use crate::host::{Host, Reading, possible};
 use crate::status::Status;
 use crate::status::events::count;
-use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, Pressure, VmStat, ZoneInfo};
+use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, Pressure, ProcessStat, VmStat, ZoneInfo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -212,20 +212,13 @@ pub(crate) fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> 
 /// Seconds of a CPU that the threads of this name took.
 fn threads(sample: &Sample, name: &str) -> Option<f64> {
     let stats = sample.below("proc/").filter(|(path, _)| path.ends_with("/stat"));
-    let of = |text: &str| {
-        let (before, after) = text.split_once(") ")?;
-        before.split_once('(')?.1.starts_with(name).then_some(())?;
-        let fields: Vec<&str> = after.split(' ').collect();
-        let ticks = |nr: usize| fields.get(nr)?.parse::<u64>().ok();
-        Some((ticks(USER_TICKS)? + ticks(KERNEL_TICKS)?) as f64 / TICKS_PER_S)
-    };
-    stats.filter_map(|(_, stored)| of(stored.text()?)).reduce(|a, b| a + b)
+    let stats = stats.filter_map(|(path, stored)| ProcessStat::parse(path, stored.text()?).ok());
+    let of_name = stats.filter(|stat| stat.name.starts_with(name));
+    of_name.map(|stat| stat.ticks() as f64 / TICKS_PER_S).reduce(|a, b| a + b)
 }
 
-/// Fields of `/proc/PID/stat` behind the name, from 0.
-const USER_TICKS: usize = 11;
-const KERNEL_TICKS: usize = 12;
-/// Linux has told user space so on every machine since 2.6, but on Alpha and ia64.
+/// Linux has told user space so on every machine since 2.6, but on Alpha and ia64: the machine that
+/// was recorded need not be this one.
 const TICKS_PER_S: f64 = 100.0;
 
 /// Seconds in which some task of a group waited for memory, and its events.

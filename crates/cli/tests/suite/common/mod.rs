@@ -2,9 +2,12 @@
 
 #[path = "../../../../host/tests/suite/common/frames.rs"]
 pub mod frames;
+#[path = "../../../../host/tests/suite/common/tree.rs"]
+mod tree;
 
 use assert_cmd::Command;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+pub use tree::{changed, files};
 
 /// `kontig` with these arguments, in `dir`.
 pub fn kontig(dir: &Path, args: &[&str]) -> Command {
@@ -83,31 +86,10 @@ headline = true
 values = [100.0, 10.0]
 "#;
 
-/// Replaces parts of a text, which must be in it.
-pub fn changed(text: &str, replace: &[(&str, &str)]) -> String {
-    replace.iter().fold(text.to_string(), |text, (from, to)| {
-        assert!(text.contains(from), "'{from}' is not in the text");
-        text.replacen(from, to, 1)
-    })
-}
-
 /// Writes a file below `dir`; returns it as `./name`.
 pub fn write(dir: &Path, name: &str, text: &str) -> String {
     std::fs::write(dir.join(name), text).unwrap();
     format!("./{name}")
-}
-
-/// All files below a directory, relative to it, sorted.
-pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut left = vec![dir.to_path_buf()];
-    while let Some(d) = left.pop() {
-        for entry in std::fs::read_dir(&d).unwrap().map(|e| e.unwrap().path()) {
-            if entry.is_dir() { left.push(entry) } else { found.push(entry.strip_prefix(dir).unwrap().to_path_buf()) }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// The exit codes that commands share.

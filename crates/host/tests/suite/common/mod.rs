@@ -2,10 +2,52 @@
 
 pub mod frames;
 pub mod page;
+mod tree;
 pub mod whole_host;
 
 use assert_cmd::Command;
-use std::path::{Path, PathBuf};
+use frames::{ANON, FREE, host};
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+pub use tree::{changed, files};
+
+/// The options that name the directories of a host made of files, from inside it.
+pub const ROOTS: [&str; 4] = ["--path.procfs", "proc", "--path.sysfs", "sys"];
+
+/// A host of which every other page is free.
+pub fn fragmented() -> TempDir {
+    host(|pfn| if pfn.is_multiple_of(2) { ANON } else { FREE })
+}
+
+/// A command's arguments, with those that name the host.
+pub fn of_host<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [args, &ROOTS].concat()
+}
+
+/// Both streams of a command that ends with this code.
+#[track_caller]
+pub fn streams(tree: &TempDir, args: &[&str], code: i32) -> (String, String) {
+    let output = kontig(tree.path(), args).assert().code(code).get_output().clone();
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into()
+}
+
+/// The text of a command that has done what was asked, without a word besides.
+#[track_caller]
+pub fn said(output: Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Checks that a command has ended with this code, one line that has these words, and no text.
+#[track_caller]
+pub fn refused(output: Output, code: i32, says: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.starts_with("kontig: ") && stderr.lines().count() == 1 && stderr.contains(says), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
 
 /// The program with these arguments, in `dir`.
 pub fn kontig(dir: &Path, args: &[&str]) -> Command {
@@ -17,27 +59,6 @@ pub fn kontig(dir: &Path, args: &[&str]) -> Command {
 /// The program under test, which is `kontig` without its laboratory.
 pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_kontig-host")
-}
-
-/// Replaces parts of a text, which must be in it.
-pub fn changed(text: &str, replace: &[(&str, &str)]) -> String {
-    replace.iter().fold(text.to_string(), |text, (from, to)| {
-        assert!(text.contains(from), "'{from}' is not in the text");
-        text.replacen(from, to, 1)
-    })
-}
-
-/// All files below a directory, relative to it, sorted.
-pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut left = vec![dir.to_path_buf()];
-    while let Some(d) = left.pop() {
-        for entry in std::fs::read_dir(&d).unwrap().map(|e| e.unwrap().path()) {
-            if entry.is_dir() { left.push(entry) } else { found.push(entry.strip_prefix(dir).unwrap().to_path_buf()) }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// The text before it was wrapped. A line that continues another is indented by four columns more;
