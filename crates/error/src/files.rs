@@ -4,6 +4,8 @@
 use crate::error::{AskedWrongly, Error, Failed};
 use kontig_live::Snapshot;
 use kontig_live::snapshot::NoSnapshot;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Opens a file written by `kontig snapshot`.
@@ -66,14 +68,30 @@ fn has_directory(path: &Path) -> Result<(), Error> {
 /// # Errors
 /// The path, and the reason.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    written(path, |part| std::fs::write(part, bytes))
+}
+
+/// Writes a file into an existing directory that other users read, whatever the umask: at no
+/// moment is it there and closed to them.
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_file_for_all(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    written(path, |part| {
+        std::fs::write(part, bytes)?;
+        if is_device(part) { Ok(()) } else { std::fs::set_permissions(part, Permissions::from_mode(0o644)) }
+    })
+}
+
+fn written(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
     if is_device(path) {
-        return std::fs::write(path, bytes).map_err(fail);
+        return write(path).map_err(fail);
     }
     has_directory(path)?;
     // A full disk never leaves half a file under the final name.
     let part = part_of(path);
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
+    write(&part).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
         let _ = std::fs::remove_file(&part);
         fail(e)
     })

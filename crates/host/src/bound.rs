@@ -155,8 +155,9 @@ fn compared(effort: Option<Effort>, fewest: Option<u64>) -> [String; 3] {
 fn ends(bound: &Bound) -> String {
     let end = |name: &str, end: &Effort| {
         format!(
-            "{name}: {} more blocks for {} page moves, {} frames looked at, {} of a CPU\n",
+            "{name}: {} more {} for {} page moves, {} frames looked at, {} of a CPU\n",
             grouped(end.more),
+            if end.more == 1 { "block" } else { "blocks" },
             grouped(end.pages_moved),
             grouped(end.frames_scanned),
             cpu(end.cpu_seconds)

@@ -6,15 +6,13 @@ use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use crate::span;
 use clap::{ArgGroup, Args};
-use kontig_error::files::{check_writable, write_file};
+use kontig_error::files::{check_writable, write_file_for_all};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::metrics::exposition::{CONTENT_TYPE, text};
 use kontig_live::metrics::{FramesFound, of_host};
 use kontig_live::{Host, ReadError, Roots};
 use kontig_terminal::{Ending, interrupt, say};
-use std::fs::Permissions;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -127,10 +125,8 @@ fn write_again_and_again(roots: &Roots, frames: &Frames, file: &Path, every: Dur
     let mut next = Instant::now();
     loop {
         match series(roots, frames) {
-            Ok(text) => {
-                write_file(file, text.as_bytes())?;
-                readable(file)?;
-            }
+            // node_exporter is another user.
+            Ok(text) => write_file_for_all(file, text.as_bytes())?,
             Err(e) => return not_read("metrics", &e),
         }
         next = (next + every).max(Instant::now());
@@ -138,14 +134,6 @@ fn write_again_and_again(roots: &Roots, frames: &Frames, file: &Path, every: Dur
             return Ok(Ending::Done);
         }
     }
-}
-
-/// node_exporter is another user: all may read the file, whatever the umask.
-fn readable(file: &Path) -> Result<(), Error> {
-    let is_file = std::fs::metadata(file).is_ok_and(|about| about.is_file());
-    let set = || std::fs::set_permissions(file, Permissions::from_mode(0o644));
-    let failed = |e: std::io::Error| Failed::Write { path: file.display().to_string(), reason: e.to_string() };
-    if is_file { set().map_err(|e| failed(e).into()) } else { Ok(()) }
 }
 
 fn serve(roots: &Roots, frames: &Frames, listen: &str) -> Result<Ending, Error> {

@@ -129,7 +129,7 @@ fn packaging(file: &str) -> PathBuf {
 #[test]
 fn a_textfile_is_written_whole_again_and_again() {
     let tree = whole_host(|_| FREE);
-    // Under a strict umask, too, node_exporter may read it.
+    // Under a strict umask, too, node_exporter may read it at any moment.
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(program()).arg("metrics").args(ROOTS);
     command.args(["--textfile", "k.prom", "--every", "50ms"]).current_dir(tree.path());
@@ -141,12 +141,12 @@ fn a_textfile_is_written_whole_again_and_again() {
         std::thread::sleep(std::time::Duration::from_millis(10));
         let Ok(text) = fs::read_to_string(&file) else { continue };
         assert!(text.ends_with('\n') && text.contains("kontig_collect_duration_seconds "), "{text}");
+        assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o644);
         looks += 1;
     }
     writer.kill().expect("it runs");
     writer.wait().expect("it ended");
     assert_eq!(looks, 20);
-    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o644);
 }
 
 #[test]

@@ -112,13 +112,16 @@ pub struct Outcome {
     pub no_gain: Option<NoGain>,
 }
 
+// Chosen, all but the longest back-off; no measurement says that others would be worse.
+
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
 /// Seconds of the longest back-off, which is the kernel's own: 500 ms 64 times.
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
 const NEW_PIECES: u64 = 64;
-/// One in this number of the blocks that free memory makes at most is dear.
+/// Of the blocks that free memory makes at most, the last one in this number costs the most moves:
+/// it is made for the target only.
 const DEAR_SHARE: u64 = 20;
 /// Seconds of a CPU below which a run is not worth its start.
 const SHORTEST_RUN_S: f64 = 0.02;

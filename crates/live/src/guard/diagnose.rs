@@ -9,6 +9,7 @@ use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 
 /// Pages that did not move from which on that is the reason: some are always in use for a moment.
+/// Chosen.
 const MANY: u64 = 64;
 
 /// Free blocks before a run, the most that was seen while it ran, and after it.

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Seconds after which the setting is given back if nothing was gained.
+/// Seconds after which the setting is given back if nothing was gained. Chosen.
 const LONGEST_S: f64 = 30.0;
 
 /// Name of the journal in the directory of the hold.

@@ -21,7 +21,7 @@ const PARTS: usize = 12;
 const FEWEST_PARTS: usize = 8;
 /// The share of pairs that must go the same way.
 const SAME_WAY: f64 = 0.9;
-/// Medians that are nearer than this do not differ.
+/// Medians that are nearer than this do not differ. Chosen, as what an operator would act on.
 const NEAR: f64 = 0.1;
 
 /// A figure of a part of a period.
