@@ -2,7 +2,7 @@
 //! kernel's.
 //!
 //! Users' pages can be moved; nobody's pins are known. What the kernel uses stays where it is.
-//! Pages that lay on CPUs' lists are freed to such lists again, those of a pageblock to one CPU's.
+//! Pages that lay on CPUs' lists are on such lists again, those of a pageblock on one CPU's.
 //! The number that the engine keeps with a page is the frame on which it was found, so its use is
 //! known after all moves.
 
@@ -12,7 +12,7 @@ use kontig_mm::import::{ImportedBlock, ImportedMarks, Use};
 use kontig_mm::state::Watermarks;
 use kontig_mm::sysctl::Sysctl;
 use kontig_mm::types::{MAX_ORDER, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES};
-use kontig_mm::{CpuId, MachineSpec, Memory, Order, PageFlags, Pfn, Profile, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, MachineSpec, Memory, PageFlags, Pfn, Profile, ZoneSpec, ZoneType};
 
 /// Sysctls whose effect the zones' marks are, which are the host's own.
 const IN_THE_MARKS: [&str; 2] = ["min_free_kbytes", "watermark_scale_factor"];
@@ -74,8 +74,7 @@ impl Snapshot {
                 State::Free => Some(Use::Free),
                 // A run that goes on gets it; compaction does not.
                 State::Deferred => (!folios).then_some(Use::Free),
-                // Freed again below.
-                State::Cached => Some(Use::Kernel),
+                State::Cached => Some(Use::Cached(CpuId::new(pfn / self.pages_per_block() % cpus))),
                 state if state.is_movable() => Some(Use::Lru(flags(state, lru), pfn as u32)),
                 _ => Some(Use::Kernel),
             };
@@ -89,12 +88,6 @@ impl Snapshot {
             let known = Sysctl::find(name).is_some_and(|s| s.exists(profile)) && !IN_THE_MARKS.contains(&name.as_str());
             // A value that the rules of this kernel do not allow decides nothing in them.
             let _ = known.then(|| memory.sysctl_write(name, value));
-        }
-        for zone in zones {
-            for pfn in zone.frames().filter(|pfn| self.frame(*pfn).state() == State::Cached) {
-                let cpu = CpuId::new(pfn / self.pages_per_block() % cpus);
-                memory.free(cpu, Pfn::new(pfn as u32), Order::ZERO);
-            }
         }
         memory.take_work();
         let _ = memory.take_wakes().count();

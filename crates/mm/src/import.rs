@@ -17,6 +17,8 @@ use alloc::string::String;
 pub enum Use {
     /// On the free list of its pageblock's type.
     Free,
+    /// A single page on this CPU's list of free pages.
+    Cached(CpuId),
     /// Kernel memory, which stays where it is.
     Kernel,
     /// A user's page, with the flags of its list and the owner's number.
@@ -70,7 +72,11 @@ impl Memory {
         memory.lru_add_drain_all();
         for zone in memory.zones.iter_mut() {
             zone.free_pages = zone.nr_free_pages_exact() as i64;
-            zone.pcps.iter_mut().for_each(|p| p.free_diff = 0);
+            for pcp in &mut zone.pcps {
+                pcp.free_diff = 0;
+                // The last free was long ago.
+                pcp.tuning.free_count = 0;
+            }
         }
         memory.shared.work = crate::work::Work::default();
         Ok(memory)
@@ -110,6 +116,8 @@ impl Filler {
                 locked.mod_free_pages(i64::from(order.pages()));
                 locked.add_to_free_list(pfn, order, t, true);
             }
+            Use::Cached(_) if order != Order::ZERO => return bad("is larger than a page on a CPU's list"),
+            Use::Cached(cpu) => m.locked(id, cpu).pcp_import(pfn),
             Use::Kernel => m.frames.set(pfn, FrameKind::Kernel, order),
             Use::Lru(flags, owner) => {
                 m.frames.set(pfn, FrameKind::Kernel, order);
@@ -166,6 +174,7 @@ mod tests {
             block(1024, 10, Use::Free),
             block(2049, 0, Use::Lru(PageFlags::ANON, 9)),
             block(2050, 1, Use::Free),
+            block(2052, 0, Use::Cached(CpuId::new(1))),
             block(3072, 9, Use::Kernel),
         ]
     }
@@ -185,7 +194,27 @@ mod tests {
             assert_eq!((kind(512), m.frames().owner(Pfn::new(512), Order::new(9))), (FrameKind::Lru, 7));
             assert_eq!(m.zones().iter().map(|z| z.nr_free_pages_exact()).collect::<Vec<_>>(), [8, 1026]);
             assert!(m.pageblocks().is_huge(1) && !m.pageblocks().is_huge(2));
+            assert_eq!(kind(2052), FrameKind::Pcp(MigrateType::Movable));
+            assert_eq!(m.zones()[1].pcps.iter().map(|p| p.count).collect::<Vec<_>>(), [0, 1]);
         }
+    }
+
+    /// A host's list that was found long has grown: its pages do not come free at the first free.
+    #[test]
+    fn a_long_list_of_a_cpu_stays_as_long() {
+        let zone =
+            ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 1 << 18, present: 1 << 18, managed: 1 << 18 };
+        let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: false };
+        let cached = (0..20_000).map(|i| block(2 * i, 0, Use::Cached(CpuId::new(0))));
+        let user = block(100_000, 0, Use::Lru(PageFlags::ANON, 1));
+        let marks = [ImportedMarks::default()];
+        let m = Memory::import(&spec, linux("6.12"), &[MigrateType::Movable; 512], &marks, cached.chain([user]));
+        let mut m = m.expect("it is possible");
+        m.check().expect("it is consistent");
+        m.free(CpuId::new(0), Pfn::new(100_000), Order::ZERO);
+        assert_eq!(m.zones()[0].pcps[CpuId::new(0)].count, 20_001);
+        m.drain_cpu(CpuId::new(0));
+        assert_eq!(m.zones()[0].nr_free_pages_exact(), 20_001);
     }
 
     #[test]

@@ -213,6 +213,16 @@ impl Locked<'_> {
         }
     }
 
+    /// Puts a single page that was found on this CPU's list there again. The limit of auto-tuned
+    /// lists is not known, but it follows their length: the last overflow left a batch of room.
+    pub(crate) fn pcp_import(&mut self, pfn: Pfn) {
+        if self.shared.profile.pcp.lists == PcpLists::AutoTuned {
+            let pcp = &mut self.zone.pcps[self.cpu];
+            pcp.high = (pcp.count + 1 + pcp.batch).max(pcp.tuning.high_min).min(pcp.tuning.high_max);
+        }
+        self.pcp_free(pfn, Order::ZERO);
+    }
+
     /// Puts a single page at the tail of this CPU's list, in kernels whose lists hold single pages.
     pub(crate) fn pcp_free_cold(&mut self, pfn: Pfn) {
         let block_type = self.blocks.migratetype(pfn.pageblock());
