@@ -3,7 +3,7 @@
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use crate::shard::Shard;
 use crate::values;
-use kontig_error::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
+use kontig_error::files::{check_directory, check_distinct, check_new, check_not_read, check_writable, write_file};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_lab::catalog;
 use kontig_lab::expected::Expected;
@@ -130,7 +130,13 @@ fn carry_out(
     if o.markdown.is_some() {
         crate::markdown::check(&resolved)?;
     }
-    let files = [("--html", &o.html), ("--markdown", &o.markdown), ("--svg", &o.svg), ("--trace", &o.trace)];
+    let files = [
+        ("--html", &o.html),
+        ("--markdown", &o.markdown),
+        ("--svg", &o.svg),
+        ("--trace", &o.trace),
+        ("--history", &o.history),
+    ];
     // These three have files of different names, and may share a directory.
     for directory in [("--out", &o.out), ("--procfs", &o.procfs), ("--mmtests", &o.mmtests)] {
         let outputs = files.into_iter().chain([directory]).map(|(option, path)| (option, path.as_deref()));
@@ -138,7 +144,13 @@ fn carry_out(
     }
     check_not_read(&files.map(|(option, path)| (option, path.as_deref())), read)?;
     let maps = o.out.is_some() || o.html.is_some() || o.svg.is_some();
-    let views = Views { procfs: o.procfs.clone(), mmtests: o.mmtests.clone(), trace: o.trace.clone(), maps };
+    let views = Views {
+        procfs: o.procfs.clone(),
+        mmtests: o.mmtests.clone(),
+        trace: o.trace.clone(),
+        history: o.history.clone(),
+        maps,
+    };
     let mut session = Session::new(resolved, o.seed.clone(), &views)?;
     // Fail on unwritable outputs now, not after a minute of work.
     let open = if o.resume { Store::resume } else { Store::create };
@@ -155,6 +167,10 @@ fn carry_out(
         check_writable(file)?;
     }
     for file in session.traces() {
+        check_writable(file)?;
+    }
+    for file in session.histories() {
+        check_new(file)?;
         check_writable(file)?;
     }
     for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {

@@ -48,6 +48,11 @@ pub struct OutputArgs {
     /// scripts; FILE.dat is for trace-cmd. Of several runs, each writes FILE with its name inserted
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Record the simulated machine's /proc every 10 simulated seconds of the measurement, as
+    /// 'kontig history record' records a host: for 'kontig guard replay', 'history report' and
+    /// 'top'. Of several runs, each writes FILE with its name inserted
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
     /// Seed of the random numbers; each further repetition uses the next. Several, 1,5,9 or 1..5,
     /// are the seeds of as many repetitions
     #[arg(long, value_name = "SEEDS", default_value = "1", value_parser = seeds)]

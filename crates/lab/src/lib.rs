@@ -33,6 +33,7 @@ mod ftrace;
 mod gate;
 pub mod guest;
 mod hash;
+mod history;
 pub mod host_snapshot;
 pub mod identity;
 pub mod missed;

@@ -49,6 +49,11 @@ fn epoch(ns: u64) -> u64 {
     BOOT + ns / 1_000_000_000
 }
 
+/// The same in milliseconds.
+pub(crate) fn epoch_ms(ns: u64) -> i64 {
+    (BOOT * 1000 + ns / 1_000_000) as i64
+}
+
 /// Checks before anything runs that a variant can be written.
 ///
 /// # Errors

@@ -52,6 +52,8 @@ pub struct RunPlan {
     pub mmtests: Option<MmtestsRun>,
     /// File for the measurement's tracepoints.
     pub trace: Option<PathBuf>,
+    /// File for the machine's files during the measurement.
+    pub history: Option<PathBuf>,
     /// Whether it takes pictures of the pageblocks.
     pub pictures: bool,
 }
@@ -65,6 +67,8 @@ pub struct Views {
     pub mmtests: Option<PathBuf>,
     /// File for the tracepoints. Of several runs, each writes one with its name inserted.
     pub trace: Option<PathBuf>,
+    /// File for a history of the machine's files, named alike.
+    pub history: Option<PathBuf>,
     /// Whether maps will be shown or stored. The map shown is of a variant's first repetition, so
     /// no other run takes one.
     pub maps: bool,
@@ -95,11 +99,14 @@ impl RunPlan {
             procfs,
             mmtests,
             trace,
+            history,
             pictures,
         } = self;
-        let mut leaves_files = procfs.is_some() || mmtests.is_some() || trace.is_some();
-        leaves_files |= other.procfs.is_some() || other.mmtests.is_some() || other.trace.is_some();
+        let leaves_files = procfs.is_some() || mmtests.is_some() || trace.is_some() || history.is_some();
+        let other_leaves = other.procfs.is_some() || other.mmtests.is_some();
+        let other_leaves = other_leaves || other.trace.is_some() || other.history.is_some();
         !leaves_files
+            && !other_leaves
             && *rounds == other.rounds
             && (&variant.sysctls, &variant.with) == (&other.variant.sysctls, &other.variant.with)
             && *profile == other.profile

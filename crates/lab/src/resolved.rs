@@ -314,6 +314,7 @@ impl Resolved {
             procfs: None,
             mmtests: None,
             trace: None,
+            history: None,
             pictures: false,
         })
     }
@@ -349,6 +350,7 @@ impl Resolved {
                     procfs,
                     mmtests: mmtests.clone().map(|dir| MmtestsRun { dir, first }),
                     trace: views.trace.clone(),
+                    history: views.history.clone(),
                     pictures: views.maps && repetition == 0,
                     ..plan.clone()
                 }]);

@@ -7,6 +7,7 @@
 
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::ftrace::Ftrace;
+use crate::history::History;
 use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
 use crate::plan::RunPlan;
@@ -191,6 +192,12 @@ impl Running<'_> {
                     listen = listen.with(Listen::EXTFRAG).with(detail);
                     self.sampler.trace_to(Ftrace::create(path, self.machine.memory())?);
                 }
+                if let Some(path) = &self.plan.history {
+                    let run = format!("{} {}", self.plan.title(), self.plan.seed);
+                    let mut history = History::create(path, &run)?;
+                    history.look(&self.machine);
+                    self.sampler.record_to(history);
+                }
                 self.machine.memory_mut().trace().listen(listen);
                 self.sampler.measured_from(&self.machine);
             }
@@ -277,7 +284,7 @@ impl Running<'_> {
             }
             self.check_stop()?;
             let until = self.machine.now().saturating_add(self.sampler.interval_ns()).min(end);
-            let stop = self.machine.run(until, next).map_err(|e| self.failed(&e))?;
+            let stop = self.run_to(until, next)?;
             let progress = match phase.end {
                 End::After { ns } => (self.machine.now() - start) as f64 / ns.max(1) as f64,
                 End::AllDone => self.progress(waited_for(phase, begun)),
@@ -286,9 +293,24 @@ impl Running<'_> {
                 .permille
                 .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
             self.sampler.look(&mut self.machine, &phase.name, progress);
-            self.sampler.trace().map_or(Ok(()), |trace| trace.check())?;
+            self.sampler.check()?;
             if stop == Stop::ProgramDone {
                 left.pop();
+            }
+        }
+    }
+
+    /// Runs to a moment, or until a program is done, with a stop for each sample of the history.
+    /// The sampler looks no more often because of those.
+    fn run_to(&mut self, until: u64, program: Option<TaskId>) -> Result<Stop, Error> {
+        loop {
+            let part = self.sampler.history().map_or(until, |history| history.next_ns().min(until));
+            let stop = self.machine.run(part, program).map_err(|e| self.failed(&e))?;
+            if let Some(history) = self.sampler.history() {
+                history.look(&self.machine);
+            }
+            if stop == Stop::ProgramDone || part == until {
+                return Ok(stop);
             }
         }
     }

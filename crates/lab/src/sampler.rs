@@ -8,9 +8,11 @@
 use crate::event_log::EventLog;
 use crate::fragmenting::Fragmenting;
 use crate::ftrace::Ftrace;
+use crate::history::History;
 use crate::mmtests::Monitors;
 use crate::observe::{cells, gib, machine_score, node_runs};
 use base64::Engine;
+use kontig_error::Error;
 use kontig_mm::Daemon;
 use kontig_mm::Event;
 use kontig_mm::VmEvent;
@@ -50,6 +52,8 @@ pub(crate) struct Sampler {
     fragmenting: Fragmenting,
     /// In a run that writes a trace.
     trace: Option<Ftrace>,
+    /// In a run that writes a history.
+    history: Option<History>,
     /// MMTests' monitors, in a run that writes its layout.
     monitors: Option<Monitors>,
     /// The measurement has begun: `score` and `proactive` cover it.
@@ -81,6 +85,7 @@ impl Sampler {
             events: EventLog::new(),
             fragmenting: Fragmenting::default(),
             trace: None,
+            history: None,
             monitors: None,
             measuring: false,
             score: (f64::MAX, f64::MIN),
@@ -149,6 +154,23 @@ impl Sampler {
     /// The trace, in a run that writes one.
     pub(crate) fn trace(&mut self) -> Option<&mut Ftrace> {
         self.trace.as_mut()
+    }
+
+    /// Records the machine's files from now on.
+    pub(crate) fn record_to(&mut self, history: History) {
+        self.history = Some(history);
+    }
+
+    /// The history, in a run that writes one.
+    pub(crate) fn history(&mut self) -> Option<&mut History> {
+        self.history.as_mut()
+    }
+
+    /// # Errors
+    /// If the trace or the history could not be written.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.trace.as_ref().map_or(Ok(()), Ftrace::check)?;
+        self.history.as_ref().map_or(Ok(()), History::check)
     }
 
     /// Takes the events up to that time.

@@ -17,7 +17,7 @@ use kontig_live::Roots;
 use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -92,7 +92,8 @@ impl Session {
                 }
             }
         }
-        name_traces(&mut jobs);
+        name_files(&mut jobs, |plan| &mut plan.trace);
+        name_files(&mut jobs, |plan| &mut plan.history);
         let planned = (0..resolved.len()).map(|e| jobs.iter().filter(|job| job.experiment == e).count()).collect();
         let finished = vec![None; jobs.len()];
         Ok(Session { resolved, jobs, planned, stop, finished })
@@ -101,6 +102,11 @@ impl Session {
     /// The files that its runs write their traces to.
     pub fn traces(&self) -> impl Iterator<Item = &Path> {
         self.jobs.iter().filter_map(|job| job.plan.trace.as_deref())
+    }
+
+    /// The files that its runs write their machines' histories to.
+    pub fn histories(&self) -> impl Iterator<Item = &Path> {
+        self.jobs.iter().filter_map(|job| job.plan.history.as_deref())
     }
 
     /// Keeps the runs that `wanted` selects. An experiment that is incomplete has no table.
@@ -334,17 +340,18 @@ fn same_result(resolved: &[Resolved], (a, plan_a): (usize, &RunPlan), (b, plan_b
     is_single(a) && is_single(b) && same_workload && plan_a.has_result_of(plan_b)
 }
 
-/// Gives each of several runs a trace of its own: `t.txt` becomes `t-EXPERIMENT-VARIANT-0.txt`.
-fn name_traces(jobs: &mut [Job]) {
-    if jobs.iter().filter(|job| job.plan.trace.is_some()).count() < 2 {
+/// Gives each of several runs a file of its own: `t.txt` becomes `t-EXPERIMENT-VARIANT-0.txt`.
+fn name_files(jobs: &mut [Job], file: impl Fn(&mut RunPlan) -> &mut Option<PathBuf>) {
+    if jobs.iter_mut().map(|job| file(&mut job.plan)).filter(|file| file.is_some()).count() < 2 {
         return;
     }
-    for RunPlan { experiment, case, variant, repetition, trace, .. } in jobs.iter_mut().map(|job| &mut job.plan) {
-        let Some(file) = trace else { continue };
+    for plan in jobs.iter_mut().map(|job| &mut job.plan) {
+        let RunPlan { experiment, case, variant, repetition, .. } = &*plan;
+        let run = file_name(&format!("{}-{}-{repetition}", key(experiment, case), variant.name));
+        let Some(file) = file(plan) else { continue };
         let of = |part: Option<&std::ffi::OsStr>| part.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         let (stem, extension) = (of(file.file_stem()), of(file.extension()));
         let dot = if extension.is_empty() { "" } else { "." };
-        let run = file_name(&format!("{}-{}-{repetition}", key(experiment, case), variant.name));
         *file = file.with_file_name(format!("{stem}-{run}{dot}{extension}"));
     }
 }

@@ -9,6 +9,7 @@ mod completions;
 mod export;
 mod fidelity;
 mod found;
+mod history;
 mod markdown;
 mod mmtests;
 mod profile;

@@ -112,6 +112,7 @@ fn plan(scenario: Scenario, profile: &str, repetition: u32) -> RunPlan {
         mmtests: None,
         procfs: None,
         trace: None,
+        history: None,
         pictures: true,
     }
 }

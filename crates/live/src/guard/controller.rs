@@ -116,6 +116,9 @@ pub struct Outcome {
 
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
+/// Of the CPU share, runs without gain take this part at most: one that cost little is tried again
+/// soon, since what it ended at may be gone.
+const FRUITLESS_PART: f64 = 0.25;
 /// Seconds of the longest back-off, which is the kernel's own: 500 ms 64 times.
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
@@ -334,14 +337,22 @@ impl Controller {
             None => (self.backoff, self.fruitless) = (None, 0),
             Some(after) => {
                 let doubled = FIRST_BACKOFF_S * f64::from(1u32 << self.fruitless.min(16));
+                let earned = outcome.cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
                 let for_s = match after {
                     NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
+                    _ if outcome.cpu_s > 0.0 => doubled.min(LONGEST_BACKOFF_S).min(earned.max(FIRST_BACKOFF_S)),
+                    // The cost of the kernel's own thread is not known.
                     _ => doubled.min(LONGEST_BACKOFF_S),
                 };
                 self.backoff = Some(BackOff { until_s: outcome.at_s + for_s, after, pieces: node.too_small(order) });
                 self.fruitless += 1;
             }
         }
+    }
+
+    /// Whether the last run gained nothing.
+    pub fn is_stuck(&self) -> bool {
+        self.fruitless > 0
     }
 
     /// Takes CPU time from the budget.
@@ -381,7 +392,7 @@ mod tests {
     }
 
     fn fruitless(at_s: f64, after: NoGain) -> Outcome {
-        Outcome { at_s, cpu_s: 0.01, made: 0, no_gain: Some(after) }
+        Outcome { at_s, cpu_s: 0.45, made: 0, no_gain: Some(after) }
     }
 
     #[test]
@@ -464,6 +475,23 @@ mod tests {
         of.finished(Outcome { at_s: now, cpu_s: 0.01, made: 1, no_gain: None }, &lacking);
         of.finished(fruitless(now, NoGain::Unknown), &lacking);
         assert_eq!(rest(of.decide(&at(now + 1.0), &lacking, false)), None);
+    }
+
+    #[test]
+    fn runs_without_gain_take_no_more_than_their_part_of_the_share() {
+        let waits = |cpu_s: f64| {
+            let (mut of, lacking) = (keeping(100), node(0, 1000));
+            for run in 0..6 {
+                of.finished(Outcome { cpu_s, ..fruitless(f64::from(run), NoGain::Unknown) }, &lacking);
+            }
+            match of.decide(&at(5.0), &lacking, false) {
+                Decision::Rest { why: Rest::BackOff { for_s, .. } } => for_s,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(waits(0.005), 1.0);
+        assert_eq!(waits(0.1), 8.0, "0.1 s is a quarter of 5 % of 8 s");
+        assert_eq!(waits(0.5), 32.0);
     }
 
     #[test]

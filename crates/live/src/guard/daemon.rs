@@ -2,6 +2,7 @@
 
 use super::controller::{Controller, Decision, NoGain, Outcome, Rest};
 use super::diagnose::Blocks;
+use super::dirty::Dirty;
 use super::drive::{Drive, Driving, JOURNAL, proactiveness};
 use super::event::{Event, Tally, What};
 use super::hold::Hold;
@@ -181,6 +182,7 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         began: Instant::now(),
         nodes: Vec::new(),
         driving: None,
+        dirty: Dirty::default(),
         is_read: true,
         notify: Notify::from_environment(),
     };
@@ -219,6 +221,7 @@ struct Daemon<'a> {
     began: Instant,
     nodes: Vec<Watched>,
     driving: Option<Driving>,
+    dirty: Dirty,
     /// Whether somebody reads the log.
     is_read: bool,
     notify: Notify,
@@ -413,6 +416,10 @@ impl Daemon<'_> {
     fn compact(&mut self, i: usize, (number, is_only): (u32, bool), writer: &Writer, cpu_s: f64) -> Result<(), Failed> {
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
         let file = self.file(number, is_only)?;
+        let controller = &self.nodes[i].controller;
+        if controller.rules().sync && controller.is_stuck() {
+            self.dirty.write(at_s, stop, || self.notify.alive());
+        }
         // Before and after it, free pages on CPUs' lists count alike.
         runner::drain(roots, stop);
         let Some(before) = self.node(number)? else { return Ok(()) };

@@ -2,7 +2,8 @@
 //!
 //! `controller` decides, by samples (`sample`) and rules (`rules`, read by `policy`); it is a pure
 //! state machine, so it runs on a recorded host as well (`replay`). `runner` compacts,
-//! `daemon` does both every half second, `diagnose` says why a run gained nothing.
+//! `daemon` does both every half second, `diagnose` says why a run gained nothing, `dirty` writes
+//! what such a run may have ended at.
 //!
 //! Nothing is left to restore, whoever is killed: a compaction ends with the process that asked for
 //! it. Only where the kernel's own setting is driven (`drive`) is there a journal.
@@ -10,6 +11,7 @@
 pub mod controller;
 pub mod daemon;
 mod diagnose;
+mod dirty;
 pub mod drive;
 pub mod event;
 pub mod hold;

@@ -60,6 +60,7 @@ struct Table {
     most_waited_cpu_percent: Option<Spanned<f64>>,
     most_waited_memory_percent: Option<Spanned<f64>>,
     most_load: Option<Spanned<f64>>,
+    sync: Option<bool>,
     #[serde(default)]
     node: Vec<Spanned<Table>>,
 }
@@ -69,6 +70,8 @@ struct Table {
 pub struct Options {
     pub keep: Vec<String>,
     pub cpu_percent: Option<f64>,
+    /// Dirty pages may be written.
+    pub sync: bool,
 }
 
 /// A mistake, and where it stands in the file.
@@ -147,6 +150,7 @@ impl Policy {
             if let Some(percent) = options.cpu_percent {
                 rules.cpu_share = percent / 100.0;
             }
+            rules.sync |= options.sync;
         }
         Ok(self)
     }
@@ -216,6 +220,7 @@ impl Table {
             }
             *to = if scaled { percent(value) } else { value };
         }
+        rules.sync = self.sync.unwrap_or(rules.sync);
         Ok(rules)
     }
 }
@@ -252,8 +257,9 @@ mod tests {
 
     #[test]
     fn a_node_has_what_differs_there_and_the_rest_of_all() {
-        let policy =
-            policy("keep = \"2000x2M\"\ncpu_percent = 10\n[[node]]\nid = 1\nproactiveness = 60\ncpu_percent = 2\n");
+        let policy = policy(
+            "keep = \"2000x2M\"\ncpu_percent = 10\nsync = true\n[[node]]\nid = 1\nproactiveness = 60\ncpu_percent = 2\n",
+        );
         let all = policy.of_node(0).expect("kept");
         assert_eq!((all.target, all.cpu_share), (Target::Blocks { count: 2000, order: 9 }, 0.1));
         let own = policy.of_node(1).expect("kept");
@@ -262,10 +268,10 @@ mod tests {
 
     #[test]
     fn options_go_before_the_file_and_name_the_nodes_that_are_kept() {
-        let options = Options { keep: vec!["7x2M@1".into()], cpu_percent: Some(50.0) };
+        let options = Options { keep: vec!["7x2M@1".into()], cpu_percent: Some(50.0), sync: true };
         let policy = policy("keep = \"2000x2M\"\n").with(&options, host()).expect("a policy");
         let rules = policy.of_node(1).expect("kept");
-        assert_eq!((rules.target, rules.cpu_share), (Target::Blocks { count: 7, order: 9 }, 0.5));
+        assert_eq!((rules.target, rules.cpu_share, rules.sync), (Target::Blocks { count: 7, order: 9 }, 0.5, true));
         assert_eq!(policy.of_node(0), None, "only the node that was named");
     }
 

@@ -31,6 +31,8 @@ pub struct Rules {
     pub most_waited_memory: f64,
     /// It rests while more tasks want a CPU, for each CPU.
     pub most_load: f64,
+    /// Whether dirty pages are written before the run that follows one without gain.
+    pub sync: bool,
 }
 
 impl Default for Rules {
@@ -45,6 +47,8 @@ impl Default for Rules {
             most_waited_cpu: 1.0,
             most_waited_memory: 0.2,
             most_load: 16.0,
+            // Others' writes would wait for it.
+            sync: false,
         }
     }
 }
