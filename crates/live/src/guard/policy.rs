@@ -257,13 +257,13 @@ mod tests {
 
     #[test]
     fn a_node_has_what_differs_there_and_the_rest_of_all() {
-        let policy = policy(
-            "keep = \"2000x2M\"\ncpu_percent = 10\nsync = true\n[[node]]\nid = 1\nproactiveness = 60\ncpu_percent = 2\n",
-        );
+        let text = "keep = \"2000x2M\"\ncpu_percent = 10\nsync = true\n\
+            [[node]]\nid = 1\nproactiveness = 60\ncpu_percent = 2\nsync = false\n";
+        let policy = policy(text);
         let all = policy.of_node(0).expect("kept");
-        assert_eq!((all.target, all.cpu_share), (Target::Blocks { count: 2000, order: 9 }, 0.1));
+        assert_eq!((all.target, all.cpu_share, all.sync), (Target::Blocks { count: 2000, order: 9 }, 0.1, true));
         let own = policy.of_node(1).expect("kept");
-        assert_eq!((own.target, own.cpu_share), (Target::Score { above: 50, until: 40 }, 0.02));
+        assert_eq!((own.target, own.cpu_share, own.sync), (Target::Score { above: 50, until: 40 }, 0.02, false));
     }
 
     #[test]

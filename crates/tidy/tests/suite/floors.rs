@@ -36,6 +36,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
             &["ftrace", "host_snapshot", "names", "recorded"],
             &["beginning", "document", "parameters", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],
+            &["history"],
             &["figures", "sampler", "target"],
             &["missed", "quantity", "round"],
             &["experiment", "repetitions"],
