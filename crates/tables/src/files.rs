@@ -1,5 +1,6 @@
 //! Files: a directory with a CSV or Parquet file for each table, whole or not at all.
 
+use crate::parquet_file::ParquetFile;
 use crate::rows::Sink;
 use crate::schema::TABLES;
 use arrow_array::cast::AsArray;
@@ -8,14 +9,9 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use kontig_error::files::NewDirectory;
 use kontig_error::{Error, Failed};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::file::properties::WriterProperties;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The format of a directory's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +34,7 @@ impl Format {
 
 enum Writer {
     Csv(Box<csv::Writer<File>>),
-    Parquet(Box<ArrowWriter<BufWriter<File>>>),
+    Parquet(Box<ParquetFile>),
 }
 
 /// The files of a new directory.
@@ -71,12 +67,8 @@ impl Files {
                     Writer::Csv(Box::new(writer))
                 }
                 Format::Parquet => {
-                    let created_by = format!("kontig version {}", env!("CARGO_PKG_VERSION"));
-                    let properties = WriterProperties::builder().set_created_by(created_by).build();
-                    let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-                    let schema = Arc::new(table.arrow());
-                    let writer = ArrowWriter::try_new_with_options(BufWriter::new(file), schema, options);
-                    Writer::Parquet(Box::new(writer.map_err(|e| files.failed(number, &e))?))
+                    let writer = ParquetFile::create(file, table).map_err(|e| files.failed(number, &e))?;
+                    Writer::Parquet(Box::new(writer))
                 }
             };
             files.writers.push(writer);
@@ -97,10 +89,7 @@ impl Files {
         for (number, writer) in std::mem::take(&mut self.writers).into_iter().enumerate() {
             match writer {
                 Writer::Csv(mut writer) => writer.flush().map_err(|e| self.failed(number, &e))?,
-                Writer::Parquet(writer) => {
-                    let inner = writer.into_inner().map_err(|e| self.failed(number, &e))?;
-                    inner.into_inner().map_err(|e| self.failed(number, e.error()))?;
-                }
+                Writer::Parquet(writer) => writer.finish().map_err(|e| self.failed(number, &e))?,
             }
         }
         self.dir.finish().map(|()| self.format)
