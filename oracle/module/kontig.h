@@ -44,6 +44,9 @@ enum {
 	OP_DRAIN = 25,
 	OP_WAIT = 26,
 	OP_DUMP = 27,
+	/* Commands to the multi-generational LRU. */
+	OP_AGE = 28,
+	OP_EVICT = 29,
 };
 
 #define FAILED 0xffffffffU
@@ -88,6 +91,14 @@ int snapshot_send(const struct snapshot *s, const char *name);
 /* lru.c: the node's lists of pages that reclaim works on, as text. */
 int lru_prepare(struct buffer *b);
 void lru_take(struct buffer *b);
+void lru_put_page(struct buffer *b, struct page *page);
+
+/* lru_gen.c: the same by generations, where they are on. */
+bool lru_gen_is_on(void);
+void lru_gen_put(struct buffer *b);
+void lru_gen_put_page(struct buffer *b, struct page *page);
+int lru_gen_prepare(void);
+u32 lru_gen_execute(const struct op *op);
 
 /* cache.c: files in the page cache of which only the trace adds, touches and removes pages. */
 #define MAX_FILES 16
@@ -101,6 +112,8 @@ int process_prepare(void);
 u32 process_execute(const struct op *op);
 bool process_has(unsigned long index, unsigned long *at);
 void process_put_swapped(struct buffer *b);
+/* Where its memory begins, in pages, and how much there is. */
+void process_put(struct buffer *b);
 
 /* objects.c: pages that a shrinker frees. */
 int objects_prepare(void);

@@ -138,7 +138,7 @@ static void put_owner(struct buffer *b, struct page *page)
 }
 
 /* A page: its number, its order if it is not a single one, what is noted at it, and whose it is. */
-static void put_page_line(struct buffer *b, struct page *page)
+void lru_put_page(struct buffer *b, struct page *page)
 {
 	size_t before;
 	int i;
@@ -156,6 +156,8 @@ static void put_page_line(struct buffer *b, struct page *page)
 	if (b->len == before)
 		put_char(b, '-');
 	put_owner(b, page);
+	if (lru_gen_is_on())
+		lru_gen_put_page(b, page);
 	put_char(b, '\n');
 }
 
@@ -165,7 +167,7 @@ static void put_batch(struct buffer *b, const char *name, batch_t *batch)
 
 	put(b, "BATCH %s %u\n", name, batch_size(batch));
 	for (i = 0; i < batch_size(batch); i++)
-		put_page_line(b, batch_page(batch, i));
+		lru_put_page(b, batch_page(batch, i));
 }
 
 static void put_batches(struct buffer *b)
@@ -258,7 +260,7 @@ static void put_lists(struct buffer *b, struct lruvec *lruvec)
 			n++;
 		put(b, "LIST %s %lu\n", lists[i].name, n);
 		list_for_each_entry(page, list, lru)
-			put_page_line(b, page);
+			lru_put_page(b, page);
 	}
 }
 
@@ -327,6 +329,7 @@ void lru_take(struct buffer *b)
 	    lruvec->refaults[0], lruvec->refaults[1], lruvec->flags);
 	put_counters(b, node);
 	put_lists(b, lruvec);
+	lru_gen_put(b);
 	put_batches(b);
 	put_shadows(b);
 	process_put_swapped(b);

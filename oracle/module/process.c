@@ -94,6 +94,11 @@ u32 process_execute(const struct op *op)
 	return pte_present(after) ? result | says(after) : FAILED;
 }
 
+void process_put(struct buffer *b)
+{
+	put(b, "PROCESS %lx %lu\n", start >> PAGE_SHIFT, pages);
+}
+
 /* A line for each page that is not in memory: which, and where in swap it is. */
 void process_put_swapped(struct buffer *b)
 {

@@ -287,6 +287,9 @@ static u32 execute(const struct op *op)
 	case OP_DUMP:
 		state_take(&dumps[nr_dumps]);
 		return nr_dumps++;
+	case OP_AGE:
+	case OP_EVICT:
+		return lru_gen_execute(op);
 	default:
 		return cache_execute(op, gfp);
 	}
@@ -323,7 +326,7 @@ static void execute_all(void)
 static bool is_known(u8 op)
 {
 	return (op >= OP_ALLOC && op <= OP_DEVICE) || (op >= OP_ANON_READ && op <= OP_ANON_DROP) ||
-	       (op >= OP_OBJECT && op <= OP_DUMP);
+	       (op >= OP_OBJECT && op <= OP_EVICT);
 }
 
 static int check_op(const struct op *op, size_t i)
@@ -410,13 +413,17 @@ int trace_load(const char *path)
 /* Prepares what a trace with reclaim needs besides, in the process that touches memory. */
 static int prepare_lru(void)
 {
-	bool touches = false;
+	bool touches = false, commands = false;
 	size_t i;
 	int error;
 
-	for (i = 0; i < nr_ops; i++)
+	for (i = 0; i < nr_ops; i++) {
 		touches |= ops[i].op >= OP_ANON_READ && ops[i].op <= OP_ANON_DROP;
+		commands |= ops[i].op >= OP_AGE;
+	}
 	error = touches ? process_prepare() : 0;
+	if (!error && commands)
+		error = lru_gen_prepare();
 	if (error)
 		return error;
 	drain = hidden("lru_add_drain");

@@ -4,6 +4,7 @@
 //! machines, and hosts call it on demand on large ones. `lru` checks the LRU. Source:
 //! kernel-behaviour §12, and the engine's own data structures.
 
+mod generations;
 mod lru;
 
 use crate::rules::{FreeLists, HighAtomicLimit};

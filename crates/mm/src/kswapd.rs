@@ -280,7 +280,11 @@ impl Kswapd {
         sc.may_swap = !boosting;
         sc.may_shrink_slab = !(boosting && m.shared.profile.kswapd.boost_spares_slabs);
         let lruvec = m.node_lruvec(self.node);
-        m.age_anon(owner, lruvec, sc);
+        if m.lru.has_generations() {
+            m.set_initial_priority(lruvec, sc);
+        } else {
+            m.age_anon(owner, lruvec, sc);
+        }
         sc.nr_scanned = 0;
         sc.nr_to_reclaim = self
             .zones(m)

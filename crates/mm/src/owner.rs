@@ -65,6 +65,9 @@ pub struct PageState {
     pub held: bool,
 }
 
+/// Most entries of a page table that are looked at around one that was used.
+pub const NEIGHBOURS: usize = 64;
+
 /// The references that page tables have made to a page since the last check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct References {
@@ -168,6 +171,12 @@ pub trait Owner {
     fn references(&mut self, _pfn: Pfn, _owner: u32) -> References {
         References::default()
     }
+    /// The page was found used, and the LRU has generations: hands the pages used beside it to
+    /// `found`, in the order of their entries, and clears their marks of use. Looked at are those
+    /// of [`NEIGHBOURS`] entries of the same page table and mapping: the first or the last, if the
+    /// page's is within half as many of that end, else those from half as many before it on. Only
+    /// pages that `fits` names count.
+    fn look_around(&mut self, _pfn: Pfn, _owner: u32, _fits: &dyn Fn(Pfn) -> bool, _found: &mut dyn FnMut(Pfn)) {}
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space
     /// left ([`Memory::set_swap`]). False if there is no slot.
     fn add_to_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) -> bool {

@@ -42,6 +42,13 @@ pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
     Memory::new(&MachineSpec { lru: true, ..spec(blocks) }, profile).expect("a valid machine")
 }
 
+/// The same machine with a kernel whose pages are in generations.
+pub(crate) fn in_generations(blocks: u32) -> Memory {
+    let mut m = ordered_machine_with(blocks, linux("6.12"));
+    m.enable_lru_gen().expect("6.12 has generations");
+    m
+}
+
 /// A user page of this machine, on its way to the LRU in a batch of the first CPU.
 pub(crate) fn user_page(m: &mut Memory, flags: PageFlags) -> Pfn {
     let cpu = CpuId::new(0);

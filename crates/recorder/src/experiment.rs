@@ -114,9 +114,9 @@ impl Plan {
         }
         match SCENARIOS.iter().find(|s| s.name == asked.experiment) {
             Some(scenario) => Plan::of_scenario(asked, scenario, series),
-            None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked),
+            None if asked.experiment == GIVEN_LRU => Plan::of_given_lru(asked, series),
             None => match (traces::find(&asked.experiment), guests::find(&asked.experiment)) {
-                (Some(pressure), _) => Plan::of_pressure(asked, pressure),
+                (Some(pressure), _) => Plan::of_pressure(asked, pressure, series),
                 (None, Some(pattern)) => Plan::of_guest(asked, &pattern, series),
                 (None, None) => Plan::of_trace(asked),
             },

@@ -19,6 +19,10 @@ const ANSWERED: &str = "lru.txt";
 const OWN_SWAP_MIB: u32 = 256;
 /// Keyword of the line that sets it, in MiB: `swap 1`.
 const SWAP: &str = "swap";
+/// Keyword of the line that switches the multi-generational LRU on: `lru_gen 1`.
+const LRU_GEN: &str = "lru_gen";
+/// Values of `lru_gen/enabled` that can be recorded: without walks of page tables.
+const LRU_GEN_VALUES: [u8; 2] = [0, 1];
 /// More states do not fit into node 0, which holds them until the end.
 const MOST_DUMPS: usize = 32;
 const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
@@ -29,6 +33,7 @@ pub(super) struct Reclaim {
     node: Node,
     process_pages: u32,
     swap_mib: u32,
+    lru_gen: u8,
     ops: Vec<LruOp>,
 }
 
@@ -39,6 +44,8 @@ pub struct GivenOps {
     pub file: String,
     /// Swap in MiB, if the file sets it.
     swap_mib: Option<u32>,
+    /// `lru_gen/enabled`, if the file sets it.
+    lru_gen: u8,
     ops: Vec<LruOp>,
 }
 
@@ -58,6 +65,16 @@ impl GivenOps {
             let mib = mib.ok_or_else(|| format!("{file}:{number}: write 'swap MIB', from 0 to {OWN_SWAP_MIB}"))?;
             if swap_mib.replace(mib).is_some() {
                 return Err(format!("{file}:{number}: says a second time how much swap there is; leave one out"));
+            }
+        }
+        let (on, lines): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|(_, l)| l.split_whitespace().next() == Some(LRU_GEN));
+        let mut lru_gen = None;
+        for (number, line) in on {
+            let value = line[LRU_GEN.len()..].trim().parse().ok().filter(|value| LRU_GEN_VALUES.contains(value));
+            let value = value.ok_or_else(|| format!("{file}:{number}: write 'lru_gen 0' or 'lru_gen 1'"))?;
+            if lru_gen.replace(value).is_some() {
+                return Err(format!("{file}:{number}: says a second time what lru_gen is; leave one out"));
             }
         }
         let one = |(number, line): (usize, &str)| {
@@ -84,18 +101,29 @@ impl GivenOps {
         let beyond = |op: &LruOp| matches!(op, LruOp::Alloc { id, .. } | LruOp::Free(id) if id.0 as usize >= most);
         match ops.iter().find(|op| beyond(op)) {
             Some(op) => Err(format!("{file}: '{op}': blocks have numbers below that of operations, {most}")),
-            None => Ok(GivenOps { file: file.into(), swap_mib, ops }),
+            None => Ok(GivenOps { file: file.into(), swap_mib, lru_gen: lru_gen.unwrap_or(0), ops }),
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.ops.len()
     }
+
+    /// Whether the multi-generational LRU is on.
+    pub(super) fn has_generations(&self) -> bool {
+        self.lru_gen > 0
+    }
 }
 
 impl Reclaim {
     pub(super) fn new(p: &Pressure, seed: u64, ops: usize) -> Reclaim {
-        Reclaim { node: p.node, process_pages: p.process_pages, swap_mib: p.swap_mib, ops: p.generate(seed, ops) }
+        Reclaim {
+            node: p.node,
+            process_pages: p.process_pages,
+            swap_mib: p.swap_mib,
+            lru_gen: p.lru_gen,
+            ops: p.generate(seed, ops),
+        }
     }
 
     /// Operations from a file, on a node of the usual size.
@@ -106,7 +134,7 @@ impl Reclaim {
         });
         let process_pages = touched.max().unwrap_or(0);
         let swap_mib = if process_pages > 0 { given.swap_mib.unwrap_or(OWN_SWAP_MIB) } else { 0 };
-        Reclaim { node: Node::SMALL, process_pages, swap_mib, ops: given.ops.clone() }
+        Reclaim { node: Node::SMALL, process_pages, swap_mib, lru_gen: given.lru_gen, ops: given.ops.clone() }
     }
 
     /// Records for the machine's module.
@@ -123,6 +151,11 @@ impl Reclaim {
         (self.process_pages > 0).then_some(self.swap_mib)
     }
 
+    /// `lru_gen/enabled`; `None` for the classic lists.
+    pub(super) fn lru_gen(&self) -> Option<u8> {
+        (self.lru_gen > 0).then_some(self.lru_gen)
+    }
+
     /// Whether there is swap.
     pub(super) fn swaps(&self) -> bool {
         self.swap_mib > 0
@@ -131,7 +164,8 @@ impl Reclaim {
     /// Shell variables for the script.
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
-        format!("PAGES={}\nSWAP_KIB={swap}\n", self.process_pages)
+        let lru_gen = self.lru_gen().map(|value| format!("LRU_GEN={value}\n")).unwrap_or_default();
+        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}", self.process_pages)
     }
 
     /// Replaces the words the machine sent by the operations with their answers, as text.
@@ -172,12 +206,16 @@ mod tests {
         assert_eq!((given.len(), reclaim.parameters().as_str()), (3, "PAGES=32\nSWAP_KIB=262144\n"));
         let small = GivenOps::read("mine.txt", b"swap 1\nstore a:1f\n").expect("operations");
         assert_eq!(Reclaim::given(&small).swap_mib(), Some(1));
+        let young = GivenOps::read("mine.txt", b"lru_gen 1\nage own\n").expect("operations");
+        assert_eq!(Reclaim::given(&young).parameters(), "PAGES=0\nSWAP_KIB=\nLRU_GEN=1\n");
         let refused = |text: &str| GivenOps::read("mine.txt", text.as_bytes()).expect_err("refused");
         assert!(refused("drain\nswap much\n").starts_with("mine.txt:2: write 'swap MIB', from 0 to 256"));
         assert!(refused("swap 1\nswap 2\n").starts_with("mine.txt:2: says a second time"));
         assert!(refused("drain\nreed f0:2\n").starts_with("mine.txt:2: 'reed f0:2' is no operation; see docs"));
         assert!(refused("store a:10000\n").starts_with("mine.txt:1: the process has 10000 pages at most"));
         assert!(refused("alloc 1 0 movable\n").contains("'alloc 1 0 movable': blocks have numbers below"));
+        assert!(refused("lru_gen 7\ndrain\n").starts_with("mine.txt:1: write 'lru_gen 0' or 'lru_gen 1'"));
+        assert!(refused("lru_gen 1\nlru_gen 1\n").starts_with("mine.txt:2: says a second time"));
         assert!(refused("# nothing\n").contains("holds no operation"));
         assert!(refused(&"dump\n".repeat(33)).contains("more than 32 dumps"));
         assert!(GivenOps::read("x", &[0xff]).expect_err("refused").contains("is not text"));
@@ -200,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
-        const OPERATIONS: [(&str, &str); 18] = [
+        const OPERATIONS: [(&str, &str); 20] = [
             ("ALLOC", "alloc 0 0 movable"),
             ("FREE", "free 0"),
             ("ADD", "add f0:0 0 movable"),
@@ -219,6 +257,8 @@ mod tests {
             ("DRAIN", "drain"),
             ("WAIT", "wait"),
             ("DUMP", "dump"),
+            ("AGE", "age own"),
+            ("EVICT", "evict 0 60 1"),
         ];
         let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
         let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();

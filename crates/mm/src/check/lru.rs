@@ -7,6 +7,10 @@ use crate::types::{CpuId, LruvecId, Order, Pfn};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
+
+/// Pages found on lists, by zone and list.
+pub(super) type Listed = Vec<[u64; LruList::COUNT]>;
 
 /// Pages of a zone by their state on the LRU, counted from the frames.
 #[derive(Default)]
@@ -81,7 +85,10 @@ impl Memory {
     /// Lists and counters against the frames of their zones.
     fn check_lruvec(&self, lruvec: LruvecId) -> Result<(), String> {
         let vec = &self.lru.vecs[lruvec];
-        let mut listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
+        let mut listed: Listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
+        if self.lru.has_generations() {
+            self.check_generations(lruvec, &mut listed)?;
+        }
         for list in LruList::EVICTABLE {
             self.check_lru_list(lruvec, list, &mut listed).map_err(|e| format!("{}: {e}", list.name()))?;
         }
@@ -143,7 +150,7 @@ impl Memory {
             let pages = u64::from(tag.order().pages());
             let flags = self.lru.flags(at);
             match tag.kind() {
-                FrameKind::Lru => census.lru[flags.list().index()] += pages,
+                FrameKind::Lru => census.lru[self.counted_on(at).index()] += pages,
                 FrameKind::IsolatedLru => census.isolated[flags.backing().index()] += pages,
                 _ => {}
             }

@@ -13,6 +13,9 @@ impl Memory {
         if !self.lru.is_ordered() {
             return;
         }
+        if self.lru.has_generations() {
+            return self.inc_refs(pfn);
+        }
         let flags = self.lru.flags(pfn);
         if !flags.has(PageFlags::REFERENCED) {
             self.lru.set_flags(pfn, flags | PageFlags::REFERENCED);
@@ -40,7 +43,8 @@ impl Memory {
     /// The page is not likely to be used again: moves it to the inactive list.
     pub fn deactivate(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);
-        if self.is_on_lru(pfn) && flags.has(PageFlags::ACTIVE) && !flags.has(PageFlags::UNEVICTABLE) {
+        let active = flags.has(PageFlags::ACTIVE) || self.lru.has_generations();
+        if self.is_on_lru(pfn) && active && !flags.has(PageFlags::UNEVICTABLE) {
             self.batch_add(cpu, pfn, BatchKind::Deactivate);
         }
     }

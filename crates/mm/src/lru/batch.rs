@@ -167,11 +167,11 @@ impl Memory {
                 // A page that must be written first goes to the head, and is reclaimed once it is
                 // written.
                 let written = !flags.has(PageFlags::WRITE_FIRST);
-                let idle = idle.without(PageFlags::WRITE_FIRST);
-                let to = if written { idle } else { idle | PageFlags::RECLAIM };
-                (to, written, written.then_some(VmEvent::Pgrotated))
+                (idle.without(PageFlags::WRITE_FIRST), written, written.then_some(VmEvent::Pgrotated))
             }
-            BatchKind::Deactivate if flags.has(PageFlags::ACTIVE) => (idle, false, Some(VmEvent::Pgdeactivate)),
+            BatchKind::Deactivate if flags.has(PageFlags::ACTIVE) || self.lru.has_generations() => {
+                (idle, false, Some(VmEvent::Pgdeactivate))
+            }
             BatchKind::Lazyfree if !flags.has(PageFlags::FILE) => {
                 (idle | PageFlags::FILE, false, Some(VmEvent::Pglazyfree))
             }
@@ -183,6 +183,9 @@ impl Memory {
         self.unlink(cpu, pfn, order);
         self.lru.set_flags(pfn, to);
         self.link(cpu, pfn, order, tail);
+        if kind == BatchKind::DeactivateFile && flags.has(PageFlags::WRITE_FIRST) {
+            self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::RECLAIM);
+        }
         if kind != BatchKind::Rotate {
             self.note_looked_at(self.lruvec_of(pfn), to, 1);
         }

@@ -11,6 +11,7 @@
 mod access;
 mod batch;
 mod cost;
+pub(crate) mod generations;
 mod row;
 mod to_free;
 mod workingset;
@@ -43,6 +44,7 @@ impl Memory {
     #[inline]
     fn lru_add_to_batch(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
         self.lru.set_known(pfn, Known::new(self.flags_of_new(flags)).held());
+        self.begin_uses(pfn, flags);
         // Moving the batch will set its place.
         self.lru.prefetch(pfn.get());
         self.batch_push(cpu, pfn, order, BatchKind::Add);
@@ -68,6 +70,7 @@ impl Memory {
             self.unlink(cpu, pfn, order);
             let kept = self.lru.flags(pfn).without(PageFlags::ACTIVE).without(PageFlags::UNEVICTABLE);
             self.lru.set_flags(pfn, kept);
+            self.begin_uses(pfn, PageFlags::default());
         } else {
             self.count_unordered(pfn, -i64::from(order.pages()));
         }
@@ -116,6 +119,9 @@ impl Memory {
             self.frames.set_owner(page, Order::ZERO, *number);
             if self.lru.is_ordered() {
                 self.lru.set_flags(page, self.lru.flags(pfn));
+                if self.lru.has_generations() {
+                    *self.lru.used_mut(page) = self.lru.used(pfn);
+                }
             }
         }
     }
@@ -133,6 +139,7 @@ impl Memory {
         self.count_isolated(cpu, from, -i64::from(order.pages()));
         if self.lru.is_ordered() {
             self.lru.set_flags(to, self.lru.flags(from));
+            self.begin_uses(to, PageFlags::default());
         }
         self.return_to_lru(cpu, to, order);
     }
@@ -149,18 +156,27 @@ impl Memory {
         }
     }
 
-    /// Links a page into the list its flags name, and counts it there. The caller sets its tag.
+    /// Links a page into the list its flags name, or into a generation, and counts it there. The
+    /// caller sets its tag.
     #[inline(always)]
     pub(crate) fn link(&mut self, cpu: CpuId, pfn: Pfn, order: Order, tail: bool) {
-        let list = self.lru.flags(pfn).list();
+        let flags = self.lru.flags(pfn);
+        if self.lru.has_generations() && !flags.has(PageFlags::UNEVICTABLE) {
+            // A page in a batch that is marked so has not been written: the mark goes with that.
+            return self.gen_add(cpu, pfn, order, tail, flags.has(PageFlags::RECLAIM));
+        }
+        let list = flags.list();
         let zone = self.blocks.zone_of(pfn);
         self.count_listed(cpu, zone, list, i64::from(order.pages()));
         self.lru.link(self.zones[zone].lruvec, pfn, list, tail);
     }
 
-    /// Unlinks a page from the list its flags name.
+    /// Unlinks a page from the list its flags name, or from its generation.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        if self.lru.has_generations() && self.gen_del(cpu, pfn, order, false) {
+            return;
+        }
         let list = self.lru.flags(pfn).list();
         let zone = self.blocks.zone_of(pfn);
         self.count_listed(cpu, zone, list, -i64::from(order.pages()));

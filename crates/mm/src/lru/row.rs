@@ -44,8 +44,9 @@ impl Memory {
     fn lru_add_in_batches(&mut self, cpu: CpuId, mut pages: &[Pfn], flags: PageFlags) {
         pages.iter().for_each(|pfn| self.lru.prefetch(pfn.get()));
         let size = self.shared.profile.lru.batch as usize;
+        let rows = !self.lru.has_generations();
         while let [first, others @ ..] = pages {
-            if pages.len() >= size && self.lru.batch(cpu, BatchKind::Add).is_empty() {
+            if rows && pages.len() >= size && self.lru.batch(cpu, BatchKind::Add).is_empty() {
                 // They would be moved before anyone could look at the batch.
                 let (batch, others) = pages.split_at(size);
                 self.insert_row(cpu, self.blocks.zone_of(*first), batch, Known::new(flags));
@@ -53,6 +54,7 @@ impl Memory {
                 pages = others;
             } else {
                 self.lru.set_known(*first, Known::new(flags).held());
+                self.begin_uses(*first, flags);
                 self.batch_push(cpu, *first, Order::ZERO, BatchKind::Add);
                 pages = others;
             }
@@ -63,6 +65,9 @@ impl Memory {
     /// held only by this batch and not freed. 0 if the first page is not such a page.
     #[inline(always)]
     pub(super) fn row_to_insert(&self, pages: &[Pfn]) -> usize {
+        if self.lru.has_generations() {
+            return 0;
+        }
         let known = self.lru.known(pages[0]);
         if known.holds() != 1 || known.flags().has(PageFlags::RELEASED) || known.flags().has(PageFlags::UNEVICTABLE) {
             return 0;
@@ -141,6 +146,9 @@ impl Memory {
             |pfn: Pfn| self.frames.tag_of(pfn, Order::ZERO) == Tag::LRU_PAGE && self.blocks.zone_of(pfn) == zone;
         if !self.lru.is_ordered() {
             return pages.iter().take_while(|pfn| alike(**pfn)).count();
+        }
+        if self.lru.has_generations() {
+            return 0;
         }
         let (known, place) = (self.lru.known(pages[0]), self.lru.place(pages[0]));
         if known.holds() > 0 || known.flags().has(PageFlags::UNEVICTABLE) {

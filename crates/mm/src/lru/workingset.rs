@@ -13,15 +13,18 @@ use crate::types::{CpuId, LruvecId, Pfn};
 pub struct Shadow {
     /// The lists it was on.
     pub lruvec: LruvecId,
-    /// The node's clock at its eviction.
+    /// The node's clock at its eviction; where there are generations, the oldest then, and uses.
     pub eviction: u64,
-    /// Whether it was part of the working set, having once been active.
+    /// Whether it was part of the working set, having once been active, or used more than once.
     pub workingset: bool,
 }
 
 impl Memory {
     /// Advances the clock for an eviction and returns the page's shadow.
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
+        if self.lru.has_generations() {
+            return self.gen_eviction(pfn, pages);
+        }
         let lruvec = self.lruvec_of(pfn);
         let vec = &mut self.lru.vecs[lruvec];
         let before = vec.nonresident_age;
@@ -43,6 +46,9 @@ impl Memory {
     /// Handles the refault of a page that left `shadow`. Returns the flags to put it on the LRU
     /// with, which say whether it is active at once.
     pub fn workingset_refault(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, shadow: Shadow) -> PageFlags {
+        if self.lru.has_generations() {
+            return self.gen_refault(cpu, pfn, flags, shadow, false);
+        }
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
         let lruvec = self.lruvec_of(pfn);

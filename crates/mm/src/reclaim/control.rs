@@ -1,7 +1,9 @@
 //! Parameters and progress of one reclaim: the kernel's `scan_control`.
 
 use crate::gfp::Gfp;
+use crate::state::Sizes;
 use crate::types::{CpuId, Order, ZoneType};
+use alloc::boxed::Box;
 
 /// The priority at which every reclaim starts: 1/4096 of each list is scanned.
 pub(crate) const DEF_PRIORITY: i8 = 12;
@@ -58,6 +60,16 @@ pub(crate) struct ScanControl {
     /// Some zone has enough room for compaction and needs no reclaim.
     pub(crate) compaction_ready: bool,
     pub(super) met: Met,
+    /// Pages promoted and not yet counted so, where the reclaimer collects them.
+    pub(super) promoted: Option<Box<Promoted>>,
+}
+
+/// Pages that belong to the youngest generation since they were found used through page tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Promoted {
+    pub(super) pages: u64,
+    /// By how much each generation grew.
+    pub(super) sizes: Sizes,
 }
 
 impl ScanControl {
@@ -88,6 +100,7 @@ impl ScanControl {
             cost: [0; 2],
             compaction_ready: false,
             met: Met::default(),
+            promoted: None,
         }
     }
 }

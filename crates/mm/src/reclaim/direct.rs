@@ -314,6 +314,9 @@ impl Memory {
     /// Records the node's refault activations. If the count differs when reclaim begins next, the
     /// working set is changing.
     pub(crate) fn snapshot_refaults(&mut self, lruvec: LruvecId) {
+        if self.lru.has_generations() {
+            return;
+        }
         let vec = &mut self.lru.vecs[lruvec];
         vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
     }

@@ -49,11 +49,46 @@ impl Memory {
         sc: &mut ScanControl,
         stat: &mut ReclaimStat,
     ) -> u64 {
+        let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
+        let reclaimed = self.examine(owner, lruvec, isolated.pages(), sc, stat, |pfn| {
+            kept[nr_kept] = pfn;
+            nr_kept += 1;
+        });
+        for &pfn in &kept[..nr_kept] {
+            if self.lru.flags(pfn).has(PageFlags::UNEVICTABLE) {
+                self.cull_isolated(pfn, sc);
+                continue;
+            }
+            self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
+            if self.lru.flags(pfn).has(PageFlags::ACTIVE) {
+                let pages = u64::from(self.frames.tag(pfn).order().pages());
+                let backing = self.lru.flags(pfn).backing();
+                self.lru.vecs[lruvec].recent_rotated[backing.index()] += pages;
+                if !self.shared.profile.lru.shadows_of_anon {
+                    continue;
+                }
+                self.lru.vecs[lruvec].nonresident_age += pages;
+            }
+        }
+        reclaimed
+    }
+
+    /// Frees the isolated pages that can be freed, and hands the others to `keep`, in order.
+    /// Returns the pages freed.
+    #[inline]
+    pub(super) fn examine<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        lruvec: LruvecId,
+        isolated: &[Pfn],
+        sc: &mut ScanControl,
+        stat: &mut ReclaimStat,
+        mut keep: impl FnMut(Pfn),
+    ) -> u64 {
         let mut reclaimed = 0;
         let mut free = ToFree::reclaimed(self);
-        let (mut kept, mut nr_kept) = ([Pfn::default(); CLUSTER_MAX as usize], 0);
         self.offer_cpu(owner);
-        for &pfn in isolated.pages() {
+        for &pfn in isolated {
             self.offer_cpu(owner);
             let order = self.frames.tag(pfn).order();
             let pages = u64::from(order.pages());
@@ -78,27 +113,10 @@ impl Memory {
                 Fate::Split => continue,
                 Fate::Keep => {}
             }
-            kept[nr_kept] = pfn;
-            nr_kept += 1;
+            keep(pfn);
         }
         free.free(self, sc.cpu);
         self.shared.vmstat.add(VmEvent::Pgactivate, stat.activate.iter().sum());
-        for &pfn in &kept[..nr_kept] {
-            if self.lru.flags(pfn).has(PageFlags::UNEVICTABLE) {
-                self.cull_isolated(pfn, sc);
-                continue;
-            }
-            self.putback_isolated(pfn, self.frames.tag(pfn).order(), sc);
-            if self.lru.flags(pfn).has(PageFlags::ACTIVE) {
-                let pages = u64::from(self.frames.tag(pfn).order().pages());
-                let backing = self.lru.flags(pfn).backing();
-                self.lru.vecs[lruvec].recent_rotated[backing.index()] += pages;
-                if !self.shared.profile.lru.shadows_of_anon {
-                    continue;
-                }
-                self.lru.vecs[lruvec].nonresident_age += pages;
-            }
-        }
         reclaimed
     }
 
@@ -130,6 +148,10 @@ impl Memory {
         if !sc.may_unmap && page.mapped {
             return Fate::Keep;
         }
+        if self.lru.has_generations() && page.mapped && self.lru.flags(pfn).has(PageFlags::REFERENCED) {
+            // It was found used while it was isolated.
+            return Fate::Keep;
+        }
         if self.shared.profile.reclaim.slab_share == SlabShare::Scanned && (page.mapped || page.swap_cache) {
             sc.nr_scanned += pages;
         }
@@ -148,7 +170,7 @@ impl Memory {
             }
             return unwritten;
         }
-        let used = self.check_references(owner, pfn, number, page);
+        let used = self.check_references(owner, pfn, number, page, sc);
         match used {
             Use::Activate => return Fate::Activate,
             Use::Keep => {
@@ -167,6 +189,9 @@ impl Memory {
             }
             if !owner.add_to_swap(self, pfn, number) {
                 return Fate::Activate;
+            }
+            if self.lru.has_generations() {
+                self.lru.used_mut(pfn).set_swap_cache(true);
             }
             page = owner.page_state(pfn, number);
         }
@@ -243,8 +268,18 @@ impl Memory {
 
     /// Checks a page's references. A mapped page gets a second round on the list, because the fault
     /// that mapped it left a reference already.
-    fn check_references<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState) -> Use {
+    fn check_references<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        pfn: Pfn,
+        number: u32,
+        page: PageState,
+        sc: &mut ScanControl,
+    ) -> Use {
         let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
+        if by.ptes > 0 && self.lru.has_generations() {
+            self.look_around(owner, pfn, number, sc);
+        }
         let flags = self.lru.flags(pfn);
         let before = flags.has(PageFlags::REFERENCED);
         let file = flags.has(PageFlags::FILE);

@@ -59,7 +59,7 @@ impl Memory {
     }
 
     /// The counters of pages scanned and reclaimed, by who reclaims.
-    fn counted_as(&self, sc: &ScanControl) -> [VmEvent; 2] {
+    pub(super) fn counted_as(&self, sc: &ScanControl) -> [VmEvent; 2] {
         let apart = self.shared.profile.reclaim.counts_khugepaged_apart;
         match sc.kswapd {
             true => [VmEvent::PgscanKswapd, VmEvent::PgstealKswapd],

@@ -10,7 +10,7 @@ use crate::state::{Backing, BatchKind, FrameKind, LruList, Memory, NodeStat, Pag
 use crate::types::{CLUSTER_MAX, LruvecId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;
 
-const PGSCAN_SKIP: [VmEvent; ZoneType::COUNT] = [
+pub(super) const PGSCAN_SKIP: [VmEvent; ZoneType::COUNT] = [
     VmEvent::PgscanSkipDma,
     VmEvent::PgscanSkipDma32,
     VmEvent::PgscanSkipNormal,

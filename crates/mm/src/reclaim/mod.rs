@@ -3,7 +3,8 @@
 //! Direct reclaim ([`direct`]) and kswapd ([`crate::kswapd`]) step through priorities. At each
 //! priority they shrink a node ([`node`]): [`balance`] decides how many pages of each list to scan,
 //! [`lruvec`] scans them 32 at a time, [`active`] deactivates active pages, [`isolate`] and
-//! [`inactive`] take inactive ones off, and [`fate`] decides what becomes of each. A task that
+//! [`inactive`] take inactive ones off, and [`fate`] decides what becomes of each. Pages in
+//! generations are aged and evicted by [`generations`] instead. A task that
 //! makes too little progress is throttled ([`throttle`]). Source: kernel-behaviour §4.
 
 mod active;
@@ -11,6 +12,7 @@ mod balance;
 mod control;
 pub(crate) mod direct;
 mod fate;
+mod generations;
 mod inactive;
 mod isolate;
 mod lruvec;
@@ -19,5 +21,7 @@ mod slab;
 mod throttle;
 
 pub(crate) use throttle::ROUND_CONGESTION_NS;
+
+pub use generations::command::Refused;
 
 pub(crate) use control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};

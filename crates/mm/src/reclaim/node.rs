@@ -5,6 +5,7 @@
 //! Source: kernel-behaviour §4.5.
 
 use super::control::{DEF_PRIORITY, Met, ScanControl};
+use super::generations::shrink::ShrinkGenerations;
 use super::lruvec::ShrinkLruvec;
 use crate::event::{CompactResult, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -33,6 +34,8 @@ pub(crate) struct ShrinkNode {
 enum ShrinkStage {
     Begin,
     Lists(ShrinkLruvec),
+    /// The pages are in generations.
+    Generations(ShrinkGenerations),
     /// The lists are done. `waited` once the throttle was considered.
     End {
         waited: bool,
@@ -72,6 +75,19 @@ impl ShrinkNode {
     /// One step, or `None` if the next stage follows at once.
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Option<Step<()>> {
         match &mut self.state {
+            ShrinkStage::Begin if m.lru.has_generations() => {
+                let Some(pass) = ShrinkGenerations::begin(m, self.lruvec, sc) else { return Some(Step::Done(())) };
+                self.state = ShrinkStage::Generations(pass);
+                None
+            }
+            ShrinkStage::Generations(pass) => {
+                let step = pass.step(m, owner, sc);
+                if step == Step::Done(()) && pass.has_reclaimed(sc) {
+                    self.reclaimable = true;
+                    self.forget_failures(m, sc);
+                }
+                Some(step)
+            }
             ShrinkStage::Begin => {
                 sc.met = Met::default();
                 self.before = sc.nr_reclaimed;
@@ -109,14 +125,19 @@ impl ShrinkNode {
                 if !self.reclaimable {
                     sc.trim_failed |= sc.cache_trim_mode;
                 } else {
-                    let node = m.lru.vecs[self.lruvec].node;
-                    let until_balanced = m.shared.profile.kswapd.hopeless_until_balanced;
-                    if !until_balanced || m.pgdat_balanced(node, sc.order, sc.highest) {
-                        m.nodes[node].kswapd.failures = 0;
-                    }
+                    self.forget_failures(m, sc);
                 }
                 Some(Step::Done(()))
             }
+        }
+    }
+
+    /// Something was reclaimed, so the node is not hopeless.
+    fn forget_failures(&self, m: &mut Memory, sc: &ScanControl) {
+        let node = m.lru.vecs[self.lruvec].node;
+        let until_balanced = m.shared.profile.kswapd.hopeless_until_balanced;
+        if !until_balanced || m.pgdat_balanced(node, sc.order, sc.highest) {
+            m.nodes[node].kswapd.failures = 0;
         }
     }
 

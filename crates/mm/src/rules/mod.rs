@@ -19,6 +19,7 @@ mod huge_pages;
 mod kcompactd;
 mod kswapd;
 mod lru;
+mod lru_gen;
 mod pcp;
 mod proactive;
 mod reclaim;
@@ -39,6 +40,7 @@ pub use huge_pages::{HugePageRules, HugeRequests};
 pub use kcompactd::{KcompactdGoal, KcompactdMark, KcompactdRules};
 pub use kswapd::{BalancedIn, KswapdRules, Preemption};
 pub use lru::LruRules;
+pub use lru_gen::{Generations, LruGenRules};
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
 pub use reclaim::{BalancedBy, ReclaimRules, SlabShare, StallsFor};
@@ -100,6 +102,7 @@ profile! {
     zonelist: ZonelistRules,
     slow_path: SlowPathRules,
     lru: LruRules,
+    lru_gen: LruGenRules,
     reclaim: ReclaimRules,
     faults: FaultRules,
     files: FileRules,

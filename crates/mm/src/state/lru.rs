@@ -9,11 +9,13 @@
 //! out ([`Lru::is_ordered`]): its pages are counted as inactive anonymous ones, and nothing of this
 //! is touched.
 
+use super::generations::{Generations, Used};
 use super::list::{List, ListPos};
 use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
 use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
 use crate::vmstat::counters;
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::BitOr;
@@ -182,6 +184,8 @@ pub struct Lruvec {
     /// The zones whose pages are listed, lowest first.
     pub(crate) zones: Vec<ZoneId>,
     pub(crate) lists: [List; 4],
+    /// The generations of the pages, where they are in some instead of on these lists.
+    pub(crate) generations: Option<Box<Generations>>,
     /// The sizes of the lists, and the node's other counters.
     pub(crate) stats: Stats<{ NodeStat::COUNT }>,
     /// A CPU's part of a counter is folded in above this.
@@ -214,6 +218,7 @@ impl Lruvec {
             node,
             zones,
             lists: [const { List::new() }; 4],
+            generations: None,
             stats: Stats::new(cpus),
             stat_threshold: 0,
             cost: [0; 2],
@@ -337,9 +342,12 @@ pub struct SwapSpace {
 #[derive(Clone)]
 pub struct Lru {
     ordered: bool,
+    pub(super) generations: bool,
     /// Flags in the low byte, the number of batches that hold the page in the high one.
     words: Vec<u16>,
     places: Vec<u32>,
+    /// The byte that pages carry besides, where they are in generations.
+    pub(super) used: Vec<Used>,
     pub(crate) vecs: Table<LruvecId, Lruvec>,
     pub(crate) batches: Table<CpuId, [LruBatch; 6]>,
     pub(crate) swap: SwapSpace,
@@ -360,6 +368,8 @@ impl Lru {
         let kept = if ordered { frames } else { 0 };
         Lru {
             ordered,
+            generations: false,
+            used: Vec::new(),
             words: vec![0; kept],
             places: vec![0; kept],
             vecs,
@@ -389,6 +399,11 @@ impl Lru {
     #[inline(always)]
     pub fn is_ordered(&self) -> bool {
         self.ordered
+    }
+
+    /// Frames of which something is kept.
+    pub(super) fn nr_frames(&self) -> usize {
+        self.words.len()
     }
 
     /// Whether nothing is kept of any page, as when the order is not.
@@ -454,6 +469,11 @@ impl Lru {
     #[inline(always)]
     pub(crate) fn place(&self, pfn: Pfn) -> ListPos {
         ListPos(self.places[pfn.index()])
+    }
+
+    #[inline(always)]
+    pub(super) fn set_place(&mut self, pfn: Pfn, ListPos(place): ListPos) {
+        self.places[pfn.index()] = place;
     }
 
     /// Prefetches what is kept of a page.

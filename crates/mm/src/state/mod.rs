@@ -6,9 +6,11 @@
 mod compaction;
 mod content;
 mod frames;
+mod generations;
 mod list;
 mod locked;
 mod lru;
+mod lru_gen;
 mod marks;
 mod memory;
 mod node;
@@ -25,6 +27,7 @@ pub use crate::types::{Backing, LruList};
 pub use compaction::ZoneCompaction;
 pub use content::{BlockContent, PagesInUse};
 pub use frames::Frames;
+pub use generations::{Gen, Generations, MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, Tier, Used};
 pub use list::List;
 pub use lru::{BatchKind, CostsRead, Lru, Lruvec, NodeStat, PageFlags, SwapSpace};
 pub use marks::Watermarks;
@@ -36,6 +39,7 @@ pub use tag::{FrameKind, Tag};
 pub use tunables::{Dirty, Khugepaged, Limit, Tunables};
 pub use zone::{NumaCounts, Zone};
 
+pub(crate) use generations::{MAX_REFS, Sizes};
 pub(crate) use list::{MAX_FRAMES, NIL, Walk};
 pub(crate) use locked::Locked;
 pub(crate) use lru::new_lruvecs;

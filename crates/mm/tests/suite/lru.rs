@@ -7,8 +7,9 @@
 //! file.
 
 use crate::support::full::{Do, Full, Kind, play};
-use crate::support::full_strategy::{history, small_plan, swap};
+use crate::support::full_strategy::{history, history_in_generations, small_plan, swap};
 use crate::support::strategy::cases;
+use crate::support::{Kernel, Plan};
 use kontig_mm::VmEvent;
 use kontig_mm::snapshot::ZoneSnapshot;
 use proptest::prelude::*;
@@ -23,6 +24,21 @@ proptest! {
         ops in history(40),
     ) {
         let mut full = play(&plan, swap, &ops);
+        full.settle();
+        full.verify().expect("consistent when everything has come to its end");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn so_they_do_where_pages_are_in_generations(
+        plan in small_plan(),
+        swap in swap(),
+        ops in history_in_generations(40),
+    ) {
+        let mut full = play(&Plan { kernel: Kernel::Generations, ..plan }, swap, &ops);
         full.settle();
         full.verify().expect("consistent when everything has come to its end");
     }

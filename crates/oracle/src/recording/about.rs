@@ -54,6 +54,9 @@ pub struct About {
     /// MiB of swap; 0 if there was none. Recordings without this key had more than they used.
     #[serde(default)]
     pub swap_mib: Option<u32>,
+    /// The value of `lru_gen/enabled`: 0 for the classic lists.
+    #[serde(default)]
+    pub lru_gen: u8,
     #[serde(default)]
     pub faults: Faults,
     /// Seed of a generated trace.

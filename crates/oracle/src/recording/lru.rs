@@ -6,6 +6,9 @@
 //! absolute. Each entry appears once, and everything common to all kernels is present. A page is on
 //! one list, a page of a file or process is one frame, and a swap slot has an owner and holds one
 //! page. A file that breaks these rules is refused with the line.
+//!
+//! Where the multi-generational LRU is on, `LRUGEN`, `TIER` and `GEN` follow the lists, which are
+//! empty, and a page also has its generation and how often it was used (`2.1`).
 
 use crate::error::BadRecording;
 use crate::trace::lru::{FilePage, ProcessPage, file_page, process_page};
@@ -20,6 +23,10 @@ pub const BATCHES: [&str; 6] = ["lru_add", "deactivate_file", "deactivate", "laz
 /// Numbers that `NODE` and `LRUVEC` have on every kernel.
 const NODE: [&str; 4] = ["node", "kswapd_order", "kswapd_highest_zoneidx", "kswapd_failures"];
 const LRUVEC: [&str; 5] = ["anon_cost", "file_cost", "nonresident_age", "refaults_anon", "refaults_file"];
+/// The number that `PROCESS` has of the page that the process's memory begins with.
+pub const PROCESS_START: &str = "process_start";
+/// The number of the process's pages.
+pub const PROCESS_PAGES: &str = "process_pages";
 /// Advice for a file that the module cannot have written.
 const AGAIN: &str = "record it again with 'kontig oracle record'";
 /// Letters of the page flags, in bit order.
@@ -99,7 +106,34 @@ pub struct LruPage {
     pub owner: OwnedBy,
     /// Its swap slot, if it has one.
     pub slot: Option<u32>,
+    /// Its generation of four, if its flags have one: it need not be that of its list.
+    pub generation: Option<u8>,
+    /// Uses beyond those that flags hold.
+    pub refs: u8,
 }
+
+/// A list of the multi-generational LRU.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Generation {
+    /// The kernel's count of its pages.
+    pub size: i64,
+    /// From its head on: the tail is evicted first.
+    pub pages: Vec<LruPage>,
+}
+
+/// The numbers that `TIER` has of the pages of one kind that were used equally often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tier {
+    pub avg_refaulted: u64,
+    pub avg_total: u64,
+    pub refaulted: u64,
+    pub evicted: u64,
+    pub protected: u64,
+}
+
+/// The place of a list of the multi-generational LRU: its kind (`anon`, `file`), its generation of
+/// four and its zone.
+pub type GenerationKey = (String, u8, String);
 
 /// Shadow entry of an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,6 +169,10 @@ pub struct LruState {
     pub counters: BTreeMap<(String, String), Counter>,
     /// Each of [`LISTS`], from its head on: the tail is evicted first.
     pub lists: [Vec<LruPage>; LISTS.len()],
+    /// Lists of the multi-generational LRU that are not empty.
+    pub generations: BTreeMap<GenerationKey, Generation>,
+    /// Tiers of each kind, where that LRU is on.
+    pub tiers: BTreeMap<(String, u8), Tier>,
     /// Each of [`BATCHES`], in the order collected.
     pub batches: [Vec<LruPage>; BATCHES.len()],
     /// Shadows in the files' trees.
@@ -174,9 +212,10 @@ pub fn parse(path: &Path, text: &str) -> Result<LruState, BadRecording> {
 }
 
 /// Where pages are read into.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Into {
     List(usize),
+    Generation(GenerationKey),
     Batch(usize),
 }
 
@@ -196,6 +235,8 @@ struct Reader {
     /// Places in swap, and the line that has each: of a page in memory, or of one that is in swap
     /// alone (`true`).
     places: BTreeMap<(bool, u32), usize>,
+    /// Places in swap that entries of the process name.
+    held: BTreeSet<u32>,
     /// Lines of which there is one, by how they begin.
     said: BTreeMap<String, usize>,
 }
@@ -219,6 +260,22 @@ impl Reader {
                 self.number("refaults_anon", rest[at + 1])?;
                 self.number("refaults_file", rest[at + 2])?;
                 self.numbers(&[&rest[..at], &rest[at + 3..]].concat())?;
+            }
+            ["LRUGEN", ref rest @ ..] => self.numbers(rest)?,
+            ["PROCESS", start, pages] => {
+                let start = i64::from_str_radix(start, 16).map_err(|_| format!("'{start}' is no page"))?;
+                self.state.numbers.insert(PROCESS_START.into(), start);
+                self.number(PROCESS_PAGES, pages)?;
+            }
+            ["TIER", kind, tier, ref rest @ ..] => self.tier(kind, tier, rest)?,
+            ["GEN", kind, of, zone, "size", size, n] => {
+                let key = (kind.to_string(), integer(of)? as u8, zone.to_string());
+                let list = Generation { size: integer(size)?, pages: Vec::new() };
+                if self.state.generations.insert(key.clone(), list).is_some() {
+                    return Err(format!("generation {of} of {kind} in {zone} is listed already: {AGAIN}"));
+                }
+                self.into = Some(Into::Generation(key));
+                self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
             }
             ["EVENT", name, n] => {
                 self.state.events.insert(name.into(), n.parse().map_err(|_| format!("'{n}' is no count"))?);
@@ -250,15 +307,23 @@ impl Reader {
             }
             ["SWAPPED", page, slot] => {
                 let page = process_page(page)?;
-                if let Some(line) = self.owned.insert(OwnedBy::Process(page), number) {
-                    return Err(format!("{page} is in memory, too: line {line}"));
-                }
                 let slot = hexadecimal(slot)?;
                 self.holds_one_page(number, true, slot)?;
-                self.state.swapped.insert(page, slot);
+                self.held.insert(slot);
+                // It may still be in the swap cache.
+                let owner = OwnedBy::Process(page);
+                let cached = |(at, listed, _): &(u32, LruPage, usize)| *at == slot && listed.owner == owner;
+                let cached = self.slots.iter().any(|of| cached(of) && !of.1.flags.mapped());
+                if let Some(line) = self.owned.insert(owner, number).filter(|_| !cached) {
+                    return Err(format!("{page} is in memory, too: line {line}"));
+                }
+                if !cached {
+                    self.state.swapped.insert(page, slot);
+                }
             }
             ["END", n] => return integer(n)?.try_into().map(Some).map_err(|_| format!("'{n}' is no length")),
-            [pfn, flags, owner] if self.left.0 > 0 => self.page(number, pfn, flags, owner)?,
+            [pfn, flags, owner] if self.left.0 > 0 => self.page(number, pfn, flags, owner, (None, 0))?,
+            [pfn, flags, owner, uses] if self.left.0 > 0 => self.page(number, pfn, flags, owner, used(uses)?)?,
             _ => return Err(format!("'{line}' is not understood here")),
         }
         Ok(None)
@@ -266,6 +331,23 @@ impl Reader {
 
     fn number(&mut self, name: &str, value: &str) -> Result<(), String> {
         self.state.numbers.insert(name.into(), integer(value)?);
+        Ok(())
+    }
+
+    /// A tier's numbers, each by its name.
+    fn tier(&mut self, kind: &str, tier: &str, words: &[&str]) -> Result<(), String> {
+        let number = |name: &str| {
+            let at = words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+            at.and_then(|word| word.parse().ok()).ok_or_else(|| format!("TIER has no '{name}': {AGAIN}"))
+        };
+        let numbers = Tier {
+            avg_refaulted: number("avg_refaulted")?,
+            avg_total: number("avg_total")?,
+            refaulted: number("refaulted")?,
+            evicted: number("evicted")?,
+            protected: number("protected")?,
+        };
+        self.state.tiers.insert((kind.into(), integer(tier)? as u8), numbers);
         Ok(())
     }
 
@@ -284,7 +366,14 @@ impl Reader {
         Ok(())
     }
 
-    fn page(&mut self, number: usize, pfn: &str, flags: &str, owner: &str) -> Result<(), String> {
+    fn page(
+        &mut self,
+        number: usize,
+        pfn: &str,
+        flags: &str,
+        owner: &str,
+        (generation, refs): (Option<u8>, u8),
+    ) -> Result<(), String> {
         let (pfn, order) = match pfn.split_once('+') {
             Some((pfn, order)) => (pfn, order.parse().ok().filter(|o| *o <= kontig_mm::types::MAX_ORDER.get())),
             None => (pfn, Some(0)),
@@ -301,12 +390,13 @@ impl Reader {
             _ if owner.starts_with('a') => OwnedBy::Process(process_page(owner)?),
             _ => OwnedBy::File(file_page(owner)?),
         };
-        let page = LruPage { pfn, order, flags, owner, slot };
+        let page = LruPage { pfn, order, flags, owner, slot, generation, refs };
         self.left.0 -= 1;
-        let into = self.into.ok_or_else(|| format!("page {pfn} is on no list"))?;
+        let into = self.into.clone().ok_or_else(|| format!("page {pfn} is on no list"))?;
         // Only pages of the lru_add batch are on no list; those of other batches stay on theirs.
         let exclusive = match into {
             Into::List(at) => Some(LISTS[at]),
+            Into::Generation(_) => Some("a generation"),
             Into::Batch(0) => Some(BATCHES[0]),
             Into::Batch(_) => None,
         };
@@ -326,6 +416,7 @@ impl Reader {
         }
         match into {
             Into::List(at) => self.state.lists[at].push(page),
+            Into::Generation(key) => self.state.generations.entry(key).or_default().pages.push(page),
             Into::Batch(at) => self.state.batches[at].push(page),
         }
         Ok(())
@@ -334,7 +425,8 @@ impl Reader {
     /// A line of which there is one is the first of its kind.
     fn is_said_once(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
         let begins = match words {
-            ["NODE" | "LRUVEC", ..] => 1,
+            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS", ..] => 1,
+            ["TIER", _, _, ..] => 3,
             ["EVENT", _, _] => 2,
             ["STAT", _, _, ..] => 3,
             _ => return Ok(()),
@@ -360,10 +452,9 @@ impl Reader {
         if let Some(missing) = LISTS.iter().chain(&BATCHES).nth(self.headings) {
             return Err((1, format!("{missing} is missing")));
         }
-        let held: BTreeSet<u32> = self.state.swapped.values().copied().collect();
         for (slot, page, line) in &self.slots {
             // The process has the page, or the place it is at.
-            if !page.flags.mapped() && !held.contains(slot) {
+            if !page.flags.mapped() && !self.held.contains(slot) {
                 return Err((*line, format!("swap entry {slot:x} of page {} is held by nobody", page.pfn)));
             }
         }
@@ -389,6 +480,17 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Reads `2.1`: a generation, or `-` for none, and uses.
+fn used(word: &str) -> Result<(Option<u8>, u8), String> {
+    let wrong = || format!("'{word}' is no generation and number of uses, such as 2.1");
+    let (generation, refs) = word.split_once('.').ok_or_else(wrong)?;
+    let generation = match generation {
+        "-" => None,
+        n => Some(n.parse().ok().filter(|n| *n < 4).ok_or_else(wrong)?),
+    };
+    Ok((generation, refs.parse().map_err(|_| wrong())?))
 }
 
 fn integer(word: &str) -> Result<i64, String> {

@@ -2,9 +2,10 @@
 //!
 //! Every operation must have the kernel's answer: the same page, cached or brought back, with the
 //! same flags. In each recorded state the LRU lists must hold the same pages in the same order
-//! (`state`), and the tracepoints of reclaim and compaction must match line by line (`traced`).
-//! `host` owns the pages.
+//! (`state`, `generations`), and the tracepoints of reclaim and compaction must match line by line
+//! (`traced`). `host` owns the pages.
 
+mod generations;
 mod host;
 mod state;
 mod traced;
@@ -13,13 +14,15 @@ use super::{Care, Compared, Replayed, daemons, outcome, request};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::{CPU, NODE, Part, Recording};
-use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage};
+use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage, Swappiness};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
-use kontig_mm::{Event, Gfp, Listen, Memory, Order, PageFlags, Pfn, Shadow, SwapSpace, Turn};
+use kontig_mm::{Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
 
 /// The request of a process's page fault.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
+/// The lists of the recorded node.
+const LRUVEC: LruvecId = LruvecId::new(NODE.index());
 /// Operations shown before the one that differs.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
@@ -28,6 +31,9 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     let ops = rec.lru_operations()?;
     let part = Part::Reclaim;
     let mut memory = rec.machine(part)?;
+    if rec.about.lru_gen > 0 {
+        memory.enable_lru_gen().map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
+    }
     state::begin(rec, &mut memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
@@ -36,6 +42,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         memory.set_swap(SwapSpace { total: pages, free: pages });
     }
     let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
+    generations::set_process(rec, &mut runner.host)?;
     let mut compared = Compared { operations: ops.len() as u64, ..Compared::default() };
     let mut traced = traced::Recorded::open(rec)?;
     let mut dumps = 0;
@@ -83,6 +90,15 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         compared.add(end);
         compared
     }))
+}
+
+/// The kernel's answer to a command.
+fn refused(done: Result<(), Refused>) -> Answer {
+    Answer::Number(match done {
+        Ok(()) => 0,
+        Err(Refused::Invalid) => 22,
+        Err(Refused::Full) => 34,
+    })
 }
 
 fn shown(events: &[Event]) -> Vec<String> {
@@ -148,12 +164,34 @@ impl Runner {
                 self.host.dumps += 1;
                 Answer::Number(number)
             }
+            LruOp::Age { swappiness, force } => self.age(swappiness, force),
+            LruOp::Evict { beyond, swappiness, pages } => self.evict(beyond, swappiness, pages),
             LruOp::Load(page) => self.access(page, false),
             LruOp::Store(page) => self.access(page, true),
             LruOp::Drop(page) => self.drop_page(page),
         };
         daemons::let_sleep(&mut self.host, &mut self.memory);
         answer
+    }
+
+    /// Has the generation after the youngest begin.
+    fn age(&mut self, swappiness: Swappiness, force: bool) -> Answer {
+        if !self.memory.lru().has_generations() {
+            return Answer::Skipped;
+        }
+        let seq = self.memory.lru().of_node(NODE).gens().max_seq;
+        let (m, host) = (&mut self.memory, &mut self.host);
+        refused(m.lru_gen_age(host, CPU, LRUVEC, seq, swappiness.own(), force))
+    }
+
+    /// Has generations evicted from the oldest of files on.
+    fn evict(&mut self, beyond: Order, swappiness: Swappiness, pages: u32) -> Answer {
+        if !self.memory.lru().has_generations() {
+            return Answer::Skipped;
+        }
+        let seq = self.memory.lru().of_node(NODE).gens().min_seq[1] + u64::from(beyond.get());
+        let (m, host) = (&mut self.memory, &mut self.host);
+        refused(m.lru_gen_evict(host, CPU, LRUVEC, seq, swappiness.own(), pages.into()))
     }
 
     fn request(order: Order, asks: Asks, more: Gfp) -> kontig_mm::Request {
@@ -321,9 +359,9 @@ impl Runner {
         self.memory.set_owner(pfn, Order::ZERO, number);
         let mut flags = PageFlags::ANON;
         if let Some(shadow) = shadow {
-            flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
+            flags = self.memory.workingset_refault_in_fault(CPU, pfn, flags, shadow);
         }
-        self.memory.lru_add(CPU, pfn, Order::ZERO, flags);
+        self.memory.lru_add_in_fault(CPU, pfn, Order::ZERO, flags);
         Some(number)
     }
 

@@ -96,6 +96,39 @@ pub enum LruOp {
     Wait,
     /// `dump`: records the state as `d0`, `d1` and so on.
     Dump,
+    /// `age`: has the multi-generational LRU begin a generation, also if there are four (`force`).
+    Age { swappiness: Swappiness, force: bool },
+    /// `evict`: has it evict the oldest generations until this many pages are reclaimed.
+    Evict {
+        /// Generations beyond the oldest of files.
+        beyond: Order,
+        swappiness: Swappiness,
+        /// Pages that are reclaimed at most, fewer than 2^24.
+        pages: u32,
+    },
+}
+
+/// The swappiness of a command: its own, or the machine's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Swappiness(Option<u8>);
+
+impl Swappiness {
+    /// The value of `vm.swappiness`.
+    pub const OF_MACHINE: Swappiness = Swappiness(None);
+    /// The largest that there is.
+    pub const MAX: u8 = 200;
+    /// The machine's, in a record.
+    const NONE: u8 = u8::MAX;
+    const SHIFT: u32 = 24;
+
+    /// A swappiness of its own, up to [`Swappiness::MAX`].
+    pub const fn new(value: u8) -> Swappiness {
+        Swappiness(Some(value))
+    }
+    /// `None` for the machine's.
+    pub const fn own(self) -> Option<u8> {
+        self.0
+    }
 }
 
 /// Words of an answer about a page.
@@ -119,7 +152,7 @@ pub enum Answer {
     Skipped,
     /// Done, without a result.
     Done,
-    /// Number of pages (`finish`), or of the state (`dump`).
+    /// Number of pages (`finish`), of the state (`dump`), or of an error (`age`, `evict`).
     Number(u32),
     /// The page and its flags afterwards; for `truncate` and `drop`, before.
     Page(Page),
@@ -173,6 +206,8 @@ impl LruOp {
             LruOp::Drain => "drain",
             LruOp::Wait => "wait",
             LruOp::Dump => "dump",
+            LruOp::Age { .. } => "age",
+            LruOp::Evict { .. } => "evict",
         }
     }
 
@@ -180,6 +215,7 @@ impl LruOp {
     fn record(&self) -> [u8; 8] {
         let at = |p: FilePage| u32::from(p.file) << FILE_SHIFT | p.index;
         let flags = |a: Asks| a.request.flags() | if a.dma32 { DMA32 } else { 0 };
+        let by = |s: Swappiness, option| u32::from(s.own().unwrap_or(Swappiness::NONE)) << Swappiness::SHIFT | option;
         let (code, order, flags, id) = match *self {
             LruOp::Alloc { id, order, asks } => (1, order, flags(asks), id.0),
             LruOp::Free(id) => (2, Order::ZERO, 0, id.0),
@@ -199,6 +235,8 @@ impl LruOp {
             LruOp::Drain => (25, Order::ZERO, 0, 0),
             LruOp::Wait => (26, Order::ZERO, 0, 0),
             LruOp::Dump => (27, Order::ZERO, 0, 0),
+            LruOp::Age { swappiness, force } => (28, Order::ZERO, 0, by(swappiness, u32::from(force))),
+            LruOp::Evict { beyond, swappiness, pages } => (29, beyond, 0, by(swappiness, pages)),
         };
         let ([f0, f1], [i0, i1, i2, i3]) = (flags.to_le_bytes(), id.to_le_bytes());
         [code, order.get(), f0, f1, i0, i1, i2, i3]
@@ -210,7 +248,7 @@ impl LruOp {
             (_, FAILED) => Answer::Failed,
             (_, SKIPPED) => Answer::Skipped,
             (LruOp::Drain | LruOp::Wait | LruOp::Device { .. }, _) => Answer::Done,
-            (LruOp::Finish(_) | LruOp::Dump, n) => Answer::Number(n),
+            (LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. }, n) => Answer::Number(n),
             (_, word) => Answer::Page(Page { pfn: word & PFN, says: word & !PFN }),
         }
     }

@@ -6,6 +6,7 @@
 mod blocks;
 mod corners;
 mod files;
+mod generations;
 mod process;
 mod script;
 
@@ -40,6 +41,8 @@ pub struct Pressure {
     pub process_pages: u32,
     /// Swap in MiB; 0 for none.
     pub swap_mib: u32,
+    /// The value of `lru_gen/enabled`; 0 for the classic lists.
+    pub lru_gen: u8,
     /// Sysctls to set before it.
     pub sysctls: &'static [(&'static str, &'static str)],
     make: fn(&mut Script),
@@ -48,7 +51,7 @@ pub struct Pressure {
 /// A trace on a small node of one zone, without a process and without watermark boost.
 const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
     let sysctls = &[("vm.watermark_boost_factor", "0")];
-    Pressure { name, what, ops, node: Node::SMALL, process_pages: 0, swap_mib: 0, sysctls, make }
+    Pressure { name, what, ops, node: Node::SMALL, process_pages: 0, swap_mib: 0, lru_gen: 0, sysctls, make }
 }
 
 /// Free pages of such a node at the start, roughly.
@@ -164,6 +167,77 @@ pub const TRACES: &[Pressure] = &[
         )
     },
     usual("lru-large", "page cache in folios of many sizes", 60_000, |s| files::large(s, BOTH)),
+    Pressure {
+        lru_gen: 1,
+        process_pages: 4_000,
+        swap_mib: 256,
+        ..usual("gen-commands", "generations that are aged and evicted by command, without pressure", 24_000, |s| {
+            generations::commands(s, 4_000);
+        })
+    },
+    Pressure {
+        lru_gen: 1,
+        ..usual("gen-file", "page cache in generations: a stream, a hot file, one too large", 70_000, |s| {
+            files::mixed_with(s, DIRECT, |s| generations::sometimes(s, 2_000, PAGES));
+        })
+    },
+    Pressure {
+        lru_gen: 1,
+        process_pages: 45_000,
+        swap_mib: 256,
+        ..usual("gen-anon", "lru-anon in generations", 90_000, |s| process::alone(s, 45_000))
+    },
+    Pressure {
+        lru_gen: 1,
+        process_pages: 24_000,
+        swap_mib: 256,
+        ..usual("gen-mixed", "lru-mixed in generations, which are aged by command now and then", 90_000, |s| {
+            process::beside_files_with(s, 24_000, |s| {
+                generations::sometimes(s, 1_500, 24_000);
+                generations::used_often(s, PAGES / 2);
+            });
+        })
+    },
+    Pressure {
+        lru_gen: 1,
+        process_pages: 20_000,
+        swap_mib: 16,
+        ..usual("gen-no-room", "a process's memory beside files in generations, and too little swap", 60_000, |s| {
+            process::beside_files_with(s, 20_000, |s| {
+                generations::sometimes(s, 1_500, 20_000);
+                generations::used_often(s, PAGES / 2);
+            });
+        })
+    },
+    Pressure {
+        lru_gen: 1,
+        process_pages: 3_000,
+        swap_mib: 256,
+        ..usual(
+            "gen-tiers",
+            "pages used once to five times, evicted by command and wanted again at once",
+            40_000,
+            |s| {
+                generations::tiers(s, 3_000);
+            },
+        )
+    },
+    Pressure {
+        lru_gen: 1,
+        process_pages: 16_000,
+        swap_mib: 256,
+        ..usual("gen-compact", "large blocks beside page cache and a process's memory in generations", 70_000, |s| {
+            let mut held = std::collections::VecDeque::new();
+            process::beside_files_with(s, 16_000, |s| generations::large_blocks(s, &mut held));
+        })
+    },
+    Pressure { lru_gen: 1, ..usual("gen-dirty", "lru-dirty in generations", 80_000, |s| files::dirty(s, BOTH)) },
+    Pressure { lru_gen: 1, ..usual("gen-order9", "lru-order9 in generations", 50_000, |s| blocks::requests(s, 9, 40)) },
+    Pressure {
+        lru_gen: 1,
+        node: Node { mib: 256, two_zones: true },
+        ..usual("gen-two-zones", "lru-two-zones in generations", 110_000, blocks::two_zones)
+    },
     Pressure {
         node: Node { mib: 256, two_zones: true },
         ..usual("lru-two-zones", "a node of two zones: spreading before fragmenting, reserves, balance", 110_000, |s| {

@@ -159,6 +159,28 @@ fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
     }
 }
 
+/// The same where pages are in generations, whose lists are those of the kernel.
+#[test]
+fn linux_6_12_has_the_same_pages_in_the_same_generations() {
+    let recordings = [
+        ("6.12-gen-anon", 90_000, 60_356, 37_288),
+        ("6.12-gen-commands", 24_000, 2_095, 2_194),
+        ("6.12-gen-compact", 70_000, 54_113, 2_826),
+        ("6.12-gen-dirty", 80_000, 50_250, 447),
+        ("6.12-gen-file", 70_000, 42_670, 690),
+        ("6.12-gen-mixed", 90_000, 51_008, 12_630),
+        ("6.12-gen-no-room", 60_000, 42_824, 1_343),
+        ("6.12-gen-order9", 50_000, 37_877, 1_451),
+        ("6.12-gen-tiers", 40_000, 5_542, 743),
+        ("6.12-gen-two-zones", 110_000, 56_722, 6_549),
+    ];
+    for (name, operations, pages, events) in recordings {
+        let compared = reproduced(name);
+        let figures = (compared.operations, compared.lru_pages, compared.events);
+        assert_eq!(figures, (operations, pages, events), "{name}");
+    }
+}
+
 #[test]
 fn since_6_15_the_kernel_counts_the_pages_of_whole_free_pageblocks_as_the_engine_does() {
     let mut states = 0;

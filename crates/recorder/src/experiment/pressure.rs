@@ -3,13 +3,20 @@
 use super::scenarios::BOOST;
 use super::{Asked, GIVEN, GIVEN_LRU, MOST_OPS, Plan, name_of, owned};
 use crate::error::RecordError;
+use crate::kernel::Series;
 use crate::reclaim::{self, Reclaim};
 use kontig_oracle::trace::pressure::Pressure;
 use std::collections::BTreeMap;
 
+/// Kernels whose multi-generational LRU is recorded.
+const WITH_GENERATIONS: [Series; 1] = [Series::V6_12];
+
 impl Plan {
-    pub(super) fn of_pressure(asked: &Asked, p: &'static Pressure) -> Result<Plan, RecordError> {
+    pub(super) fn of_pressure(asked: &Asked, p: &'static Pressure, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
+        if p.lru_gen > 0 && !WITH_GENERATIONS.contains(&series) {
+            return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", p.name));
+        }
         if asked.order.is_some() {
             return refuse("--order: a trace says the sizes of its requests itself".into());
         }
@@ -22,7 +29,7 @@ impl Plan {
     }
 
     /// Operations from a file.
-    pub(super) fn of_given_lru(asked: &Asked) -> Result<Plan, RecordError> {
+    pub(super) fn of_given_lru(asked: &Asked, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         let Some(given) = &asked.lru else {
             return refuse(format!(
@@ -34,6 +41,9 @@ impl Plan {
                 "{}: says itself how many operations and of what size; leave --ops and --order out",
                 given.file
             ));
+        }
+        if given.has_generations() && !WITH_GENERATIONS.contains(&series) {
+            return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", given.file));
         }
         if given.len() > MOST_OPS {
             return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.len()));

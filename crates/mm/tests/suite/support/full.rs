@@ -5,11 +5,11 @@
 //! do nothing.
 
 use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
-use super::{Ask, Plan, every_page_is_somewhere, none_fell};
+use super::{Ask, Kernel, Plan, every_page_is_somewhere, none_fell};
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::state::BatchKind;
+use kontig_mm::state::{BatchKind, Generations};
 use kontig_mm::*;
 
 /// Steps after which an operation that must end is taken to be endless.
@@ -71,6 +71,18 @@ pub enum Do {
         phase: usize,
         times: u8,
         cpu: usize,
+    },
+    /// Has a generation begin.
+    Age {
+        node: usize,
+        swappiness: Option<u8>,
+        force: bool,
+    },
+    /// Has the oldest generation evicted.
+    Evict {
+        node: usize,
+        swappiness: Option<u8>,
+        pages: u16,
     },
     Deactivate {
         stride: usize,
@@ -178,7 +190,10 @@ impl Full {
 
     /// A machine with or without an ordered LRU.
     pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
-        let m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
+        let mut m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
+        if plan.kernel == Kernel::Generations {
+            m.enable_lru_gen().expect("6.12 has generations");
+        }
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
         let nodes = m.nodes().len();
         let cpu_of = |n: usize| m.nodes()[n].cpus.first().copied().unwrap_or_default();
@@ -199,6 +214,11 @@ impl Full {
 
     fn cpu(&self, i: usize) -> CpuId {
         CpuId::new(i % self.m.nr_cpus())
+    }
+    /// A node's lists, and the number of one of its generations.
+    fn generations(&self, node: usize, of: impl Fn(&Generations) -> u64) -> (LruvecId, u64) {
+        let node = node % self.m.nodes().len();
+        (LruvecId::new(node), of(self.m.lru().vecs()[node].gens()))
     }
     fn asked_for(&self, r: Ask) -> Request {
         let node = NodeId::new(r.node % self.m.nodes().len());
@@ -237,6 +257,17 @@ impl Full {
                     let pfn = self.tenant.pages[&id].pfn;
                     (0..times).for_each(|_| self.m.mark_accessed(self.cpu(cpu), pfn));
                 }
+            }
+            Do::Age { node, swappiness, force } => {
+                let (lruvec, seq) = self.generations(node, |gens| gens.max_seq);
+                // What is refused changes nothing.
+                let _ = self.m.lru_gen_age(&mut self.tenant, CpuId::new(0), lruvec, seq, swappiness, force);
+                self.tell();
+            }
+            Do::Evict { node, swappiness, pages } => {
+                let (lruvec, seq) = self.generations(node, |gens| gens.min_seq[1]);
+                let _ = self.m.lru_gen_evict(&mut self.tenant, CpuId::new(0), lruvec, seq, swappiness, pages.into());
+                self.tell();
             }
             Do::Deactivate { stride, phase, cpu } => {
                 for id in self.users(stride, phase) {
@@ -622,6 +653,9 @@ impl Full {
                 text += &format!("{} {:?}\n", list.name(), vec.list(list).collect::<Vec<_>>());
             }
             text += &format!("{:?} {} {:?}\n", vec.cost, vec.nonresident_age, vec.refaults);
+            if self.m.lru().has_generations() {
+                text += &format!("{:?}\n", vec.gens());
+            }
         }
         for cpu in (0..self.m.nr_cpus()).map(CpuId::new) {
             for kind in BatchKind::ALL {

@@ -115,6 +115,27 @@ fn op() -> impl Strategy<Value = Do> {
     ]
 }
 
+/// A command to the multi-generational LRU.
+fn command() -> impl Strategy<Value = Do> {
+    let swappiness = || select(&[None, Some(0), Some(1), Some(60), Some(200)]);
+    prop_oneof![
+        (0usize..2, swappiness(), any::<bool>())
+            .prop_map(|(node, swappiness, force)| { Do::Age { node, swappiness, force } }),
+        (0usize..2, swappiness(), 1u16..2000)
+            .prop_map(|(node, swappiness, pages)| { Do::Evict { node, swappiness, pages } }),
+    ]
+}
+
+/// A history of a machine whose pages are in generations.
+pub fn history_in_generations(longest: usize) -> impl Strategy<Value = Vec<Do>> {
+    let scene = prop_oneof![
+        7 => op().prop_map(|o| vec![o]),
+        2 => command().prop_map(|o| vec![o]),
+        1 => shortage(),
+    ];
+    proptest::collection::vec(scene, 1..=longest).prop_map(|scenes| scenes.concat())
+}
+
 /// Fills memory with pages of two kinds, uses some of them, and then requests more.
 fn shortage() -> impl Strategy<Value = Vec<Do>> {
     let parts = (user(), kind(), kind(), 2usize..9, 1u8..4, 1u16..3000, user(), kind(), steps_of_daemons());

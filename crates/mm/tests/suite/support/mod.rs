@@ -48,6 +48,8 @@ pub enum Kernel {
     Linux5_6,
     Linux6_1,
     Linux7_2,
+    /// 6.12 with the multi-generational LRU on.
+    Generations,
 }
 
 impl Kernel {
@@ -70,6 +72,7 @@ impl Kernel {
             Kernel::Linux5_6 => linux("5.6"),
             Kernel::Linux6_1 => linux("6.1"),
             Kernel::Linux7_2 => linux("7.2"),
+            Kernel::Generations => linux("6.12"),
         }
     }
 }

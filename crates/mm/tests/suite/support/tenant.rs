@@ -235,6 +235,17 @@ impl Owner for Tenant {
         References { ptes: if used { 1 + u32::from(roll >> 7) } else { 0 }, executable: roll % 4 == 0, mlocked: false }
     }
 
+    fn look_around(&mut self, pfn: Pfn, owner: u32, fits: &dyn Fn(Pfn) -> bool, found: &mut dyn FnMut(Pfn)) {
+        assert!(self.page(pfn, owner).state.mapped, "{pfn} is not mapped");
+        // Its neighbours are the pages that came after it.
+        let beside: Vec<Page> = self.pages.range(owner + 1..owner + NEIGHBOURS as u32).map(|(_, p)| *p).collect();
+        for page in beside.iter().filter(|page| page.user && page.state.mapped) {
+            if self.roll() < self.temper.used && fits(page.pfn) {
+                found(page.pfn);
+            }
+        }
+    }
+
     fn add_to_swap(&mut self, _: &mut Memory, pfn: Pfn, owner: u32) -> bool {
         let room = self.swap.free > 0 && !self.fails();
         let state = &mut self.page(pfn, owner).state;

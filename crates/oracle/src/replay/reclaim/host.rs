@@ -5,9 +5,10 @@ use crate::recording::CPU;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
+use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Gfp, Memory, MigrateOutcome, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk, SwapSpace,
-    Turn, Wait, WriteOut,
+    Gfp, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker,
+    Shrunk, SwapSpace, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -84,6 +85,9 @@ pub(super) struct Files {
     pub(super) objects: VecDeque<Pfn>,
     pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
     pub(super) dumps: u32,
+    /// Pages of the process's memory, and the entry of its first page in that page's table.
+    process_pages: u32,
+    first_entry: u32,
     beside: Beside,
 }
 
@@ -103,8 +107,15 @@ impl Files {
             objects: VecDeque::new(),
             blocks: BTreeMap::new(),
             dumps: 0,
+            process_pages: 0,
+            first_entry: 0,
             beside: Beside::new(m.profile(), kcompactd_is_real_time),
         }
+    }
+
+    /// The process has this much memory, and its first page is this entry of its page table.
+    pub(super) fn set_process(&mut self, pages: u32, first_entry: u32) {
+        (self.process_pages, self.first_entry) = (pages, first_entry);
     }
 
     /// Number of a cached page, or of the folio it is in.
@@ -120,6 +131,21 @@ impl Files {
     fn range(&self, first: FilePage, order: Order) -> impl Iterator<Item = (FilePage, Entry)> {
         let end = FilePage { index: first.index + order.pages(), ..first };
         self.files.range(first..end).map(|(at, entry)| (*at, *entry))
+    }
+
+    /// Pages of the process that are looked at around one: in its page table, in its memory, and as
+    /// many as the engine asks for.
+    fn window(&self, ProcessPage(at): ProcessPage) -> std::ops::Range<u32> {
+        let (most, place) = (NEIGHBOURS as u32, at + self.first_entry);
+        let table = place / PAGEBLOCK_PAGES * PAGEBLOCK_PAGES;
+        let start = table.saturating_sub(self.first_entry);
+        let end = (table + PAGEBLOCK_PAGES - self.first_entry).min(self.process_pages);
+        match () {
+            () if end - start <= most => start..end,
+            () if at - start < most / 2 => start..start + most,
+            () if end - at < most / 2 => end - most..end,
+            () => at - most / 2..at + most / 2,
+        }
     }
 
     /// Whether any page of this range is cached; of a split folio only some may be.
@@ -290,6 +316,18 @@ impl Owner for Files {
         if std::mem::take(&mut kept.swap_cache) {
             kept.dirty = true;
             free_place(m);
+        }
+    }
+    fn look_around(&mut self, _: Pfn, owner: u32, fits: &dyn Fn(Pfn) -> bool, found: &mut dyn FnMut(Pfn)) {
+        // The trace's files are not mapped.
+        let Of::Process(page) = self.kept(owner).of else { return };
+        for at in self.window(page) {
+            let Some(Mapped::Page(number)) = self.process.get(&ProcessPage(at)) else { continue };
+            let kept = &mut self.pages[*number as usize];
+            if kept.mapped && kept.young && fits(kept.pfn) {
+                kept.young = false;
+                found(kept.pfn);
+            }
         }
     }
     fn unmap(&mut self, _: Pfn, owner: u32) -> bool {

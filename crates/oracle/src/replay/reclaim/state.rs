@@ -1,8 +1,8 @@
 //! Compares the node's LRU state with the kernel's: every list page by page, batches, shadows,
 //! costs and counters with their per-CPU deltas.
 
-use super::Runner;
 use super::host::{Entry, Mapped, Of};
+use super::{Runner, generations};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
@@ -10,7 +10,7 @@ use crate::recording::{CPU, NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::state::{BatchKind, CostsRead};
+use kontig_mm::state::{BatchKind, CostsRead, Gen};
 use kontig_mm::{LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// Batches in the recording's order.
@@ -82,6 +82,9 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
     ];
     vec.nonresident_age = number("nonresident_age")?;
     vec.refaults = [number("refaults_anon")?, number("refaults_file")?];
+    if rec.about.lru_gen > 0 {
+        generations::begin(rec, m, &start)?;
+    }
     Ok(())
 }
 
@@ -102,6 +105,14 @@ pub(super) fn compare(
             return Ok(Err(d));
         }
         compared.lru_pages += want.len() as u64;
+    }
+    let lists = |what: &str, want: &[LruPage], got: &[Pfn]| pages(name, what, want, got, runner);
+    match generations::compare(name, &want, memory, lists) {
+        Ok((numbers, listed)) => {
+            compared.counters += numbers;
+            compared.lru_pages += listed;
+        }
+        Err(d) => return Ok(Err(d)),
     }
     for ((batch, want), kind) in BATCHES.iter().zip(&want.batches).zip(KINDS) {
         if let Some(d) = pages(name, batch, want, memory.lru().batch(CPU, kind), runner) {
@@ -158,7 +169,8 @@ fn kernel_page(page: &LruPage) -> String {
         OwnedBy::Process(at) => at.to_string(),
         OwnedBy::Other => "?".into(),
     };
-    format!("{}+{} {letters} {owner}", page.pfn, page.order.get())
+    let used = generations::shown(page.generation.map(usize::from), page.refs);
+    format!("{}+{} {letters} {owner}{used}", page.pfn, page.order.get())
 }
 
 fn engine_page(pfn: Pfn, runner: &Runner) -> String {
@@ -181,7 +193,9 @@ fn engine_page(pfn: Pfn, runner: &Runner) -> String {
         Of::Process(at) => at.to_string(),
         Of::Block(_) | Of::Nobody => "?".into(),
     };
-    format!("{pfn}+{} {letters} {owner}", order.get())
+    let used = runner.memory.lru().used(pfn);
+    let used = generations::shown(used.generation().map(Gen::index), used.refs());
+    format!("{pfn}+{} {letters} {owner}{used}", order.get())
 }
 
 /// The first page of a list or batch that differs.

@@ -1,10 +1,15 @@
 //! Operations and answers as text, a line each.
 
-use super::{Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_FILES, PFN, Page, ProcessPage, SAYS};
+use super::{Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_FILES, PFN, Page, ProcessPage, SAYS, Swappiness};
 use crate::trace::{BlockId, Request};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
 use std::fmt;
+
+/// The swappiness of a command that names none.
+const OF_MACHINE: &str = "own";
+/// The most generations there are.
+const MOST_GENERATIONS: u32 = 4;
 
 /// Operations with the module's results, as a recording keeps them: a line each.
 pub fn write_answered(ops: &[LruOp], results: &[u32]) -> String {
@@ -54,6 +59,13 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
         ["drain"] => Ok(LruOp::Drain),
         ["wait"] => Ok(LruOp::Wait),
         ["dump"] => Ok(LruOp::Dump),
+        ["age", value] => Ok(LruOp::Age { swappiness: swappiness(value)?, force: false }),
+        ["age", value, "force"] => Ok(LruOp::Age { swappiness: swappiness(value)?, force: true }),
+        ["evict", beyond, value, pages] => Ok(LruOp::Evict {
+            beyond: Order::new(number(beyond, MOST_GENERATIONS)? as u8),
+            swappiness: swappiness(value)?,
+            pages: number(pages, PFN)?,
+        }),
         _ => Err(format!("'{text}' is no operation")),
     }
 }
@@ -64,6 +76,13 @@ fn number(word: &str, most: u32) -> Result<u32, String> {
 
 fn order(word: &str) -> Result<Order, String> {
     number(word, u32::from(MAX_ORDER.get())).map(|n| Order::new(n as u8)).map_err(|e| format!("the order {e}"))
+}
+
+fn swappiness(word: &str) -> Result<Swappiness, String> {
+    match word {
+        OF_MACHINE => Ok(Swappiness::OF_MACHINE),
+        _ => number(word, Swappiness::MAX.into()).map(|n| Swappiness::new(n as u8)),
+    }
 }
 
 fn file(word: &str) -> Result<u8, String> {
@@ -120,7 +139,7 @@ fn cache_asks(words: &[&str]) -> Result<Asks, String> {
 
 fn parse_answer(op: &LruOp, text: &str) -> Result<Answer, String> {
     let wrong = || format!("'{text}' is no answer to {}", op.name());
-    let of_number = matches!(op, LruOp::Finish(_) | LruOp::Dump);
+    let of_number = matches!(op, LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. });
     let of_nothing = matches!(op, LruOp::Drain | LruOp::Wait | LruOp::Device { .. });
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match words[..] {
@@ -174,6 +193,17 @@ impl fmt::Display for LruOp {
             LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => write!(f, " {page}"),
             LruOp::Object(asks) => write!(f, " {asks}"),
             LruOp::Drain | LruOp::Wait | LruOp::Dump => Ok(()),
+            LruOp::Age { swappiness, force } => write!(f, " {swappiness}{}", if force { " force" } else { "" }),
+            LruOp::Evict { beyond, swappiness, pages } => write!(f, " {} {swappiness} {pages}", beyond.get()),
+        }
+    }
+}
+
+impl fmt::Display for Swappiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.own() {
+            Some(value) => write!(f, "{value}"),
+            None => f.write_str(OF_MACHINE),
         }
     }
 }
@@ -199,7 +229,9 @@ mod tests {
     use crate::trace::{FAILED, SKIPPED};
     use kontig_mm::Pfn;
 
-    const LINES: [&str; 22] = [
+    const LINES: [&str; 24] = [
+        "age own force = 0",
+        "evict 1 60 256 = 22",
         "alloc 3 9 movable kswapd direct retry dma32 = 104000",
         "free 3 = 104000",
         "add f0:1f 0 movable direct retry = 10043f shadow active workingset",

@@ -30,12 +30,18 @@ impl Stream {
 
 /// Three files: a stream, a hot file, and one larger than memory, half of it cached at first.
 pub fn mixed(s: &mut Script, request: Request) {
+    mixed_with(s, request, |_| {});
+}
+
+/// The same, and something else before every access.
+pub fn mixed_with(s: &mut Script, request: Request, mut more: impl FnMut(&mut Script)) {
     const HOT: u8 = 1;
     const LARGE: u8 = 2;
     let mut stream = Stream::default();
     // Fills memory with fewer operations.
     (0..PAGES / 2).for_each(|i| s.add(LARGE, i, request));
     while !s.is_full() {
+        more(s);
         match s.random.weighted(&[(0, 2), (HOT, 5), (LARGE, 4)]) {
             0 => stream.read(s, request),
             HOT => {

@@ -26,9 +26,15 @@ fn touched_again(s: &mut Script, pages: u32) {
 
 /// The same beside two files, one of them hot, read by processes of which some wake kswapd.
 pub fn beside_files(s: &mut Script, pages: u32) {
+    beside_files_with(s, pages, |_| {});
+}
+
+/// The same, and something else before every access.
+pub fn beside_files_with(s: &mut Script, pages: u32, mut more: impl FnMut(&mut Script)) {
     (0..pages).for_each(|i| s.access(i, true));
     let mut stream = 0;
     while !s.is_full() {
+        more(s);
         let request = if s.random.chance(1, 2) { DIRECT } else { BOTH };
         match s.random.below(8) {
             0..3 => touched_again(s, pages),

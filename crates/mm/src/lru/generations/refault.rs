@@ -1,0 +1,73 @@
+//! Shadows by generation: an evicted page leaves the number of the oldest generation and how often
+//! it was used.
+//!
+//! A page that comes back while that generation is still the oldest counts as refaulted in its
+//! tier. One that a program faults in, or that was used as often as can be counted, is of the
+//! working set. Source: kernel-behaviour §4.10.5.
+
+use super::super::workingset::Shadow;
+use super::uses::{refs, tier};
+use crate::state::{MAX_REFS, Memory, NodeStat, PageFlags};
+use crate::types::{CpuId, Order, Pfn};
+
+/// Bits of a shadow's token that count uses.
+const REFS_WIDTH: u32 = 2;
+
+impl Memory {
+    /// Counts the eviction and returns the page's shadow.
+    pub(in crate::lru) fn gen_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
+        let lruvec = self.lruvec_of(pfn);
+        let flags = self.lru.flags(pfn);
+        let (kind, refs) = (flags.backing().index(), refs(flags, self.lru.used(pfn)));
+        let gens = self.lru.gens_mut(lruvec);
+        gens.tiers[kind][tier(refs)].evicted += pages;
+        let eviction = gens.min_seq[kind] << REFS_WIDTH | u64::from(refs.saturating_sub(1));
+        Shadow { lruvec, eviction, workingset: refs > 0 }
+    }
+
+    /// Handles the refault of a page that left `shadow`; `in_fault` if a program waits for it.
+    pub(in crate::lru) fn gen_refault(
+        &mut self,
+        cpu: CpuId,
+        pfn: Pfn,
+        flags: PageFlags,
+        shadow: Shadow,
+        in_fault: bool,
+    ) -> PageFlags {
+        let lruvec = self.lruvec_of(pfn);
+        if shadow.lruvec != lruvec {
+            return flags;
+        }
+        let backing = flags.backing();
+        let pages = u64::from(self.frames.tag(pfn).order().pages());
+        self.lru.vecs[lruvec].count(NodeStat::refault(backing), cpu, pages as i64);
+        let gens = self.lru.gens_mut(lruvec);
+        if shadow.eviction >> REFS_WIDTH != gens.min_seq[backing.index()] {
+            return flags;
+        }
+        let refs = (shadow.eviction & u64::from(MAX_REFS)) as u8 + u8::from(shadow.workingset);
+        gens.tiers[backing.index()][tier(refs)].refaulted += pages;
+        let vec = &mut self.lru.vecs[lruvec];
+        vec.count(NodeStat::activate(backing), cpu, pages as i64);
+        if !in_fault && refs < MAX_REFS {
+            return flags;
+        }
+        vec.count(NodeStat::restore(backing), cpu, pages as i64);
+        flags | PageFlags::WORKINGSET
+    }
+
+    /// As [`Memory::workingset_refault`], of a page that a program's fault brings back.
+    pub fn workingset_refault_in_fault(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, shadow: Shadow) -> PageFlags {
+        match self.lru.has_generations() {
+            true => self.gen_refault(cpu, pfn, flags, shadow, true),
+            false => self.workingset_refault(cpu, pfn, flags, shadow),
+        }
+    }
+
+    /// As [`Memory::lru_add`], of a page that a program's fault maps: where there are generations
+    /// it joins the youngest.
+    pub fn lru_add_in_fault(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
+        let young = self.lru.has_generations();
+        self.lru_add(cpu, pfn, order, if young { flags | PageFlags::ACTIVE } else { flags });
+    }
+}

@@ -1,0 +1,84 @@
+//! The commands that the kernel takes in its file `lru_gen`: to age, and to evict.
+//!
+//! Source: kernel-behaviour §4.10.6.
+
+use crate::gfp::Gfp;
+use crate::owner::Owner;
+use crate::reclaim::control::ScanControl;
+use crate::state::{MAX_NR_GENS, MIN_NR_GENS, Memory};
+use crate::types::{CpuId, LruvecId, Order, ZoneType};
+
+/// The reason why a command is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// No such generation, or one that is too young (`EINVAL`).
+    Invalid,
+    /// There are four generations already (`ERANGE`).
+    Full,
+}
+
+impl Memory {
+    fn for_command(cpu: CpuId) -> ScanControl {
+        let mut sc = ScanControl::new(cpu, Gfp::KERNEL, Order::ZERO, ZoneType::Device);
+        sc.priority = 0;
+        sc.nr_to_reclaim = 0;
+        sc.promoted = Some(Default::default());
+        sc
+    }
+
+    /// Has the generation after `seq` begin; also as a fifth, if forced.
+    ///
+    /// # Errors
+    /// As the kernel refuses it.
+    pub fn lru_gen_age<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        cpu: CpuId,
+        lruvec: LruvecId,
+        seq: u64,
+        swappiness: Option<u8>,
+        force: bool,
+    ) -> Result<(), Refused> {
+        let sc = Memory::for_command(cpu);
+        let can_swap = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from) > 0;
+        let gens = self.lru.gens(lruvec);
+        if seq < gens.max_seq {
+            return Ok(());
+        }
+        if seq > gens.max_seq {
+            return Err(Refused::Invalid);
+        }
+        if !force && gens.nr_gens(usize::from(!can_swap)) >= MAX_NR_GENS as u64 {
+            return Err(Refused::Full);
+        }
+        self.try_to_inc_max_seq(owner, cpu, lruvec, seq, can_swap);
+        Ok(())
+    }
+
+    /// Evicts generations up to `seq` until this number of pages is reclaimed.
+    ///
+    /// # Errors
+    /// As the kernel refuses it.
+    pub fn lru_gen_evict<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        cpu: CpuId,
+        lruvec: LruvecId,
+        seq: u64,
+        swappiness: Option<u8>,
+        pages: u64,
+    ) -> Result<(), Refused> {
+        let mut sc = Memory::for_command(cpu);
+        let swappiness = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from);
+        if seq + MIN_NR_GENS > self.lru.gens(lruvec).max_seq {
+            return Err(Refused::Invalid);
+        }
+        while seq >= self.lru.gens(lruvec).min_seq[usize::from(swappiness == 0)]
+            && sc.nr_reclaimed < pages
+            && self.evict_folios(owner, lruvec, swappiness, &mut sc) > 0
+        {
+            self.offer_cpu(owner);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a page is found used through a page table, its neighbours in that table are looked at: the
+//! used ones become young, and their marks of use are taken away.
+//!
+//! A reclaimer that collects promoted pages, as kswapd does, promotes them where they are and
+//! counts them at the end of the batch. Any other has them moved to the youngest generation by a
+//! batch. Source: kernel-behaviour §4.10.2.
+
+use crate::owner::{NEIGHBOURS, Owner};
+use crate::reclaim::control::ScanControl;
+use crate::state::{Backing, BatchKind, Gen, Memory, PageFlags};
+use crate::types::Pfn;
+
+impl Memory {
+    pub(in crate::reclaim) fn look_around<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        pfn: Pfn,
+        number: u32,
+        sc: &mut ScanControl,
+    ) {
+        let lruvec = self.lruvec_of(pfn);
+        let file = self.lru.flags(pfn).has(PageFlags::FILE);
+        let (mut found, mut count) = ([Pfn::default(); NEIGHBOURS], 0);
+        // A file's page may have copies of its neighbours beside it.
+        let fits = |pfn: Pfn| self.lruvec_of(pfn) == lruvec && (!file || self.lru.flags(pfn).has(PageFlags::FILE));
+        owner.look_around(pfn, number, &fits, &mut |pfn| {
+            found[count] = pfn;
+            count += 1;
+        });
+        let youngest = Gen::of(self.lru.gens(lruvec).max_seq);
+        for &pfn in &found[..count] {
+            if sc.promoted.is_some() {
+                self.promote_and_note(pfn, youngest, sc);
+            } else {
+                self.have_promoted(pfn, youngest, sc);
+            }
+        }
+    }
+
+    /// Promotes a page where it is.
+    fn promote_and_note(&mut self, pfn: Pfn, youngest: Gen, sc: &mut ScanControl) {
+        let Some(old) = self.promote(pfn, youngest).filter(|old| *old != youngest) else { return };
+        let (at, pages) = (self.gen_place(pfn), i64::from(self.frames.tag(pfn).order().pages()));
+        if let Some(promoted) = &mut sc.promoted {
+            promoted.pages += 1;
+            promoted.sizes[old.index()][at.kind()][at.zone_type.index()] -= pages;
+            promoted.sizes[youngest.index()][at.kind()][at.zone_type.index()] += pages;
+        }
+    }
+
+    /// Has a page moved to the youngest generation through a batch.
+    fn have_promoted(&mut self, pfn: Pfn, youngest: Gen, sc: &ScanControl) {
+        let flags = self.lru.flags(pfn);
+        match self.lru.used(pfn).generation() {
+            None => self.lru.set_flags(pfn, flags | PageFlags::REFERENCED),
+            Some(of) if of != youngest && !flags.has(PageFlags::UNEVICTABLE) => {
+                self.batch_add(sc.cpu, pfn, BatchKind::Activate);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Counts the pages promoted since this was done last.
+    pub(super) fn count_promoted(&mut self, lruvec: crate::types::LruvecId, sc: &mut ScanControl) {
+        let Some(promoted) = sc.promoted.as_mut().filter(|promoted| promoted.pages > 0) else { return };
+        let promoted = core::mem::take(&mut **promoted);
+        for of in Gen::all() {
+            for backing in Backing::ALL {
+                for i in 0..self.lru.vecs[lruvec].zones.len() {
+                    let zone = self.lru.vecs[lruvec].zones[i];
+                    let zone_type = self.zones[zone].kind.index();
+                    let pages = promoted.sizes[of.index()][backing.index()][zone_type];
+                    if pages == 0 {
+                        continue;
+                    }
+                    let gens = self.lru.gens_mut(lruvec);
+                    gens.nr_pages[of.index()][backing.index()][zone_type] += pages;
+                    let active = gens.is_active(of);
+                    let list = if active { backing.active() } else { backing.inactive() };
+                    self.count_listed(sc.cpu, zone, list, pages);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Rules of the multi-generational LRU.
+
+use super::rule::{mechanism, variants};
+
+mechanism! {
+    /// Users' pages are kept in generations, where `lru_gen/enabled` says so.
+    pub struct LruGenRules for "lru_gen" {
+        /// The kernel's multi-generational LRU, as far as it is known.
+        #[rule(section = "4.10")]
+        pub generations: Generations,
+    }
+}
+
+variants! {
+    /// The rules of a multi-generational LRU.
+    pub enum Generations {
+        /// There is none, or its rules are not known: pages are on the classic lists.
+        Unmodelled,
+        /// The first tiers decide what is evicted; a page used through page tables is young at
+        /// once, and so is a new anonymous one; a generation begins when the oldest holds little.
+        ByFirstTiers,
+    }
+}
