@@ -272,7 +272,10 @@ mod tests {
             // Not shown where they differ: there are many.
             assert!(ops == t.generate(3, t.ops), "{}", t.name);
             assert!(ops != t.generate(4, t.ops), "{}", t.name);
-            assert_eq!(ops.iter().filter(|op| **op == LruOp::Dump).count(), 1, "{}", t.name);
+            // One halfway; commands have more of them, as many as a machine can keep at most.
+            let dumps = ops.iter().filter(|op| **op == LruOp::Dump).count();
+            let most = if t.name == "gen-commands" { 32 } else { 1 };
+            assert!((1..=most).contains(&dumps), "{}: {dumps}", t.name);
         }
     }
 }
