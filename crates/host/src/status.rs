@@ -1,6 +1,7 @@
 //! `kontig status`: the state of a host's memory, once or again and again.
 
 mod process;
+mod stalls;
 pub(crate) mod text;
 
 use crate::answer::not_read;
@@ -16,12 +17,13 @@ use kontig_terminal::number::{MOST, whole};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
+use stalls::Traced;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Options that `--pid` has no use for.
-const OF_THE_HOST: [&str; 4] = ["block", "orders", "frames", "owners"];
+const OF_THE_HOST: [&str; 5] = ["block", "orders", "frames", "owners", "stalls"];
 
 /// Options of `kontig status`.
 #[derive(Args)]
@@ -43,6 +45,10 @@ pub struct StatusArgs {
     /// 32 GiB)
     #[arg(long)]
     owners: bool,
+    /// Show who waited for compaction and reclaim, by process and order, over the interval (10
+    /// seconds if none is given; root only: by a trace of its own, below /sys/kernel/tracing)
+    #[arg(long)]
+    stalls: bool,
     /// Time to wait, to show what happened meanwhile
     #[arg(long, value_name = "TIME", value_parser = interval())]
     interval: Option<Duration>,
@@ -69,6 +75,7 @@ pub const HELP: &str = "Examples:\n  \
   \
     kontig status --pid 4242              a process, mapping by mapping\n  \
     kontig status --interval 10           what happened in ten seconds\n  \
+    kontig status --stalls --interval 60  who waited for memory in a minute\n  \
     kontig status --watch --json          one line of JSON every two seconds\n\n\
     Exit codes: 0 done; 1 failed while running; 2 asked wrongly; 5 more privilege is needed.";
 
@@ -79,9 +86,10 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
         // To be stopped is how watching ends.
         kontig_terminal::interrupt::act(|| std::process::exit(0));
     }
+    let stalls = a.stalls.then(|| Traced::begin(&roots, i32::from(!a.watch)));
     let mut before: Option<(Host, Instant)> = None;
     loop {
-        let interval = a.interval.or((a.watch && before.is_some()).then_some(Duration::from_secs(2)));
+        let interval = a.interval.or(a.interval_unasked(before.is_some()));
         if let Some(interval) = interval {
             before.get_or_insert_with(|| (Host::read(&roots), Instant::now()));
             if !wait(interval) {
@@ -93,7 +101,10 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
         let since = before.as_ref().map(|(host, then)| (host, at.duration_since(*then).as_secs_f64()));
         let text = match a.pid {
             Some(pid) => process::text(a, &roots, &host, pid)?,
-            None => machine(a, &roots, &host, since)?,
+            None => machine(a, &roots, &host, since)?.map(|mut status| {
+                status.stalls = stalls.as_ref().map(Traced::take);
+                a.page(&status, |width| text::text(&status, a.orders, width))
+            }),
         };
         let text = match text {
             Ok(text) => text,
@@ -131,7 +142,13 @@ fn wait(interval: Duration) -> bool {
 /// The text to print, or the error of a file.
 type Text = Result<String, ReadError>;
 
-fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64)>) -> Result<Text, Error> {
+/// The state of the whole host, or the error of a file.
+fn machine(
+    a: &StatusArgs,
+    roots: &Roots,
+    host: &Host,
+    since: Option<(&Host, f64)>,
+) -> Result<Result<Status, ReadError>, Error> {
     let order = match (&a.block, host.page_size) {
         (Some(block), Some(page)) => {
             let order = kontig_live::need::order(block, page.bytes);
@@ -139,7 +156,7 @@ fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64
         }
         _ => None,
     };
-    let status = Status::of(host, order, since).and_then(|mut status| {
+    Ok(Status::of(host, order, since).and_then(|mut status| {
         status.leftover = Leftover::find(&a.journal);
         if a.frames {
             status.frames = Some(frames::read(roots, status.page_bytes, status.order)?);
@@ -148,11 +165,18 @@ fn machine(a: &StatusArgs, roots: &Roots, host: &Host, since: Option<(&Host, f64
             status.owners = Some(owners::read(roots, status.page_bytes, status.order)?);
         }
         Ok(status)
-    });
-    Ok(status.map(|status| a.page(&status, |width| text::text(&status, a.orders, width))))
+    }))
 }
 
 impl StatusArgs {
+    /// The time to wait where none was given.
+    fn interval_unasked(&self, is_again: bool) -> Option<Duration> {
+        match (self.watch, self.stalls) {
+            (true, stalls) => (is_again || stalls).then_some(Duration::from_secs(2)),
+            (false, stalls) => stalls.then_some(Duration::from_secs(10)),
+        }
+    }
+
     /// A document as JSON, or as text for as many columns as there are.
     fn page(&self, document: &impl Serialize, text: impl Fn(Option<usize>) -> String) -> String {
         if self.json {

@@ -9,7 +9,11 @@ use crate::history::{HistoryArgs, open};
 use crate::roots::HostArgs;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_live::Roots;
 use kontig_live::history::Item;
+use kontig_live::stalls::Stalls;
+use kontig_live::stalls::instance::NoTrace;
+use kontig_live::stalls::watch::Watch;
 use kontig_terminal::{Ending, interrupt};
 use look::Look;
 use ratatui::DefaultTerminal;
@@ -28,6 +32,10 @@ pub struct TopArgs {
     /// Time between two looks
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = crate::status::interval())]
     interval: Duration,
+    /// Show who waited for compaction and reclaim in the last minute (root only: by a trace of its
+    /// own, below /sys/kernel/tracing)
+    #[arg(long, conflicts_with = "history")]
+    stalls: bool,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -35,6 +43,7 @@ pub struct TopArgs {
 /// The text of --help after the options.
 pub const HELP: &str = "Examples:\n  \
     kontig top\n  \
+    kontig top --stalls                       with who waited for memory\n  \
     kontig top --history host.history --at -3h\n\n\
     Keys: q ends; space holds the screen, and goes on; the arrows left and right go a look back and on, page up and \
     page down sixty; home and end go to the first and the last.\n\n\
@@ -47,19 +56,21 @@ const PAGE: usize = 60;
 
 /// Carries out `kontig top`.
 pub fn top(a: &TopArgs) -> Result<Ending, Error> {
+    let roots = a.host.roots()?;
     let view = match &a.past.history {
         Some(file) => past(a, file)?,
-        None => View::new(vec![Look::of_host(&a.host.roots()?)], true),
+        None => View::new(vec![Look::of_host(&roots)], true),
     };
     if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         let reason = "top: this is no terminal; 'kontig status --watch' prints to a file";
         return Err(AskedWrongly::Value(reason.into()).into());
     }
+    let stalls = a.stalls.then(|| Watch::begin(&roots));
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
     interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let done = run(a, view, &mut terminal, &stop);
+    let done = run(a, view, &mut terminal, &Host { roots: &roots, stalls, stop: &stop });
     ratatui::restore();
     done.map(|()| Ending::Done)
 }
@@ -86,10 +97,25 @@ fn past(a: &TopArgs, file: &std::path::Path) -> Result<View, Error> {
     Ok(view)
 }
 
-fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, stop: &AtomicBool) -> Result<(), Error> {
-    let roots = a.host.roots()?;
+/// The host that is watched.
+struct Host<'a> {
+    roots: &'a Roots,
+    /// The trace of who waits, if it was asked for.
+    stalls: Option<Result<Watch, NoTrace>>,
+    stop: &'a AtomicBool,
+}
+
+impl Host<'_> {
+    fn look(&self) -> Look {
+        let stalls = self.stalls.as_ref();
+        let stalls = stalls.map(|watch| watch.as_ref().map_or_else(Stalls::unknown, Watch::take));
+        Look { stalls, ..Look::of_host(self.roots) }
+    }
+}
+
+fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<(), Error> {
     let mut next = Instant::now() + a.interval;
-    while !stop.load(Ordering::Relaxed) {
+    while !host.stop.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(frame, &view)).map_err(failed)?;
         // Short, as a signal is noticed only then.
         let wait = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
@@ -100,7 +126,7 @@ fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, stop: &Atomi
             return Ok(());
         }
         if view.is_live && Instant::now() >= next {
-            view.add(Look::of_host(&roots), KEPT);
+            view.add(host.look(), KEPT);
             next = Instant::now() + a.interval;
         }
     }

@@ -1,8 +1,9 @@
 //! A real Linux host: what it says about its memory, and what can be made of it.
 //!
-//! The rule: nothing needs a kernel module, debugfs, tracefs or a network, and nothing is assumed
-//! that can be read. A file that is missing, one that may not be read and one that is not
-//! understood are three different things ([`ReadError`]), and none of them is a zero.
+//! The rule: nothing needs a kernel module, debugfs or a network, and tracefs only who waited
+//! ([`stalls`]); nothing is assumed that can be read. A file that is missing, one that may not be
+//! read and one that is not understood are three different things ([`ReadError`]), and none of them
+//! is a zero.
 //!
 //! All files are found below [`Roots`], so that a recorded tree is read as the host itself is.
 
@@ -38,6 +39,7 @@ pub mod process;
 pub mod roots;
 pub mod snapshot;
 pub mod spare;
+pub mod stalls;
 pub mod status;
 pub mod supply;
 pub mod sweep;

@@ -16,6 +16,7 @@ use crate::error::{ReadError, Unread};
 use crate::host::Host;
 use crate::lru_gen;
 use crate::prepare::journal::Leftover;
+use crate::stalls::Stalls;
 use events::Events;
 use frames::Frames;
 use kontig_procfs::buddyinfo::FreeBlocks;
@@ -61,6 +62,8 @@ pub struct Status {
     pub leftover: Option<Leftover>,
     /// Counters since boot, and over the interval if there was one.
     pub events: Events,
+    /// Processes that waited over the interval; null unless asked for.
+    pub stalls: Option<Stalls>,
     /// Settings as they were read.
     pub settings: Vec<Setting>,
     /// Whether the host's pages age by generations, which Kontig does not model; null where it is
@@ -166,6 +169,7 @@ impl Status {
             leftover: None,
             owners: None,
             events: Events::of(host, before),
+            stalls: None,
             settings: settings::of(host),
             lru_gen_on: lru_gen::is_on(&host.lru_gen),
             not_read: host.unread().into_iter().map(NotRead::from).collect(),

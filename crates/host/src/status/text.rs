@@ -30,6 +30,7 @@ pub fn text(s: &Status, orders: bool, width: Option<usize>) -> String {
         page.owners(),
         page.pools(),
         page.events(),
+        page.stalls(),
         page.settings(),
         page.not_read(),
     ]);
@@ -295,6 +296,35 @@ impl Page<'_> {
             grid.row(cells.into_iter().chain([format!("{:.2}", p.some_s)]).chain(of_interval).collect());
         }
         format!("What has happened\n{}", grid.text(2, self.width))
+    }
+
+    fn stalls(&self) -> String {
+        let Some(stalls) = &self.s.stalls else { return String::new() };
+        if let Some(why) = &stalls.not_known {
+            let said = format!("Who waited is not known, only how often and how long (above): {why}");
+            return self.wrapped("", &said, 2);
+        }
+        let span = time(stalls.seconds);
+        if stalls.processes.is_empty() && stalls.lost_events == 0 {
+            return format!("Nobody waited for compaction or reclaim in {span}\n");
+        }
+        let mut grid = Grid::new(["process", "pid", "waited for", "order", "times", "seconds", "longest"], &[0, 2]);
+        for s in &stalls.processes {
+            grid.row(vec![
+                s.name.clone(),
+                s.pid.to_string(),
+                s.waited_for.text().into(),
+                s.order.to_string(),
+                grouped(s.times),
+                format!("{:.3}", s.seconds),
+                format!("{:.3}", s.longest_s),
+            ]);
+        }
+        let text = format!("Who waited, in {span}\n{}", grid.text(2, self.width));
+        match stalls.lost_events {
+            0 => text,
+            n => text + &self.wrapped("  ", &format!("{} events were lost: there were more waits", grouped(n)), 2),
+        }
     }
 
     fn settings(&self) -> String {

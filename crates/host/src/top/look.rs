@@ -3,6 +3,7 @@
 use kontig_live::Roots;
 use kontig_live::heaviest::{Heavy, heaviest};
 use kontig_live::history::{Collector, Point, Sample};
+use kontig_live::stalls::Stalls;
 use kontig_procfs::PageTypeInfo;
 
 /// Pageblocks of a zone by type.
@@ -23,6 +24,8 @@ pub struct Look {
     pub pageblocks: Vec<Pageblocks>,
     /// The largest processes; `None` of a history, which names none.
     pub processes: Option<Vec<Heavy>>,
+    /// The waits since the look before; `None` unless asked for.
+    pub stalls: Option<Stalls>,
 }
 
 /// Processes that are shown at most.
@@ -37,6 +40,7 @@ impl Look {
             kernel: sample.release().unwrap_or("of unknown release").to_string(),
             pageblocks: types.iter().flat_map(pageblocks).collect(),
             processes: None,
+            stalls: None,
         }
     }
 

@@ -4,7 +4,8 @@ use super::look::{Look, Pageblocks};
 use super::view::View;
 use kontig_live::history::at::clock;
 use kontig_live::history::point::Count;
-use kontig_text::{grouped, percent, size};
+use kontig_live::stalls::Stalls;
+use kontig_text::{grouped, percent, size, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -16,15 +17,18 @@ const CURVE: u16 = 3;
 /// Nodes and zones that are shown at most.
 const NODES: usize = 4;
 const ZONES: usize = 4;
+/// Processes that waited, shown at most.
+const STALLS: usize = 3;
 
 /// Draws the look that is shown, and the curves up to it.
 pub fn draw(frame: &mut Frame, view: &View) {
     let Some(look) = view.shown() else { return };
     let nodes = look.point.nodes.len().min(NODES) as u16;
     let zones = look.pageblocks.len().clamp(1, ZONES) as u16;
-    let rows = [1, nodes + 1, 1, CURVE, 1, CURVE, 3, zones + 1].map(Constraint::Length);
+    let stalls = view.stalls(view.at).map_or_else(Vec::new, |stalls| stall_lines(&stalls));
+    let rows = [1, nodes + 1, 1, CURVE, 1, CURVE, 3, stalls.len() as u16, zones + 1].map(Constraint::Length);
     let rows = rows.into_iter().chain([Constraint::Min(0)]);
-    let [head, nodes, title, curve, waits_title, waits, rates, blocks, processes] =
+    let [head, nodes, title, curve, waits_title, waits, rates, waited, blocks, processes] =
         Layout::vertical(rows).areas(frame.area());
     frame.render_widget(heading(view, look), head);
     frame.render_widget(node_lines(look), nodes);
@@ -32,12 +36,13 @@ pub fn draw(frame: &mut Frame, view: &View) {
     let at_hand = values(view, width, |at| view.looks[at].point.at_hand());
     curve_of(frame, title, curve, "Huge pages at hand", &at_hand, Color::Blue);
     // Parts of a request a second are seen, too.
-    let waited = |at| Some((view.rate(at, Count::WaitedForCompaction)? * 10.0).round() as u64);
-    let waited = values(view, width, waited);
-    let most = waited.iter().max().map_or(0.0, |most| *most as f64 / 10.0);
+    let requests = |at| Some((view.rate(at, Count::WaitedForCompaction)? * 10.0).round() as u64);
+    let requests = values(view, width, requests);
+    let most = requests.iter().max().map_or(0.0, |most| *most as f64 / 10.0);
     let name = format!("Requests that waited for compaction, a second (at most {most:.1})");
-    curve_of(frame, waits_title, waits, &name, &waited, Color::Yellow);
+    curve_of(frame, waits_title, waits, &name, &requests, Color::Yellow);
     frame.render_widget(rate_lines(view), rates);
+    frame.render_widget(Paragraph::new(stalls), waited);
     frame.render_widget(Paragraph::new(pageblock_lines(look, width)), blocks);
     frame.render_widget(Paragraph::new(process_lines(look, usize::from(processes.height))), processes);
 }
@@ -106,6 +111,32 @@ fn rate_lines(view: &View) -> Paragraph<'static> {
         share(Count::Khugepaged)
     );
     Paragraph::new(vec![first.into(), second.into(), third.into()])
+}
+
+/// Processes that waited, the longest first, or why they are not known.
+fn stall_lines(stalls: &Stalls) -> Vec<Line<'static>> {
+    let title = |text: String| Line::from(bold(text));
+    if let Some(why) = &stalls.not_known {
+        return vec![title("Who waited is not known:".into()), why.clone().into()];
+    }
+    let span = time(stalls.seconds.round());
+    if stalls.processes.is_empty() && stalls.lost_events == 0 {
+        return vec![title(format!("Nobody waited for compaction or reclaim in {span}"))];
+    }
+    let lost = match stalls.lost_events {
+        0 => String::new(),
+        n => format!(", {} events lost", grouped(n)),
+    };
+    let head =
+        format!("{:>8}  {:<16}{:<12}{:>5}{:>8}{:>9}{:>9}", "pid", "waited", "for", "order", "times", "s", "most");
+    let mut lines = vec![title(format!("{head}  in {span}{lost}"))];
+    lines.extend(stalls.processes.iter().take(STALLS).map(|s| {
+        let name: String = s.name.chars().take(15).collect();
+        let (what, times) = (s.waited_for.text(), grouped(s.times));
+        let numbers = format!("{:>5}{times:>8}{:>9.3}{:>9.3}", s.order, s.seconds, s.longest_s);
+        format!("{:>8}  {name:<16}{what:<12}{numbers}", s.pid).into()
+    }));
+    lines
 }
 
 /// A cell of pageblocks by type, in the colours of the memory map. It reads without colours, too.
@@ -177,6 +208,7 @@ mod tests {
     use super::*;
     use kontig_live::heaviest::Heavy;
     use kontig_live::history::point::{NodePoint, Point};
+    use kontig_live::stalls::{Stall, WaitedFor};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -195,7 +227,7 @@ mod tests {
         let types = types.map(|(name, blocks)| (name.to_string(), blocks)).into();
         let pageblocks = vec![Pageblocks { zone: "0 Normal".into(), types }];
         let java = Heavy { pid: 4242, name: "java".into(), resident_bytes: 2 << 30, huge_bytes: Some(1 << 30) };
-        Look { point, kernel: "6.18.44".into(), pageblocks, processes: Some(vec![java]) }
+        Look { point, kernel: "6.18.44".into(), pageblocks, processes: Some(vec![java]), stalls: None }
     }
 
     fn drawn(view: &View, width: u16, height: u16) -> String {
@@ -220,6 +252,40 @@ mod tests {
             assert!(screen.contains(part), "'{part}' is not in\n{screen}");
         }
         assert!(screen.lines().all(|line| line.chars().count() <= 82), "the quotes around a line are the test's");
+    }
+
+    #[test]
+    fn processes_that_waited_are_shown_between_the_rates_and_the_pageblocks() {
+        let with = |stalls| {
+            let looks =
+                (0..5).map(|i| Look { stalls: Some(Stalls { seconds: 2.0, ..Stalls::clone(&stalls) }), ..look(i) });
+            drawn(&View::new(looks.collect(), true), 80, 24)
+        };
+        let stall = |pid, waited_for, order, seconds| Stall {
+            pid,
+            name: "java".into(),
+            waited_for,
+            order,
+            times: 300,
+            seconds,
+            longest_s: seconds / 2.0,
+        };
+        let all = (1..6).map(|pid| stall(pid, WaitedFor::Compaction, 9, f64::from(pid))).collect();
+        let screen = with(Stalls { processes: all, lost_events: 3, ..Stalls::default() });
+        for part in [
+            "     pid  waited          for         order   times        s     most  in 10 s, 15 events lost",
+            "       5  java            compaction      9   1,500   25.000    2.500",
+            "       3  java            compaction      9   1,500   15.000    1.500",
+            "0 Normal    10,752 █░░░",
+            "4242  java                   2 GiB          50 %",
+        ] {
+            let part: String = part.chars().take(80).collect();
+            assert!(screen.contains(&part), "'{part}' is not in\n{screen}");
+        }
+        assert!(!screen.contains("       2  java            compaction"), "three are shown:\n{screen}");
+        assert!(with(Stalls::default()).contains("Nobody waited for compaction or reclaim in 10 s"));
+        let screen = with(Stalls::unknown("/sys/kernel/tracing/instances: no permission to trace: run this as root"));
+        assert!(screen.contains("/sys/kernel/tracing/instances: no permission to trace: run this as root"), "{screen}");
     }
 
     #[test]

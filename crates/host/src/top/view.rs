@@ -2,6 +2,10 @@
 
 use super::look::Look;
 use kontig_live::history::point::Count;
+use kontig_live::stalls::Stalls;
+
+/// The time for which it is told who waited.
+const STALLS_MS: i64 = 60_000;
 
 /// Looks in their order.
 pub struct View {
@@ -55,6 +59,15 @@ impl View {
         self.looks.get(self.at)
     }
 
+    /// The waits of the minute before a look, or of the time that is known; `None` unless they are
+    /// watched.
+    pub fn stalls(&self, at: usize) -> Option<Stalls> {
+        let until = self.looks.get(at)?.point.unix_ms;
+        let looks = self.looks[..=at].iter().rev().take_while(|look| until - look.point.unix_ms < STALLS_MS);
+        let spans: Vec<&Stalls> = looks.filter_map(|look| look.stalls.as_ref()).collect();
+        (!spans.is_empty()).then(|| Stalls::joined(spans))
+    }
+
     /// How fast a count grew, a second, up to a look; `None` after a boot, or of the first look.
     pub fn rate(&self, at: usize, count: Count) -> Option<f64> {
         let (before, now) = (&self.looks.get(at.checked_sub(1)?)?.point, &self.looks.get(at)?.point);
@@ -66,9 +79,27 @@ impl View {
 mod tests {
     use super::*;
     use kontig_live::history::Sample;
+    use kontig_live::stalls::{Stall, WaitedFor};
 
     fn look(unix_ms: i64) -> Look {
         Look::of(&Sample { unix_ms, files: Default::default() })
+    }
+
+    #[test]
+    fn stalls_are_those_of_the_minute_before_the_look_that_is_shown() {
+        let stall = |seconds| {
+            let (name, waited_for) = ("java".to_string(), WaitedFor::Reclaim);
+            Stall { pid: 7, name, waited_for, order: 0, times: 1, seconds, longest_s: seconds }
+        };
+        let at = |s: i64, waited| {
+            let stalls = Stalls { seconds: 30.0, processes: vec![stall(waited)], lost_events: 0, not_known: None };
+            Look { stalls: Some(stalls), ..look(s * 1000) }
+        };
+        let mut view = View::new(vec![look(0), at(30, 1.0), at(60, 0.25), at(90, 0.125)], true);
+        let seconds = |view: &View, at| view.stalls(at).map(|stalls| stalls.processes[0].seconds);
+        assert_eq!([0, 1, 2, 3].map(|at| seconds(&view, at)), [None, Some(1.0), Some(1.25), Some(0.375)]);
+        view.back(1);
+        assert_eq!(seconds(&view, view.at), Some(1.25));
     }
 
     #[test]

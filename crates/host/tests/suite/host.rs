@@ -9,7 +9,7 @@ use crate::common::page::documented;
 use crate::common::{kontig, program, refused, said};
 use hosts::{KERNELS, Tree};
 use kontig_live::frame::State;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -89,6 +89,64 @@ fn without_privilege_the_rest_is_told_and_what_needs_it_has_an_exit_code_of_its_
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(text.contains("pagetypeinfo: no permission to read it"), "{text}");
     refused(unprivileged(&tree, &["status", "--pid", "4242"]), 5, "smaps: no permission");
+}
+
+#[test]
+fn the_reason_stands_in_place_of_who_waited_where_nothing_can_be_traced() {
+    let tree = Tree::of("6.12");
+    let args = ["status", "--stalls", "--interval", "10ms"];
+    let text = said(on(&tree, &args));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Who waited is not known, only how often and how long (above): "), "{text}");
+    assert!(words.contains("there is no tracefs: mount it, where the kernel has one: mount -t tracefs "), "{text}");
+    assert!(text.contains("direct reclaims") && text.contains("seconds that a task waited"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&said(on(&tree, &[&args[..], &["--json"]].concat()))).expect("JSON");
+    assert!(json["stalls"]["not_known"].as_str().expect("a reason").contains("tracefs"), "{json}");
+    refused(on(&tree, &["top", "--stalls"]), 2, "top: this is no terminal");
+}
+
+/// Says so where it is seen though the test passes: the harness keeps what `eprintln` writes.
+fn skipped(why: &str) {
+    writeln!(std::io::stderr(), "skipped: {why}").expect("an error stream");
+}
+
+/// The traces of tracefs that a process has made.
+fn traces_of(pid: u32) -> Vec<std::path::PathBuf> {
+    let all = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+    let mine = format!("kontig-{pid}-");
+    all.filter(|e| e.file_name().to_string_lossy().starts_with(&mine)).map(|e| e.path()).collect()
+}
+
+#[test]
+fn a_trace_goes_with_its_program_however_that_ends_or_skipped() {
+    let begun = |time: &str| {
+        let mut command = Command::new(program());
+        let args = ["status", "--stalls", "--json", "--interval", time];
+        let mut child = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("run");
+        let until = Instant::now() + Duration::from_secs(20);
+        while traces_of(child.id()).is_empty() && Instant::now() < until && child.try_wait().expect("asked").is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child
+    };
+    let mut ended = begun("300ms");
+    if traces_of(ended.id()).is_empty() {
+        ended.wait().expect("it ends");
+        return skipped("this host is not traced by this user");
+    }
+    assert!(ended.wait().expect("it ends").success() && traces_of(ended.id()).is_empty());
+    let mut stopped = begun("60s");
+    let pid = |child: &std::process::Child| rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid(&stopped), rustix::process::Signal::INT).expect("told to end");
+    assert_eq!(stopped.wait().expect("it ends").code(), Some(1));
+    assert!(traces_of(stopped.id()).is_empty());
+    let mut killed = begun("60s");
+    killed.kill().expect("killed");
+    killed.wait().expect("gone");
+    assert_eq!(traces_of(killed.id()).len(), 1, "nothing can be done by what is killed");
+    assert!(begun("10ms").wait().expect("it ends").success());
+    assert!(traces_of(killed.id()).is_empty(), "the next one removes it");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use kontig_live::caller::Caller;
 use kontig_live::check::{Check, Verdict};
 use kontig_live::frame::State;
 use kontig_live::need::Need;
+use kontig_live::stalls::instance::Instance;
+use kontig_live::stalls::watch::Watch;
 use kontig_live::{Roots, Snapshot};
 use std::io::Write;
 
@@ -75,4 +77,26 @@ fn one_page_is_there_and_more_than_all_memory_is_not_or_skipped() {
     assert!(matches!(check("1000000x1G"), Verdict::NotReachable | Verdict::Unknown));
     // Of a ladder the second rung is enough.
     assert_eq!(check("1000000x1G|1xorder0"), Verdict::Met);
+}
+
+#[test]
+fn a_trace_of_its_own_is_made_read_and_removed_or_skipped() {
+    let watch = match Watch::begin(&Roots::default()) {
+        Ok(watch) => watch,
+        Err(e) => return skipped(&format!("this host is not traced: {e}")),
+    };
+    let mut instance = Instance::make(&Roots::default()).expect("a process may have several");
+    let dir = instance.dir().to_path_buf();
+    let is_on = std::fs::read_to_string(dir.join("events/compaction/mm_compaction_begin/enable"));
+    assert_eq!(is_on.expect("an event").trim(), "1");
+    assert!(std::fs::remove_dir(&dir).is_err(), "what is being read is not removed");
+    assert!(instance.pipe().is_some());
+    drop(instance);
+    assert!(!dir.exists());
+    let stalls = watch.take();
+    assert_eq!(stalls.not_known, None);
+    watch.end();
+    let left = std::fs::read_dir(dir.parent().expect("all instances")).expect("read").flatten();
+    let mine = format!("kontig-{}-", std::process::id());
+    assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with(&mine)).count(), 0);
 }
