@@ -81,6 +81,7 @@ pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
 
 fn text(bound: &Bound, map: bool) -> String {
     let mut text = fitted(&counts(bound));
+    text += &bound.on_cpus_lists.words(bound.page_bytes).map_or(String::new(), |words| fitted(&(words + "\n")));
     text += &gains(bound);
     text += &histogram(&bound.histogram);
     text += &placement(bound);
