@@ -5,9 +5,11 @@
 //! of blocks, kinds of pages, names of kernel threads.
 
 pub mod exposition;
+mod guard;
 
 use crate::check::{Prediction, compacted};
 use crate::error::ReadError;
+use crate::guard::state::State;
 use crate::history::count::{PAGES_MOVED, ROWS, Row, SERIES};
 use crate::history::point::{self, counted};
 use crate::history::{Collector, Sample};
@@ -20,6 +22,7 @@ use crate::status::Status;
 use crate::status::events::count;
 use exposition::{Family, Kind};
 use kontig_mm::Profile;
+use std::path::Path;
 use std::time::Duration;
 
 /// The findings of a look at every frame, for root only.
@@ -64,13 +67,14 @@ impl FramesFound {
     }
 }
 
-/// All series of a host now.
+/// All series of a host now, with those of a guard that is controlled from `control`.
 ///
 /// # Errors
-/// If free lists or zones cannot be read.
-pub fn of_host(roots: &Roots, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
+/// If free lists or zones cannot be read, or what is in guard's place is not a guard's.
+pub fn of_host(roots: &Roots, control: &Path, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
     let began = std::time::Instant::now();
     let mut families = of(&Collector::few(roots), frames)?;
+    families.extend(State::read(control)?.iter().flat_map(guard::of));
     let mut took =
         Family::new("kontig_collect_duration_seconds", Kind::Gauge, "Time that reading this host's files took.");
     took.add(Vec::new(), began.elapsed().as_secs_f64());
