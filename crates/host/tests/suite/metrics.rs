@@ -142,7 +142,7 @@ fn guard_state() -> String {
 #[test]
 fn a_guard_leaves_its_state_for_prometheus_and_takes_it_away_at_its_end() {
     // In every block a page that stays.
-    let tree = whole_host(|pfn| if pfn % 512 == 0 { SLAB } else { [ANON, FREE][(pfn % 2) as usize] });
+    let tree = whole_host(|pfn| if pfn % 512 == 0 { SLAB } else { [ANON, FREE][pfn % 2] });
     let dir = tree.path();
     let compact = "sys/devices/system/node/node0/compact";
     fs::create_dir_all(dir.join("run")).expect("made");
