@@ -1,7 +1,6 @@
 //! Wrong requests and failures, and the line that each prints.
 
-use kontig_live::cgroup::Limit;
-use kontig_text::{gib, one_line, size};
+use kontig_text::{gib, one_line};
 use std::fmt;
 
 /// A wrong request: nothing was run. Exit code 2.
@@ -29,8 +28,8 @@ pub enum AskedWrongly {
 /// A failure while running. Exit code 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failed {
-    /// The host lacks memory, or the control group with this limit does.
-    HostMemory { what: String, needed: u64, available: u64, limit: Option<Box<Limit>> },
+    /// The host lacks memory, or the control group whose limit this names does.
+    HostMemory { what: String, needed: u64, available: u64, limit: Option<String> },
     /// The simulated run cannot go on.
     Run { run: String, reason: String },
     /// A result cannot be written.
@@ -109,14 +108,7 @@ impl Error {
             Error::Asked(AskedWrongly::Unreadable { path, reason }) => format!("{path}: cannot be read: {reason}"),
             Error::Asked(AskedWrongly::Value(reason)) => reason.clone(),
             Error::Failed(Failed::HostMemory { what, needed, available, limit }) => {
-                let place = limit.as_ref().map_or(String::new(), |limit| {
-                    format!(
-                        " in control group {} ({} is {})",
-                        limit.group,
-                        limit.file.display(),
-                        size(limit.limit_bytes)
-                    )
-                });
+                let place = limit.as_ref().map_or(String::new(), |limit| format!(" in {limit}"));
                 format!(
                     "{what} needs {:.1} GiB of memory, {:.1} GiB are available{place}: choose a smaller machine with \
                      --machine",

@@ -2,24 +2,9 @@
 //! all.
 
 use crate::error::{AskedWrongly, Error, Failed};
-use kontig_live::Snapshot;
-use kontig_live::snapshot::NoSnapshot;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// Opens a file written by `kontig snapshot`.
-///
-/// # Errors
-/// If it cannot be read or is none, with the line.
-pub fn open_snapshot(path: &Path) -> Result<Snapshot, Error> {
-    let shown = path.display().to_string();
-    let wrong = |e: NoSnapshot| match e {
-        NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
-        NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
-    };
-    Ok(Snapshot::open(path).map_err(wrong)?)
-}
 
 /// A name made safe as part of a path.
 pub fn file_name(name: &str) -> String {

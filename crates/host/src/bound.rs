@@ -5,7 +5,6 @@ use crate::check::profile;
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::Args;
-use kontig_error::files::open_snapshot;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::blocks::Class;
 use kontig_live::bound::{Asked, Bound, Cell, Counts, Effort, Gain, Range};
@@ -56,7 +55,7 @@ pub const HELP: &str = "Examples:\n  \
 /// Carries out `kontig bound`.
 pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
     let snapshot = match &a.snapshot {
-        Some(path) => open_snapshot(path)?,
+        Some(path) => Snapshot::open(path)?,
         None => match Snapshot::take(&a.host.roots()?, page_size()) {
             Ok(snapshot) => snapshot,
             Err(e) => return not_read("bound", &e),
@@ -82,6 +81,7 @@ pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
 
 fn text(bound: &Bound, map: bool) -> String {
     let mut text = fitted(&counts(bound));
+    text += &bound.on_cpus_lists.words(bound.page_bytes).map_or(String::new(), |words| fitted(&(words + "\n")));
     text += &gains(bound);
     text += &histogram(&bound.histogram);
     text += &placement(bound);

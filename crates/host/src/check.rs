@@ -5,7 +5,6 @@ use crate::history::{HistoryArgs, Past};
 use crate::roots::HostArgs;
 use crate::snapshot::page_size;
 use clap::Args;
-use kontig_error::files::open_snapshot;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::cgroup::Limits;
@@ -76,7 +75,7 @@ pub fn check(a: &CheckArgs) -> Result<Ending, Error> {
     }
     let found = match &a.snapshot {
         Some(path) => {
-            let snapshot = open_snapshot(path)?;
+            let snapshot = Snapshot::open(path)?;
             let ladders = a.need.ladders(snapshot.host.page_size)?;
             on_nodes(&ladders, snapshot.zones.iter().map(|z| z.node))?;
             let profile = a.need.profile(&snapshot.host.kernel)?;

@@ -8,6 +8,7 @@ use crate::span;
 use clap::{ArgGroup, Args};
 use kontig_error::files::{check_writable, write_file_for_all};
 use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_live::guard::hold::DEFAULT_DIR;
 use kontig_live::metrics::exposition::{CONTENT_TYPE, text};
 use kontig_live::metrics::{FramesFound, of_host};
 use kontig_live::{Host, ReadError, Roots};
@@ -40,6 +41,9 @@ pub struct MetricsArgs {
     /// compacted and poisoned blocks: 10min
     #[arg(long, value_name = "TIME", value_parser = span::from(Duration::from_millis(10)))]
     frames: Option<Duration>,
+    /// Directory where 'kontig guard' is controlled: what it keeps and does is told, too
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DIR)]
+    control: PathBuf,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -64,12 +68,12 @@ pub fn metrics(a: &MetricsArgs) -> Result<Ending, Error> {
         return not_read("metrics", &e);
     }
     if a.print {
-        return match series(&roots, &frames) {
+        return match series(&roots, &a.control, &frames) {
             Ok(text) => kontig_terminal::print(&text).map(|()| Ending::Done),
             Err(e) => not_read("metrics", &e),
         };
     }
-    if let Err(e) = series(&roots, &frames) {
+    if let Err(e) = series(&roots, &a.control, &frames) {
         return not_read("metrics", &e);
     }
     if let Some(every) = a.frames {
@@ -77,14 +81,14 @@ pub fn metrics(a: &MetricsArgs) -> Result<Ending, Error> {
         std::thread::spawn(move || frames.go_on(&roots, every));
     }
     match &a.textfile {
-        Some(file) => write_again_and_again(&roots, &frames, file, a.every),
-        None => serve(&roots, &frames, &a.listen),
+        Some(file) => write_again_and_again(a, &roots, &frames, file),
+        None => serve(a, &roots, &frames),
     }
 }
 
 /// The series as text.
-fn series(roots: &Roots, frames: &Frames) -> Result<String, ReadError> {
-    Ok(text(&of_host(roots, frames.last().as_ref())?))
+fn series(roots: &Roots, control: &Path, frames: &Frames) -> Result<String, ReadError> {
+    Ok(text(&of_host(roots, control, frames.last().as_ref())?))
 }
 
 /// The last look at every frame.
@@ -115,7 +119,7 @@ impl Frames {
     }
 }
 
-fn write_again_and_again(roots: &Roots, frames: &Frames, file: &Path, every: Duration) -> Result<Ending, Error> {
+fn write_again_and_again(a: &MetricsArgs, roots: &Roots, frames: &Frames, file: &Path) -> Result<Ending, Error> {
     if file.extension().is_none_or(|end| end != "prom") {
         let reason = format!("--textfile: {}: node_exporter reads only names that end in .prom", file.display());
         return Err(AskedWrongly::Value(reason).into());
@@ -124,19 +128,20 @@ fn write_again_and_again(roots: &Roots, frames: &Frames, file: &Path, every: Dur
     let stopped = interrupt::arrivals();
     let mut next = Instant::now();
     loop {
-        match series(roots, frames) {
+        match series(roots, &a.control, frames) {
             // node_exporter is another user.
             Ok(text) => write_file_for_all(file, text.as_bytes())?,
             Err(e) => return not_read("metrics", &e),
         }
-        next = (next + every).max(Instant::now());
+        next = (next + a.every).max(Instant::now());
         if stopped.recv_timeout(next.saturating_duration_since(Instant::now())) != Err(RecvTimeoutError::Timeout) {
             return Ok(Ending::Done);
         }
     }
 }
 
-fn serve(roots: &Roots, frames: &Frames, listen: &str) -> Result<Ending, Error> {
+fn serve(a: &MetricsArgs, roots: &Roots, frames: &Frames) -> Result<Ending, Error> {
+    let listen = &a.listen;
     let bad = || AskedWrongly::Value(format!("--listen: '{listen}' is no address: say 127.0.0.1:9967 or [::]:9967"));
     let address: SocketAddr = listen.to_socket_addrs().map_err(|_| bad())?.next().ok_or_else(bad)?;
     let failed = |reason: String| Failed::Run { run: "metrics".into(), reason: format!("{address}: {reason}") };
@@ -147,7 +152,7 @@ fn serve(roots: &Roots, frames: &Frames, listen: &str) -> Result<Ending, Error> 
     say(&format!("http://{}/metrics, until Ctrl-C", server.server_addr()));
     // A request at a time: each is answered in milliseconds.
     for request in server.incoming_requests() {
-        answer(request, || series(roots, frames));
+        answer(request, || series(roots, &a.control, frames));
     }
     Ok(Ending::Done)
 }

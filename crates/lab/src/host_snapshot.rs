@@ -12,7 +12,6 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use kontig_error::Error;
-use kontig_error::files::open_snapshot;
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
 use kontig_mm::types::PAGEBLOCK_PAGES;
@@ -77,7 +76,7 @@ impl HostSnapshot {
     /// # Errors
     /// If it cannot be read or is none, with the line.
     pub fn read(path: &str) -> Result<HostSnapshot, Error> {
-        let snapshot = open_snapshot(Path::new(path))?;
+        let snapshot = Snapshot::open(Path::new(path))?;
         let name = Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned());
         Ok(HostSnapshot::new(name, snapshot))
     }

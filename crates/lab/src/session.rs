@@ -70,7 +70,7 @@ impl Session {
                     let needed = plan.machine.host_bytes().map_err(wrong)?;
                     if needed > available {
                         let what = format!("{} on machine {}", plan.title(), plan.machine.name);
-                        let limit = limit.map(Box::new);
+                        let limit = limit.map(|limit| limit.to_string());
                         return Err(Failed::HostMemory { what, needed, available, limit }.into());
                     }
                     // Only runs alike in this can have the same result. That keeps comparisons few

@@ -7,7 +7,9 @@
 //! does not show are unknown.
 
 use crate::roots::{self, Roots};
+use kontig_text::size;
 use serde::Serialize;
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 /// A limit of a control group, and the memory charged against it.
@@ -21,6 +23,12 @@ pub struct Limit {
     pub used_bytes: u64,
     /// Clean pages of files among them, which go when the limit is reached, bytes.
     pub cache_bytes: u64,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "control group {} ({} is {})", self.group, self.file.display(), size(self.limit_bytes))
+    }
 }
 
 /// The limits of this process's groups.

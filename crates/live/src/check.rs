@@ -210,10 +210,6 @@ impl Check {
             };
             return Check { verdict: Verdict::ByCompaction, prediction: Some(prediction), ..new(&needs) };
         }
-        let memory = match snapshot.machine(profile, false) {
-            Ok(memory) => memory,
-            Err(why) => return Check { unknown: Some(why), ..new(&choices[0]) },
-        };
         let ways = [
             (Verdict::ByCompaction, Way { sync: false, drop: false }),
             (Verdict::ByCompaction, Way { sync: true, drop: false }),
@@ -225,7 +221,12 @@ impl Check {
             for (i, needs) in choices.iter().enumerate() {
                 let done = (nr * choices.len() + i) as f64 / tries;
                 let asked = (needs.as_slice(), caller);
-                let tried = attempt(snapshot, memory.clone(), asked, way, |part| progress(done + part / tries));
+                // Made anew for each: on a large host, two at a time are gigabytes.
+                let memory = match snapshot.machine(profile, false) {
+                    Ok(memory) => memory,
+                    Err(why) => return Check { unknown: Some(why), ..new(&choices[0]) },
+                };
+                let tried = attempt(snapshot, memory, asked, way, |part| progress(done + part / tries));
                 if tried.met {
                     let mut check = Check { verdict, prediction: Some(tried.prediction), ..new(needs) };
                     check.confidence = check.confidence.map(|confidence| of_way(confidence, way));

@@ -189,6 +189,8 @@ impl Page<'_> {
             }
             text += &grid.text(2, self.width);
             text += &self.wrapped("  ", &self.bound(&frames.bound), 4);
+            let on_cpus_lists = frames.on_cpus_lists.words(self.s.page_bytes);
+            text += &on_cpus_lists.map_or(String::new(), |words| self.wrapped("  ", &words, 4));
             let mut grid = Grid::new(["in the way", "blocks", "alone", "memory"], &[0]);
             for kind in &b.kinds {
                 let memory = size(kind.pages.saturating_mul(self.s.page_bytes));

@@ -3,7 +3,7 @@
 use super::look::{Look, Pageblocks};
 use super::view::View;
 use kontig_live::history::at::clock;
-use kontig_live::history::point::Count;
+use kontig_live::history::count::Count;
 use kontig_live::stalls::Stalls;
 use kontig_text::{grouped, percent, size, time};
 use ratatui::Frame;

@@ -1,7 +1,7 @@
 //! The looks of a screen, and the one that is shown.
 
 use super::look::Look;
-use kontig_live::history::point::Count;
+use kontig_live::history::count::Count;
 use kontig_live::stalls::Stalls;
 
 /// The time for which it is told who waited.

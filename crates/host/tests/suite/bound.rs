@@ -51,6 +51,27 @@ fn a_snapshot_is_as_good_as_the_host() {
 }
 
 #[test]
+fn free_pages_on_cpus_lists_are_told_where_they_are_many() {
+    let tree = mixed();
+    let (none, _) = streams(&tree, &of_host(&["bound"]), 0);
+    assert!(!none.contains("CPUs' lists"), "{none}");
+    // Two of the free blocks, as they look on a CPU's lists: no flag.
+    let flags = fs::read(tree.path().join("proc/kpageflags")).unwrap();
+    fs::write(tree.path().join("proc/kpageflags"), [vec![0; 8 * 1024], flags[8 * 1024..].to_vec()].concat()).unwrap();
+    let zoneinfo = fs::read_to_string(tree.path().join("proc/zoneinfo")).unwrap();
+    fs::write(tree.path().join("proc/zoneinfo"), zoneinfo.replace("count: 0", "count: 1024")).unwrap();
+    let (json, _) = streams(&tree, &of_host(&["bound", "--json"]), 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["on_cpus_lists"]["pages"], 1024, "{json}");
+    fs::write(tree.path().join("proc/meminfo"), "MemTotal: 65536 kB\nMemFree: 57000 kB\n").unwrap();
+    for args in [&["bound"][..], &["status", "--frames", "--block", "2M"]] {
+        let text = one_line(&streams(&tree, &of_host(args), 0).0);
+        assert!(text.contains("1,024 free pages (4 MiB, "), "{text}");
+        assert!(text.contains("lie on CPUs' lists, where compaction neither finds nor joins them"), "{text}");
+    }
+}
+
+#[test]
 fn status_and_check_say_the_number_that_matters() {
     let tree = mixed();
     fs::write(tree.path().join("proc/meminfo"), "MemTotal: 65536 kB\nMemFree: 57000 kB\n").unwrap();

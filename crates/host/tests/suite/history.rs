@@ -236,6 +236,8 @@ fn every_command_of_the_page_works() {
         match args.as_slice() {
             // The first has been tried above; the laboratory has tests of its own.
             ["history", "record", ..] | ["run", ..] => continue,
+            // What a simulated machine has written.
+            [_, _, "day.history", ..] => continue,
             ["check", ..] => assert!(!said(run(dir, &args), 0).is_empty(), "{line}"),
             _ => assert!(!said(run(dir, &args), 0).is_empty(), "{line}"),
         }

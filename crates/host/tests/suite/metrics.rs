@@ -105,7 +105,9 @@ fn every_series_is_on_the_page_and_every_series_of_the_rules_exists() {
     fs::write(dir.join("proc/39/cmdline"), "").expect("written");
     let stat = "39 (kcompactd0) S 2 0 0 0 -1 2129984 0 0 0 0 1 2 0 0 20 0 1 0 78 0 0\n";
     fs::write(dir.join("proc/39/stat"), stat).expect("written");
-    let text = said(run(dir, &["--print", "--frames", "1h"]));
+    fs::create_dir(dir.join("run")).expect("made");
+    fs::write(dir.join("run/guard.state"), guard_state()).expect("written");
+    let text = said(run(dir, &["--print", "--frames", "1h", "--control", "run"]));
     let names: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).map(|(name, _)| name).collect();
     for name in &names {
@@ -124,6 +126,53 @@ fn every_series_is_on_the_page_and_every_series_of_the_rules_exists() {
 
 fn packaging(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(file)
+}
+
+/// The state of a guard at work that meets poisoned blocks, and has met others.
+fn guard_state() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later").as_secs();
+    format!(
+        r#"{{"schema":"kontig.guard-state/1","unix_s":{now},"own_cpu_s":0.5,"nodes":[{{"block_bytes":2097152,
+        "at_hand":7,"target":10,"is_kept":false,"rests":{{"why":"back_off","no_gain":"poisoned"}},"node":0,
+        "watched_s":60,"kept_s":12.5,"runs":3,"fruitless":2,"gained":4,"pages_moved":512,"cpu_s":0.25,
+        "fruitless_by":{{"poisoned":1,"taken":1}}}}]}}"#
+    )
+}
+
+#[test]
+fn a_guard_leaves_its_state_for_prometheus_and_takes_it_away_at_its_end() {
+    // In every block a page that stays.
+    let tree = whole_host(|pfn| if pfn % 512 == 0 { SLAB } else { [ANON, FREE][pfn % 2] });
+    let dir = tree.path();
+    let compact = "sys/devices/system/node/node0/compact";
+    fs::create_dir_all(dir.join("run")).expect("made");
+    fs::create_dir_all(dir.join(compact).parent().expect("a directory")).expect("made");
+    fs::write(dir.join(compact), "").expect("made");
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(program()).args(["guard", "--keep", "10x2M", "--execute"]);
+    command.args(["--control", "run"]).args(ROOTS).current_dir(dir).stdout(Stdio::null());
+    let mut guard = command.spawn().expect("started");
+    let print = || said(run(dir, &["--print", "--control", "run"]));
+    let began = std::time::Instant::now();
+    let told = loop {
+        let text = print();
+        if text.contains("kontig_guard_fruitless_runs_total{") {
+            break text;
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "{text}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let labels = "node=\"0\",block_bytes=\"2097152\"";
+    for line in [format!("kontig_guard_target_blocks{{{labels}}} 10"), format!("kontig_guard_kept{{{labels}}} 0")] {
+        assert!(told.lines().any(|found| found == line), "{line} in {told}");
+    }
+    assert_eq!(fs::metadata(dir.join("run/guard.state")).expect("there").permissions().mode() & 0o777, 0o644);
+    let pid = rustix::process::Pid::from_child(&guard);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("told to end");
+    assert!(guard.wait().expect("it ends").success());
+    assert!(!print().contains("kontig_guard_"));
+    fs::write(dir.join("run/guard.state"), "{").expect("written");
+    refused(run(dir, &["--print", "--control", "run"]), 1, "run/guard.state: line 1: ");
 }
 
 #[test]
@@ -177,7 +226,10 @@ fn promtool(args: &[&str], dir: &Path, input: &str) -> Option<Output> {
 #[test]
 fn promtool_finds_no_fault_or_is_skipped() {
     let tree = whole_host(|pfn| if pfn % 2 == 0 { ANON } else { SLAB });
-    let text = said(run(tree.path(), &["--print", "--frames", "1h"]));
+    fs::create_dir(tree.path().join("run")).expect("made");
+    fs::write(tree.path().join("run/guard.state"), guard_state()).expect("written");
+    let text = said(run(tree.path(), &["--print", "--frames", "1h", "--control", "run"]));
+    assert!(text.contains("kontig_guard_resting{"), "{text}");
     for (args, input) in [
         (&["check", "metrics"][..], text.as_str()),
         (&["check", "rules", "kontig.rules.yml"], ""),

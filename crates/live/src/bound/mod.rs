@@ -5,9 +5,11 @@
 //! number is the least, `probe` what it is set against.
 
 mod fewest;
+mod on_cpus_lists;
 mod probe;
 
 pub use fewest::Fewest;
+pub use on_cpus_lists::OnCpusLists;
 pub use probe::{Effort, Probe};
 
 use crate::blocks::{Block, Class, ZoneBlocks};
@@ -38,6 +40,7 @@ pub struct Bound {
     /// `None` is all nodes.
     pub node: Option<u32>,
     pub counts: Counts,
+    pub on_cpus_lists: OnCpusLists,
     /// Pages that stay, by kind, the kind in most blocks first; without memory that was never the
     /// allocator's.
     pub kinds: Vec<Obstacle>,
@@ -200,6 +203,7 @@ impl Bound {
             block_bytes: page_bytes << order,
             node,
             counts: Counts::of(all.iter().copied(), &fewest),
+            on_cpus_lists: OnCpusLists::of(snapshot, node),
             kinds,
             placement: zones.iter().map(|zone| placement(zone, 1 << order)).fold(Placement::default(), both),
             histogram: histogram(&all, 1 << order),
@@ -371,6 +375,15 @@ mod tests {
             bound.histogram.iter().find(|c| has(c.movable, movable) && has(c.staying, staying)).map(|c| c.blocks)
         };
         assert_eq!([cell(512, 0), cell(511, 1), cell(0, 1), cell(0, 0)], [Some(1), Some(1), Some(1), Some(3)]);
+    }
+
+    #[test]
+    fn free_pages_on_cpus_lists_are_a_share_of_all_free_pages() {
+        let snapshot = host("0 M c512\n200 M c256 F256\n400 M F512\n600 M a512\n", 4);
+        let found = bound(&snapshot, None).on_cpus_lists;
+        assert_eq!((found.pages, found.share), (768, 0.5));
+        let elsewhere = OnCpusLists::of(&snapshot, Some(1));
+        assert_eq!((elsewhere.pages, elsewhere.share), (0, 0.0));
     }
 
     #[test]

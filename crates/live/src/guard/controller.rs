@@ -101,6 +101,24 @@ pub enum NoGain {
     Unknown,
 }
 
+impl NoGain {
+    /// Its name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            NoGain::Poisoned { .. } => "poisoned",
+            NoGain::NoRoom { .. } => "no_room",
+            NoGain::NotFragmented => "not_fragmented",
+            NoGain::Pinned { .. } => "pinned",
+            NoGain::NothingScanned => "nothing_scanned",
+            NoGain::Taken { .. } => "taken",
+            NoGain::NoBlockWhole { .. } => "no_block_whole",
+            NoGain::Killed { .. } => "killed",
+            NoGain::DryRun => "dry_run",
+            NoGain::Unknown => "unknown",
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {

@@ -11,6 +11,7 @@ use super::policy::Policy;
 use super::rules::Target;
 use super::runner::{self, Ran, Writer};
 use super::sample::{NodeSample, Sample, Sampler};
+use super::state::{NodeState, Resting, State};
 use super::{diagnose, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::{ReadError, remedy};
@@ -20,6 +21,7 @@ use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const DOZE: Duration = Duration::from_millis(100);
 /// Seconds after which a reason that lasts is told again.
 const REPEAT_S: f64 = 600.0;
+/// Time after which the state is written again though no reason has changed.
+const STATE_AGAIN: Duration = Duration::from_secs(5);
 /// Seconds for which a look at all frames answers why nothing is gained.
 const LOOK_FOR_S: f64 = 60.0;
 
@@ -146,6 +150,10 @@ impl std::error::Error for Failed {}
 struct Watched {
     controller: Controller,
     tally: Tally,
+    /// The runs that gained nothing, by the reason.
+    fruitless_by: BTreeMap<String, u64>,
+    /// The reason why it rests now.
+    rests: Option<Rest>,
     /// When it was last told why it rests, and why.
     told: Option<(f64, Rest)>,
     /// When it was last looked at, and whether it had what is kept.
@@ -168,6 +176,40 @@ impl Watched {
     }
 }
 
+impl Watched {
+    /// Counts a run, and why it gained nothing.
+    fn ran(&mut self, no_gain: Option<NoGain>) {
+        self.tally.runs += 1;
+        self.tally.fruitless += u64::from(no_gain.is_some());
+        if let Some(why) = no_gain {
+            *self.fruitless_by.entry(why.name().into()).or_default() += 1;
+        }
+    }
+
+    /// The reason why it rests, for others.
+    fn resting(&self) -> Option<Resting> {
+        let no_gain = |why| match why {
+            Rest::BackOff { after, .. } => Some(after.name().to_string()),
+            _ => None,
+        };
+        self.rests.map(|why| Resting { why: why.name().into(), no_gain: no_gain(why) })
+    }
+
+    /// The state of the node as others see it.
+    fn node_state(&self, node: &NodeSample, page_bytes: u64) -> NodeState {
+        let order = self.controller.rules().target.order(node.huge_order);
+        NodeState {
+            block_bytes: page_bytes << order,
+            at_hand: node.at_hand(order),
+            target: self.controller.kept(),
+            is_kept: self.controller.is_kept(node),
+            rests: self.resting(),
+            tally: self.tally,
+            fruitless_by: self.fruitless_by.clone(),
+        }
+    }
+}
+
 /// Watches the host until it is told to end.
 ///
 /// # Errors
@@ -185,6 +227,7 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         dirty: Dirty::default(),
         is_read: true,
         notify: Notify::from_environment(),
+        written: None,
     };
     // Before settings are read: what a killed guard has left is no wish of the operator's.
     daemon.restore()?;
@@ -194,6 +237,9 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
     daemon.notify.send("READY=1");
     let ended = daemon.run();
     daemon.notify.send("STOPPING=1");
+    if daemon.changes_the_host() {
+        State::remove(daemon.means.dir);
+    }
     let released = daemon.release();
     daemon.sum_up();
     ended.and(released)
@@ -225,7 +271,12 @@ struct Daemon<'a> {
     /// Whether somebody reads the log.
     is_read: bool,
     notify: Notify,
+    /// When the state was last written, with the reasons for rest in it; or that it cannot be.
+    written: Option<Result<(Instant, Reasons), ()>>,
 }
+
+/// The reason why each node rests.
+type Reasons = Vec<Option<Resting>>;
 
 impl Daemon<'_> {
     fn now_s(&self) -> f64 {
@@ -256,6 +307,8 @@ impl Daemon<'_> {
                 None => Watched {
                     controller: Controller::new(node, rules),
                     tally: Tally { node, ..Tally::default() },
+                    fruitless_by: BTreeMap::new(),
+                    rests: None,
                     told: None,
                     seen: None,
                     state: String::new(),
@@ -367,11 +420,43 @@ impl Daemon<'_> {
         }
         self.drive(sample, &wanted)?;
         self.say_state();
+        self.write_state(sample);
         Ok(())
+    }
+
+    /// Whether it does more than look.
+    fn changes_the_host(&self) -> bool {
+        !matches!(self.means.mode, Mode::DryRun)
+    }
+
+    /// Leaves the state for others, when a reason has changed and every few seconds.
+    fn write_state(&mut self, sample: &Sample) {
+        let reasons: Reasons = self.nodes.iter().map(Watched::resting).collect();
+        let is_due = match &self.written {
+            None => true,
+            Some(Ok((at, before))) => at.elapsed() >= STATE_AGAIN || *before != reasons,
+            Some(Err(())) => false,
+        };
+        if !(self.changes_the_host() && is_due) {
+            return;
+        }
+        let state = |watched: &Watched| {
+            let node = sample.nodes.iter().find(|node| node.node == watched.controller.node)?;
+            Some(watched.node_state(node, self.means.page_bytes))
+        };
+        let nodes = self.nodes.iter().filter_map(state).collect();
+        match State::now(cpu_s(), nodes).write(self.means.dir) {
+            Ok(()) => self.written = Some(Ok((Instant::now(), reasons))),
+            Err(e) => {
+                self.written = Some(Err(()));
+                self.tell(None, What::Failed { why: e.to_string() });
+            }
+        }
     }
 
     fn rest(&mut self, i: usize, node: &NodeSample, why: Rest) {
         let watched = &mut self.nodes[i];
+        watched.rests = Some(why);
         let now = self.began.elapsed().as_secs_f64();
         let same = |(then, told): &(f64, Rest)| {
             now - then < REPEAT_S && std::mem::discriminant(told) == std::mem::discriminant(&why)
@@ -469,10 +554,10 @@ impl Daemon<'_> {
         watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
         watched.see(at_s, watched.controller.is_kept(after));
         watched.told = None;
+        watched.rests = None;
         watched.state = format!("compacted, {before} to {now} at hand");
+        watched.ran(no_gain);
         let tally = &mut watched.tally;
-        tally.runs += 1;
-        tally.fruitless += u64::from(!gained);
         tally.gained += made;
         tally.pages_moved += ran.moved.unwrap_or(0);
         tally.cpu_s += ran.cpu_s;
@@ -539,6 +624,7 @@ impl Daemon<'_> {
             let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order(node.huge_order));
             driving.nodes.push((node.node, at_hand));
             self.nodes[*i].told = None;
+            self.nodes[*i].rests = None;
             self.nodes[*i].state = format!("the kernel compacts ({at_hand} at hand)");
             told.push((node.node, What::Drives { proactiveness: driving.value(), at_hand }));
         }
@@ -565,8 +651,7 @@ impl Daemon<'_> {
             let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
             let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
             watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, made: 0, no_gain }, node);
-            watched.tally.runs += 1;
-            watched.tally.fruitless += u64::from(no_gain.is_some());
+            watched.ran(no_gain);
             watched.tally.gained += at_hand.saturating_sub(before);
             released.push((number, What::Released { before, at_hand }));
         }
@@ -590,7 +675,7 @@ impl Daemon<'_> {
 
     /// Restores what a guard has left that was killed along with the process that restores.
     fn restore(&mut self) -> Result<(), Failed> {
-        if matches!(self.means.mode, Mode::DryRun) {
+        if !self.changes_the_host() {
             return Ok(());
         }
         let journal = self.means.dir.join(JOURNAL);

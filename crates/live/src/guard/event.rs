@@ -3,7 +3,7 @@
 use super::controller::{NoGain, Rest};
 use super::rules::Rules;
 use crate::bound::Effort;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name and version of a line's schema.
@@ -89,7 +89,7 @@ pub enum What {
 }
 
 /// All that was found and done on a node.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
     pub node: u32,
     /// Seconds for which it was watched.

@@ -21,3 +21,4 @@ pub mod replay;
 pub mod rules;
 pub mod runner;
 pub mod sample;
+pub mod state;

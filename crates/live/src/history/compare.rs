@@ -6,11 +6,12 @@
 //! depend on each other, one comparison of two like periods in a hundred names a figure; with the
 //! fewest parts, six do.
 
+use super::count::{Count, ROWS, Row, Told};
 use super::period::Period;
-use super::point::{Count, Point};
+use super::point::Point;
 pub use super::spread::Quartiles;
 use kontig_text::{grouped, percent};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::cmp::Ordering;
 
 /// Name and version of the schema.
@@ -25,60 +26,52 @@ const SAME_WAY: f64 = 0.9;
 const NEAR: f64 = 0.1;
 
 /// A figure of a part of a period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
     AtHand,
     Score,
-    WaitedForCompaction,
-    WaitedForReclaim,
+    /// The share of first touches that were refused a huge page.
     RefusedShare,
-    SomeWaitedShare,
-    AllWaitedShare,
-    PagesMoved,
-    KcompactdCpuShare,
-    KswapdCpuShare,
-    KhugepagedCpuShare,
+    Counted(Count, Told),
+}
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match self {
+            Figure::AtHand => "at_hand",
+            Figure::Score => "score",
+            Figure::RefusedShare => "refused_share",
+            Figure::Counted(_, told) => told.json,
+        })
+    }
 }
 
 impl Figure {
     /// All, those that matter most to a program first.
-    pub const ALL: [Figure; 11] = [
-        Figure::WaitedForCompaction,
-        Figure::RefusedShare,
-        Figure::AtHand,
-        Figure::SomeWaitedShare,
-        Figure::AllWaitedShare,
-        Figure::WaitedForReclaim,
-        Figure::Score,
-        Figure::PagesMoved,
-        Figure::KcompactdCpuShare,
-        Figure::KswapdCpuShare,
-        Figure::KhugepagedCpuShare,
-    ];
+    pub fn all() -> Vec<Figure> {
+        let compared = |row: &Row| row.told.filter(|told| told.title.is_some()).map(|t| Figure::Counted(row.count, t));
+        let mut all: Vec<Figure> = ROWS.iter().filter_map(compared).collect();
+        all.splice(1..1, [Figure::RefusedShare, Figure::AtHand]);
+        all.push(Figure::Score);
+        all
+    }
 
     /// Its name for people.
     pub fn title(self) -> &'static str {
         match self {
             Figure::AtHand => "huge pages at hand",
             Figure::Score => "fragmentation score",
-            Figure::WaitedForCompaction => "requests that waited for compaction, an hour",
-            Figure::WaitedForReclaim => "requests that waited for reclaim, an hour",
             Figure::RefusedShare => "first touches refused a huge page",
-            Figure::SomeWaitedShare => "time in which some task waited for memory",
-            Figure::AllWaitedShare => "time in which all tasks waited for memory",
-            Figure::PagesMoved => "pages moved, an hour",
-            Figure::KcompactdCpuShare => "a CPU's time for kcompactd",
-            Figure::KswapdCpuShare => "a CPU's time for kswapd",
-            Figure::KhugepagedCpuShare => "a CPU's time for khugepaged",
+            Figure::Counted(_, told) => told.title.unwrap_or(told.json),
         }
     }
 
     fn is_share(self) -> bool {
-        use Figure::{AllWaitedShare, RefusedShare, SomeWaitedShare};
-        use Figure::{KcompactdCpuShare, KhugepagedCpuShare, KswapdCpuShare};
-        let of_time = matches!(self, RefusedShare | SomeWaitedShare | AllWaitedShare);
-        of_time || matches!(self, KcompactdCpuShare | KswapdCpuShare | KhugepagedCpuShare)
+        match self {
+            Figure::AtHand | Figure::Score => false,
+            Figure::RefusedShare => true,
+            Figure::Counted(count, _) => count.row().source.is_time(),
+        }
     }
 
     /// A value for people.
@@ -95,8 +88,6 @@ impl Figure {
     fn of(self, part: &[(&Point, &Point, f64)]) -> Option<f64> {
         let seconds: f64 = part.iter().map(|(_, _, seconds)| seconds).sum();
         let sum = |count| part.iter().filter_map(|(a, b, _)| b.since(a, count)).reduce(|a, b| a + b);
-        let hourly = |count| sum(count).map(|n| n * 3600.0 / seconds);
-        let share = |count| sum(count).map(|s| s / seconds);
         let mean = |value: fn(&Point) -> Option<u64>| {
             let values: Vec<f64> = part.iter().filter_map(|(_, b, _)| value(b)).map(|n| n as f64).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -104,14 +95,10 @@ impl Figure {
         match self {
             Figure::AtHand => mean(Point::at_hand),
             Figure::Score => mean(Point::score),
-            Figure::WaitedForCompaction => hourly(Count::WaitedForCompaction),
-            Figure::WaitedForReclaim => hourly(Count::WaitedForReclaim),
-            Figure::PagesMoved => hourly(Count::Moved),
-            Figure::SomeWaitedShare => share(Count::SomeWaited),
-            Figure::AllWaitedShare => share(Count::AllWaited),
-            Figure::KcompactdCpuShare => share(Count::Kcompactd),
-            Figure::KswapdCpuShare => share(Count::Kswapd),
-            Figure::KhugepagedCpuShare => share(Count::Khugepaged),
+            Figure::Counted(count, _) => {
+                let unit = if self.is_share() { 1.0 } else { 3600.0 };
+                sum(count).map(|n| n * unit / seconds)
+            }
             Figure::RefusedShare => {
                 let (given, refused) = (sum(Count::Given)?, sum(Count::Refused)?);
                 (given + refused > 0.0).then(|| refused / (given + refused))
@@ -155,7 +142,7 @@ impl Comparison {
             let (a, b) = (parts(figure, &of_a)?, parts(figure, &of_b)?);
             Some(Compared { figure, a: Quartiles::of(&a), b: Quartiles::of(&b), differs: differ(&a, &b) })
         };
-        let figures: Vec<Compared> = Figure::ALL.into_iter().filter_map(compared).collect();
+        let figures: Vec<Compared> = Figure::all().into_iter().filter_map(compared).collect();
         let kernels = [a.kernel.clone(), b.kernel.clone()];
         let mut names: Vec<&String> = a.settings.keys().chain(b.settings.keys()).collect();
         names.sort_unstable();
@@ -284,7 +271,7 @@ mod tests {
                 values
             };
             // As many figures as a comparison has.
-            (0..1000).filter(|_| (0..Figure::ALL.len()).any(|_| differ(&values(), &values()))).count()
+            (0..1000).filter(|_| (0..Figure::all().len()).any(|_| differ(&values(), &values()))).count()
         };
         let (with_most, with_fewest) = (named(PARTS), named(FEWEST_PARTS));
         assert!((1..=20).contains(&with_most), "{with_most} of 1000");

@@ -11,6 +11,7 @@ mod bytes;
 pub mod changes;
 pub mod collect;
 pub mod compare;
+pub mod count;
 mod delta;
 pub mod file;
 pub mod page;

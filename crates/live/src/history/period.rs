@@ -3,11 +3,12 @@
 
 use super::at::At;
 use super::changes::{Change, What, between};
+use super::count::{Count, ROWS, Row};
 use super::file::{Damage, History, Item, NoHistory};
-use super::point::{AT_LIMIT, Count, KILLED, Point, SLOWED, WAITED_S};
+use super::point::{AT_LIMIT, KILLED, Point, SLOWED, WAITED_S};
 use super::sample::Sample;
 use super::spread::Spread;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// A part of a history.
@@ -88,8 +89,11 @@ impl Period {
     /// The period in figures.
     pub fn summary(&self) -> Summary {
         let hours = self.seconds() / 3600.0;
-        let per_hour = |count| self.counted(count).filter(|_| hours > 0.0).map(|n| n / hours);
-        let share = |count| self.counted(count).filter(|_| hours > 0.0).map(|s| s / (hours * 3600.0));
+        let rate = |row: &Row| {
+            let unit = if row.source.is_time() { hours * 3600.0 } else { hours };
+            self.counted(row.count).filter(|_| hours > 0.0).map(|n| n / unit)
+        };
+        let told = ROWS.iter().filter(|row| row.told.is_some());
         let refused = self.counted(Count::Given).zip(self.counted(Count::Refused));
         let at_hand: Vec<(u64, i64)> = self.points.iter().filter_map(|p| Some((p.at_hand()?, p.unix_ms))).collect();
         let fewest = at_hand.iter().min();
@@ -104,16 +108,8 @@ impl Period {
             at_hand: Spread::of(at_hand.iter().map(|(n, _)| *n).collect()),
             fewest_at_unix_ms: fewest.map(|(_, at)| *at),
             score: Spread::of(score),
-            waited_for_compaction: per_hour(Count::WaitedForCompaction),
-            waited_for_reclaim: per_hour(Count::WaitedForReclaim),
-            huge_pages_given: per_hour(Count::Given),
+            rates: Rates(told.map(|row| (row.count, rate(row))).collect()),
             refused_share: refused.filter(|(g, r)| g + r > 0.0).map(|(given, refused)| refused / (given + refused)),
-            pages_moved: per_hour(Count::Moved),
-            some_waited_share: share(Count::SomeWaited),
-            all_waited_share: share(Count::AllWaited),
-            kcompactd_cpu_share: share(Count::Kcompactd),
-            kswapd_cpu_share: share(Count::Kswapd),
-            khugepaged_cpu_share: share(Count::Khugepaged),
             groups: self.groups(),
             damage: self.damage,
         }
@@ -154,6 +150,22 @@ pub struct Group {
     pub killed: u64,
 }
 
+/// Counts over a period: times an hour, and shares of the time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rates(Vec<(Count, Option<f64>)>);
+
+impl Rates {
+    pub fn of(&self, count: Count) -> Option<f64> {
+        self.0.iter().find(|(of, _)| *of == count)?.1
+    }
+}
+
+impl Serialize for Rates {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().filter_map(|(count, rate)| Some((count.row().told?.json, rate))))
+    }
+}
+
 /// A period in figures. Rates are per hour; what no sample tells is `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
@@ -167,16 +179,9 @@ pub struct Summary {
     pub at_hand: Option<Spread>,
     pub fewest_at_unix_ms: Option<i64>,
     pub score: Option<Spread>,
-    pub waited_for_compaction: Option<f64>,
-    pub waited_for_reclaim: Option<f64>,
-    pub huge_pages_given: Option<f64>,
+    #[serde(flatten)]
+    pub rates: Rates,
     pub refused_share: Option<f64>,
-    pub pages_moved: Option<f64>,
-    pub some_waited_share: Option<f64>,
-    pub all_waited_share: Option<f64>,
-    pub kcompactd_cpu_share: Option<f64>,
-    pub kswapd_cpu_share: Option<f64>,
-    pub khugepaged_cpu_share: Option<f64>,
     pub groups: Vec<Group>,
     pub damage: Damage,
 }

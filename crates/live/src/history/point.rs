@@ -1,6 +1,7 @@
 //! The figures of one sample: blocks of a huge page at hand, the score, and what was counted since
 //! boot. They are worked out from the texts as `kontig status` does it.
 
+use super::count::{Count, ROWS, Source};
 use super::sample::{Sample, Stored};
 use crate::error::{ReadError, Unread};
 use crate::host::page_size::PageSize;
@@ -11,68 +12,6 @@ use crate::status::events::count;
 use kontig_procfs::{BadText, BuddyInfo, Choice, MemInfo, Pressure, ProcessStat, VmStat, ZoneInfo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Counts, which only grow until the next boot.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Count {
-    /// Requests that waited for compaction.
-    WaitedForCompaction,
-    /// Requests that waited for reclaim.
-    WaitedForReclaim,
-    /// Huge pages given at the first touch, and small ones given instead.
-    Given,
-    Refused,
-    /// Pages moved, whatever for.
-    Moved,
-    /// Times that a kernel thread was woken to compact.
-    Woken,
-    /// Seconds in which some task, or all, waited for memory.
-    SomeWaited,
-    AllWaited,
-    /// Seconds of a CPU that the kernel's threads took.
-    Kcompactd,
-    Kswapd,
-    Khugepaged,
-}
-
-impl Count {
-    pub const ALL: [Count; 11] = [
-        Count::WaitedForCompaction,
-        Count::WaitedForReclaim,
-        Count::Given,
-        Count::Refused,
-        Count::Moved,
-        Count::Woken,
-        Count::SomeWaited,
-        Count::AllWaited,
-        Count::Kcompactd,
-        Count::Kswapd,
-        Count::Khugepaged,
-    ];
-
-    /// Its counter in `/proc/vmstat`, where it has one.
-    fn counter(self) -> Option<&'static str> {
-        Some(match self {
-            Count::WaitedForCompaction => "compact_stall",
-            Count::WaitedForReclaim => "allocstall",
-            Count::Given => "thp_fault_alloc",
-            Count::Refused => "thp_fault_fallback",
-            Count::Moved => "pgmigrate_success",
-            Count::Woken => "compact_daemon_wake",
-            _ => return None,
-        })
-    }
-
-    /// The threads whose time it is.
-    fn thread(self) -> Option<&'static str> {
-        Some(match self {
-            Count::Kcompactd => "kcompactd",
-            Count::Kswapd => "kswapd",
-            Count::Khugepaged => "khugepaged",
-            _ => return None,
-        })
-    }
-}
 
 /// A node at one moment.
 #[derive(Clone, PartialEq, Debug)]
@@ -108,7 +47,7 @@ impl Point {
             score: node.score,
             free_bytes: node.free_bytes,
         };
-        let counts = Count::ALL.into_iter().filter_map(|c| Some((c, counted(sample, &host, c)?)));
+        let counts = ROWS.iter().filter_map(|row| Some((row.count, counted(sample, &host, row.source)?)));
         Point {
             unix_ms: sample.unix_ms,
             boot: sample.boot().map(Arc::from),
@@ -198,15 +137,13 @@ fn sysctls(sample: &Sample) -> Vec<(String, Reading<String>)> {
     sample.below(DIR).filter_map(value).collect()
 }
 
-pub(crate) fn counted(sample: &Sample, host: &Host, what: Count) -> Option<f64> {
-    if let Some(name) = what.counter() {
-        return count(host, name).map(|n| n as f64);
+/// The count that a sample tells.
+pub(crate) fn counted(sample: &Sample, host: &Host, source: Source) -> Option<f64> {
+    match source {
+        Source::Counter(name) => count(host, name).map(|n| n as f64),
+        Source::Thread(name) => threads(sample, name),
+        Source::Pressure(who) => host.pressure.as_ref().ok()?.stall(who).map(|stall| stall.total_us as f64 / 1e6),
     }
-    if let Some(thread) = what.thread() {
-        return threads(sample, thread);
-    }
-    let who = if what == Count::AllWaited { "full" } else { "some" };
-    host.pressure.as_ref().ok()?.stall(who).map(|stall| stall.total_us as f64 / 1e6)
 }
 
 /// Seconds of a CPU that the threads of this name took.

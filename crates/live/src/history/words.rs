@@ -1,6 +1,7 @@
 //! A period in words: what the terminal and the page both say.
 
 use super::at::clock;
+use super::count::{Count, ROWS, Row, Source};
 use super::period::Summary;
 use kontig_text::{grouped, percent, size, time};
 
@@ -36,16 +37,17 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
         )),
         _ => said.push("It is not known how many huge pages requests got at once.".into()),
     }
-    if let Some(waited) = s.waited_for_compaction {
-        let reclaim = s.waited_for_reclaim.map_or(String::new(), |n| format!(", {} for reclaim", rate(n)));
+    if let Some(waited) = s.rates.of(Count::WaitedForCompaction) {
+        let reclaim =
+            s.rates.of(Count::WaitedForReclaim).map_or(String::new(), |n| format!(", {} for reclaim", rate(n)));
         said.push(format!("{} requests an hour waited for compaction{reclaim}.", rate(waited)));
     }
-    match (s.refused_share, s.huge_pages_given) {
+    match (s.refused_share, s.rates.of(Count::Given)) {
         (Some(share), _) => said.push(format!("{} of the first touches were refused a huge page.", share_of(share))),
         (None, Some(_)) => said.push("No first touch asked for a huge page.".into()),
         _ => {}
     }
-    if let Some(share) = s.some_waited_share {
+    if let Some(share) = s.rates.of(Count::SomeWaited) {
         said.push(format!("Some task waited for memory {} of the time.", share_of(share)));
     }
     if s.damage.bytes > 0 || s.damage.samples > 0 {
@@ -64,18 +66,16 @@ pub fn no_change(s: &Summary) -> &'static str {
 
 /// The prices: who paid, for what, and how much.
 pub fn paid(s: &Summary) -> Vec<(String, &'static str, String)> {
-    let hourly = |n: f64| format!("{} an hour", rate(n));
-    let rows = [
-        ("requests", "waited for compaction", s.waited_for_compaction.map(hourly)),
-        ("requests", "waited for reclaim", s.waited_for_reclaim.map(hourly)),
-        ("some task", "waited for memory", s.some_waited_share.map(|n| share_of(n) + " of the time")),
-        ("all tasks", "waited for memory", s.all_waited_share.map(|n| share_of(n) + " of the time")),
-        ("kcompactd", "compacted", s.kcompactd_cpu_share.map(|n| share_of(n) + " of a CPU")),
-        ("kswapd", "reclaimed", s.kswapd_cpu_share.map(|n| share_of(n) + " of a CPU")),
-        ("khugepaged", "collapsed", s.khugepaged_cpu_share.map(|n| share_of(n) + " of a CPU")),
-        ("everybody", "pages were moved", s.pages_moved.map(hourly)),
-    ];
-    rows.into_iter().filter_map(|(who, what, much)| Some((who.to_string(), what, much?))).collect()
+    let much = |row: &Row, n: f64| match row.source {
+        Source::Counter(_) => format!("{} an hour", rate(n)),
+        Source::Pressure(_) => share_of(n) + " of the time",
+        Source::Thread(_) => share_of(n) + " of a CPU",
+    };
+    let price = |row: &Row| {
+        let (who, what) = row.told?.paid?;
+        Some((who.to_string(), what, much(row, s.rates.of(row.count)?)))
+    };
+    ROWS.iter().filter_map(price).collect()
 }
 
 /// Where no group went through anything.

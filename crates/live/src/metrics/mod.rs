@@ -5,10 +5,13 @@
 //! of blocks, kinds of pages, names of kernel threads.
 
 pub mod exposition;
+mod guard;
 
 use crate::check::{Prediction, compacted};
 use crate::error::ReadError;
-use crate::history::point::{self, Count, counted};
+use crate::guard::state::State;
+use crate::history::count::{PAGES_MOVED, ROWS, Row, SERIES};
+use crate::history::point::{self, counted};
 use crate::history::{Collector, Sample};
 use crate::host::Host;
 use crate::need::Need;
@@ -19,6 +22,7 @@ use crate::status::Status;
 use crate::status::events::count;
 use exposition::{Family, Kind};
 use kontig_mm::Profile;
+use std::path::Path;
 use std::time::Duration;
 
 /// The findings of a look at every frame, for root only.
@@ -63,13 +67,14 @@ impl FramesFound {
     }
 }
 
-/// All series of a host now.
+/// All series of a host now, with those of a guard that is controlled from `control`.
 ///
 /// # Errors
-/// If free lists or zones cannot be read.
-pub fn of_host(roots: &Roots, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
+/// If free lists or zones cannot be read, or what is in guard's place is not a guard's.
+pub fn of_host(roots: &Roots, control: &Path, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
     let began = std::time::Instant::now();
     let mut families = of(&Collector::few(roots), frames)?;
+    families.extend(State::read(control)?.iter().flat_map(guard::of));
     let mut took =
         Family::new("kontig_collect_duration_seconds", Kind::Gauge, "Time that reading this host's files took.");
     took.add(Vec::new(), began.elapsed().as_secs_f64());
@@ -166,56 +171,42 @@ fn zones(status: &Status) -> Vec<Family> {
     vec![distance, unusable]
 }
 
+/// The counts that a history has, too, and two that are told as series only.
 fn counters(host: &Host, sample: &Sample) -> Vec<Family> {
-    let mut stalls = Family::new(
-        "kontig_allocation_stalls_total",
-        Kind::Counter,
-        "Requests that waited: for compaction, or for reclaim.",
-    );
-    let mut faults = Family::new(
-        "kontig_huge_page_faults_total",
-        Kind::Counter,
-        "First touches that wanted a huge page: those that got one, and those that got small pages instead (fallback).",
-    );
+    let mut families: Vec<Family> = SERIES
+        .iter()
+        .map(|series| {
+            let mut family = Family::new(series.name, Kind::Counter, series.help);
+            let of_series = |row: &&Row| row.series.is_some_and(|(of, _)| of == *series);
+            let labels = |row: &Row| {
+                let value = row.series.map_or("", |(_, value)| value);
+                series.label.iter().map(|label| (*label, value.to_string())).collect()
+            };
+            let rows = ROWS.iter().filter(of_series);
+            family.series.extend(rows.filter_map(|row| Some((labels(row), counted(sample, host, row.source)?))));
+            family
+        })
+        .collect();
+    let label = |name: &'static str, value: &str| vec![(name, value.to_string())];
+    let counter = |family: &mut Family, labels: Vec<_>, name: &str| {
+        family.series.extend(count(host, name).map(|value| (labels, value as f64)));
+    };
+    if let Some(moved) = families.iter_mut().find(|family| family.name == PAGES_MOVED.name) {
+        counter(moved, label("result", "failure"), "pgmigrate_fail");
+    }
     let mut outcomes = Family::new(
         "kontig_direct_compactions_total",
         Kind::Counter,
         "Compactions that requests waited for, by whether the block was there afterwards.",
     );
-    let mut moved =
-        Family::new("kontig_pages_moved_total", Kind::Counter, "Pages moved, by whomever and whatever for.");
-    let mut scanned =
-        Family::new("kontig_frames_scanned_total", Kind::Counter, "Frames that compaction's scanners looked at.");
-    let mut wakes =
-        Family::new("kontig_kcompactd_wakes_total", Kind::Counter, "Times that a kernel thread was woken to compact.");
-    let mut cpu = Family::new(
-        "kontig_kernel_thread_cpu_seconds_total",
-        Kind::Counter,
-        "CPU time of the kernel's threads that make room, of all nodes.",
-    );
-    let label = |name: &'static str, value: &str| vec![(name, value.to_string())];
-    // A figure that a history has, too, is counted as there.
-    let figure = |family: &mut Family, labels: Vec<_>, what: Count| {
-        family.series.extend(counted(sample, host, what).map(|value| (labels, value)));
-    };
-    figure(&mut stalls, label("waited_for", "compaction"), Count::WaitedForCompaction);
-    figure(&mut stalls, label("waited_for", "reclaim"), Count::WaitedForReclaim);
-    figure(&mut faults, label("result", "huge"), Count::Given);
-    figure(&mut faults, label("result", "fallback"), Count::Refused);
-    figure(&mut moved, label("result", "success"), Count::Moved);
-    figure(&mut wakes, Vec::new(), Count::Woken);
-    figure(&mut cpu, label("thread", "kcompactd"), Count::Kcompactd);
-    figure(&mut cpu, label("thread", "kswapd"), Count::Kswapd);
-    figure(&mut cpu, label("thread", "khugepaged"), Count::Khugepaged);
-    let counter = |family: &mut Family, labels: Vec<_>, name: &str| {
-        family.series.extend(count(host, name).map(|value| (labels, value as f64)));
-    };
     counter(&mut outcomes, label("result", "success"), "compact_success");
     counter(&mut outcomes, label("result", "failure"), "compact_fail");
-    counter(&mut moved, label("result", "failure"), "pgmigrate_fail");
+    let mut scanned =
+        Family::new("kontig_frames_scanned_total", Kind::Counter, "Frames that compaction's scanners looked at.");
     counter(&mut scanned, label("scanner", "migrate"), "compact_migrate_scanned");
     counter(&mut scanned, label("scanner", "free"), "compact_free_scanned");
-    vec![stalls, faults, outcomes, moved, scanned, wakes, cpu]
+    families.extend([outcomes, scanned]);
+    families
 }
 
 fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {

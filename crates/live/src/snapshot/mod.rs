@@ -13,7 +13,7 @@ mod infer;
 pub(crate) mod take;
 mod text;
 
-pub use text::{BadSnapshot, NoSnapshot};
+pub use text::BadSnapshot;
 
 use crate::frame::State;
 use kontig_mm::{MigrateType, Order};

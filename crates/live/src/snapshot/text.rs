@@ -11,6 +11,7 @@
 use super::{FoundZone, Frame, Host, Piece, Snapshot, infer};
 use crate::frame::State;
 use crate::host::page_size::SIZES;
+use kontig_error::{AskedWrongly, Error};
 use kontig_mm::MigrateType;
 use kontig_text::one_line;
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,7 @@ impl std::error::Error for BadSnapshot {}
 
 /// Why a file is not read as a snapshot.
 #[derive(Debug)]
-pub enum NoSnapshot {
+enum NoSnapshot {
     Unreadable(io::Error),
     /// It is none, or damaged.
     Bad(BadSnapshot),
@@ -125,8 +126,14 @@ impl Snapshot {
     ///
     /// # Errors
     /// If it cannot be read, or the first line that is not of this form.
-    pub fn open(path: &Path) -> Result<Snapshot, NoSnapshot> {
-        Snapshot::read(BufReader::new(File::open(path)?))
+    pub fn open(path: &Path) -> Result<Snapshot, Error> {
+        let shown = path.display().to_string();
+        let read = File::open(path).map_err(NoSnapshot::from).and_then(|file| Snapshot::read(BufReader::new(file)));
+        let wrong = |e: NoSnapshot| match e {
+            NoSnapshot::Unreadable(e) => AskedWrongly::Unreadable { path: shown, reason: e.to_string() },
+            NoSnapshot::Bad(bad) => AskedWrongly::Malformed { path: shown, line: bad.line, reason: bad.reason },
+        };
+        Ok(read.map_err(wrong)?)
     }
 
     /// Reads the file's text.

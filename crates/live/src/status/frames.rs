@@ -3,7 +3,7 @@
 //! Counters say how much of a kind there is, this says where: blocks that are free, blocks that
 //! hold only movable pages, and the obstacles in the others.
 
-use crate::bound;
+use crate::bound::{self, OnCpusLists};
 use crate::error::ReadError;
 use crate::frame::State;
 use crate::need::Need;
@@ -20,6 +20,7 @@ pub struct Frames {
     pub blocks: Obstacles,
     pub used: Vec<Used>,
     pub bound: Bound,
+    pub on_cpus_lists: OnCpusLists,
 }
 
 /// The gain that moving pages can have on a node, and the blocks that it cannot free.
@@ -78,5 +79,6 @@ fn frames(snapshot: &Snapshot, node: u32, page_bytes: u64, order: u32) -> Frames
         poisoned: placement.poisoned,
         saved: placement.saved(),
     };
-    Frames { node, blocks: Obstacles::of(snapshot, &need), used, bound }
+    let on_cpus_lists = OnCpusLists::of(snapshot, Some(node));
+    Frames { node, blocks: Obstacles::of(snapshot, &need), used, bound, on_cpus_lists }
 }

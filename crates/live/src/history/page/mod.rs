@@ -5,8 +5,9 @@ mod escape;
 
 use super::at::clock;
 use super::changes::What;
+use super::count::{CHARTS, Count, ROWS, Row};
 use super::period::{Period, Summary};
-use super::point::{Count, Point};
+use super::point::Point;
 use super::words;
 use chart::{Axis, Line, Mark, chart};
 use escape::escaped;
@@ -68,44 +69,23 @@ fn charts(period: &Period) -> String {
         };
         nodes.iter().map(line).collect()
     };
-    let minutely = |name: &str, count| Line { name: name.into(), bins: rates(&axis, period, count, 60.0) };
-    let share = |name: &str, count| Line { name: name.into(), bins: rates(&axis, period, count, 1.0) };
     let number = |value: f64| match value.fract() == 0.0 {
         true => grouped(value as u64),
         false => kontig_text::without_zeros(&format!("{value:.3}")).to_string(),
     };
-    let charts: [Figure; 7] = [
+    let mut charts: Vec<Figure> = vec![
         ("Huge pages that requests get at once", of_nodes(|node| node.at_hand), number),
         ("The kernel's fragmentation score", of_nodes(|node| node.score), number),
-        (
-            "Requests that waited, a minute",
-            vec![
-                minutely("for compaction", Count::WaitedForCompaction),
-                minutely("for reclaim", Count::WaitedForReclaim),
-            ],
-            number,
-        ),
-        (
-            "First touches of memory, a minute",
-            vec![minutely("got a huge page", Count::Given), minutely("got small ones instead", Count::Refused)],
-            number,
-        ),
-        ("Pages moved, a minute", vec![minutely("by whomever", Count::Moved)], number),
-        (
-            "Share of the time in which tasks waited for memory",
-            vec![share("some", Count::SomeWaited), share("all", Count::AllWaited)],
-            share_text,
-        ),
-        (
-            "Share of a CPU for the kernel's threads",
-            vec![
-                share("kcompactd", Count::Kcompactd),
-                share("kswapd", Count::Kswapd),
-                share("khugepaged", Count::Khugepaged),
-            ],
-            share_text,
-        ),
     ];
+    charts.extend(CHARTS.iter().map(|chart| {
+        let rows = ROWS.iter().filter_map(|row| Some((row, row.line.filter(|(of, _)| of == chart)?.1)));
+        let is_time = rows.clone().any(|(row, _)| row.source.is_time());
+        let line = |(row, name): (&Row, &str)| Line {
+            name: name.into(),
+            bins: rates(&axis, period, row.count, chart.seconds),
+        };
+        (chart.title, rows.map(line).collect(), if is_time { share_text } else { number })
+    }));
     let figure = |(title, mut lines, shown): Figure| {
         lines.retain(|line| line.bins.iter().any(Option::is_some));
         if lines.is_empty() {
