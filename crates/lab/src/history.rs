@@ -7,6 +7,7 @@ use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::history::sample::{BOOT_ID, INTERVAL, PAGE_SIZE};
 use kontig_live::history::{NotWritten, Sample, Stored, Writer};
 use kontig_mm::Daemon;
+use kontig_mm::sysctl::Sysctl;
 use kontig_mm::types::{PAGE_SIZE as PAGE_BYTES, PAGEBLOCK_PAGES};
 use kontig_sim::{KernelThread, Machine};
 use std::collections::BTreeMap;
@@ -80,6 +81,14 @@ fn threads(m: &Machine) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
+/// Programs whose memory may use huge pages, with the choice in brackets.
+fn enabled(m: &Machine) -> String {
+    let Some(sysctl) = Sysctl::find("thp.enabled") else { return String::new() };
+    let chosen = m.memory().sysctl_read(sysctl);
+    let word = |(i, word): (u32, &str)| if chosen == Some(i) { format!("[{word}]") } else { word.to_string() };
+    (0..).zip(["always", "madvise", "never"]).map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// The machine's files at this moment.
 fn sample(m: &Machine, run: &str) -> Sample {
     let memory = m.memory();
@@ -97,6 +106,7 @@ fn sample(m: &Machine, run: &str) -> Sample {
     line(INTERVAL, INTERVAL_S.to_string());
     let huge = u64::from(PAGEBLOCK_PAGES) * PAGE_BYTES;
     line("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", huge.to_string());
+    line("sys/kernel/mm/transparent_hugepage/enabled", enabled(m));
     for (pid, (name, ns)) in (2..).zip(threads(m)) {
         let fields = format!("{pid} ({name}) S 2 0 0 0 -1 0 0 0 0 0 0 {} 0 0 20 0 1 0 0", ns / TICK_NS);
         line(&format!("proc/{pid}/stat"), fields);

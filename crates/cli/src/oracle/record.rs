@@ -317,11 +317,11 @@ mod tests {
                 "OWN" => "a:1f".into(),
                 "FILE" => "f0".into(),
                 "fast|slow" => "slow".into(),
-                "N" | "ORDER" => "3".into(),
+                "N" | "ORDER" | "SWAPPINESS" | "BEYOND" | "PAGES" => "3".into(),
                 "TYPE" => "movable".into(),
                 other => other.into(),
             };
-            let form = form.replace("[RIGHT ...]", "kswapd dma32");
+            let form = form.replace("[RIGHT ...]", "kswapd dma32").replace("[force]", "force");
             Some(form.split(' ').map(word).collect::<Vec<_>>().join(" "))
         };
         let mut shown: Vec<&str> =

@@ -52,5 +52,7 @@ fn a_simulated_day_is_replayed_and_reported_as_a_hosts() {
     let report = json(d.path(), &["history", "report", "day.history", "--json"]);
     assert_eq!((&report["samples"], &report["kernel"]), (&Value::from(8641), &Value::from("6.1")));
     assert_eq!(report["seconds"].as_f64(), Some(86400.0));
+    assert_eq!(report["huge_page_bytes"].as_u64(), Some(2 << 20));
+    assert!(report["at_hand"]["most"].as_u64().is_some_and(|most| most < 5), "{report}");
     assert!(report["kcompactd_cpu_share"].is_number(), "{report}");
 }

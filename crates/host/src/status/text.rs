@@ -308,7 +308,11 @@ impl Page<'_> {
         }
         let span = time(stalls.seconds);
         if stalls.processes.is_empty() && stalls.lost_events == 0 {
-            return format!("Nobody waited for compaction or reclaim in {span}\n");
+            let said = format!(
+                "Nobody waited for compaction or reclaim in {span}, but perhaps at a control group's limit, which is \
+                 not seen"
+            );
+            return self.wrapped("", &said, 2);
         }
         let mut grid = Grid::new(["process", "pid", "waited for", "order", "times", "seconds", "longest"], &[0, 2]);
         for s in &stalls.processes {

@@ -119,6 +119,14 @@ impl NoGain {
     }
 }
 
+impl NoGain {
+    /// Whether the next run may gain something though nothing else has changed: the kernel may have
+    /// ended this one at a folio that it could not move then.
+    pub const fn may_pass(self) -> bool {
+        matches!(self, NoGain::NoBlockWhole { .. } | NoGain::Taken { .. } | NoGain::Unknown)
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
@@ -134,9 +142,13 @@ pub struct Outcome {
 
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
-/// Of the CPU share, runs without gain take this part at most: one that cost little is tried again
-/// soon, since what it ended at may be gone.
+/// Of the CPU share, runs without gain take this part at most where their reason may pass: what the
+/// last one ended at may be gone soon, so the back-off of one that cost little grows no longer than
+/// this.
 const FRUITLESS_PART: f64 = 0.25;
+const PASSING_BACKOFF_S: f64 = 4.0;
+/// Seconds after a back-off in which its reason is thought to hold.
+const LATELY_S: f64 = 60.0;
 /// Seconds of the longest back-off, which is the kernel's own: 500 ms 64 times.
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
@@ -358,8 +370,10 @@ impl Controller {
                 let earned = outcome.cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
                 let for_s = match after {
                     NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
-                    _ if outcome.cpu_s > 0.0 => doubled.min(LONGEST_BACKOFF_S).min(earned.max(FIRST_BACKOFF_S)),
                     // The cost of the kernel's own thread is not known.
+                    _ if after.may_pass() && outcome.cpu_s > 0.0 => {
+                        doubled.min(LONGEST_BACKOFF_S).min(earned.max(PASSING_BACKOFF_S))
+                    }
                     _ => doubled.min(LONGEST_BACKOFF_S),
                 };
                 self.backoff = Some(BackOff { until_s: outcome.at_s + for_s, after, pieces: node.too_small(order) });
@@ -368,9 +382,9 @@ impl Controller {
         }
     }
 
-    /// Whether the last run gained nothing.
-    pub fn is_stuck(&self) -> bool {
-        self.fruitless > 0
+    /// Why the last run gained nothing, if that was a moment ago.
+    pub fn failed_lately(&self, at_s: f64) -> Option<NoGain> {
+        self.backoff.filter(|backoff| at_s - backoff.until_s < LATELY_S).map(|backoff| backoff.after)
     }
 
     /// Takes CPU time from the budget.
@@ -496,20 +510,22 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_gain_take_no_more_than_their_part_of_the_share() {
-        let waits = |cpu_s: f64| {
+    fn runs_whose_reason_may_pass_take_no_more_than_their_part_of_the_share() {
+        let waits = |cpu_s: f64, why: NoGain| {
             let (mut of, lacking) = (keeping(100), node(0, 1000));
             for run in 0..6 {
-                of.finished(Outcome { cpu_s, ..fruitless(f64::from(run), NoGain::Unknown) }, &lacking);
+                of.finished(Outcome { cpu_s, ..fruitless(f64::from(run), why) }, &lacking);
             }
+            assert_eq!((of.failed_lately(60.0), of.failed_lately(100.0)), (Some(why), None));
             match of.decide(&at(5.0), &lacking, false) {
                 Decision::Rest { why: Rest::BackOff { for_s, .. } } => for_s,
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(waits(0.005), 1.0);
-        assert_eq!(waits(0.1), 8.0, "0.1 s is a quarter of 5 % of 8 s");
-        assert_eq!(waits(0.5), 32.0);
+        assert_eq!(waits(0.005, NoGain::Unknown), 4.0);
+        assert_eq!(waits(0.1, NoGain::Unknown), 8.0, "0.1 s is a quarter of 5 % of 8 s");
+        assert_eq!(waits(0.5, NoGain::Unknown), 32.0);
+        assert_eq!(waits(0.005, NoGain::Pinned { failed: 100 }), 32.0, "pins do not pass in a moment");
     }
 
     #[test]

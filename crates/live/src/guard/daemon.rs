@@ -272,7 +272,7 @@ struct Daemon<'a> {
     is_read: bool,
     notify: Notify,
     /// When the state was last written, with the reasons for rest in it; or that it cannot be.
-    written: Option<Result<(Instant, Reasons), ()>>,
+    written: Option<Result<(Instant, Reasons), Instant>>,
 }
 
 /// The reason why each node rests.
@@ -435,7 +435,7 @@ impl Daemon<'_> {
         let is_due = match &self.written {
             None => true,
             Some(Ok((at, before))) => at.elapsed() >= STATE_AGAIN || *before != reasons,
-            Some(Err(())) => false,
+            Some(Err(at)) => at.elapsed() >= STATE_AGAIN,
         };
         if !(self.changes_the_host() && is_due) {
             return;
@@ -445,11 +445,14 @@ impl Daemon<'_> {
             Some(watched.node_state(node, self.means.page_bytes))
         };
         let nodes = self.nodes.iter().filter_map(state).collect();
-        match State::now(cpu_s(), nodes).write(self.means.dir) {
+        match State::now(own_cpu_s(), nodes).write(self.means.dir) {
             Ok(()) => self.written = Some(Ok((Instant::now(), reasons))),
             Err(e) => {
-                self.written = Some(Err(()));
-                self.tell(None, What::Failed { why: e.to_string() });
+                let told = matches!(self.written, Some(Err(_)));
+                self.written = Some(Err(Instant::now()));
+                if !told {
+                    self.tell(None, What::Failed { why: e.to_string() });
+                }
             }
         }
     }
@@ -474,13 +477,13 @@ impl Daemon<'_> {
     fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
         let controller = &self.nodes[i].controller;
         let (order, lacks) = (controller.rules().target.order(node.huge_order), controller.lacks(node));
-        let cpu = cpu_s();
+        let cpu = own_cpu_s();
         let predicted = self.predict(node.node, order, lacks);
         let (predicted, fewest_moves, not_predicted) = match predicted {
             Ok((effort, fewest)) => (Some(effort), fewest, None),
             Err(why) => (None, None, Some(why)),
         };
-        let outcome = Outcome { at_s: sample.at_s, cpu_s: cpu_s() - cpu, made: 0, no_gain: Some(NoGain::DryRun) };
+        let outcome = Outcome { at_s: sample.at_s, cpu_s: own_cpu_s() - cpu, made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
         self.nodes[i].told = None;
         let (at_hand, score) = (node.at_hand(order), node.score());
@@ -502,9 +505,13 @@ impl Daemon<'_> {
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
         let file = self.file(number, is_only)?;
         let controller = &self.nodes[i].controller;
-        if controller.rules().sync && controller.is_stuck() {
+        if controller.rules().sync && controller.failed_lately(at_s).is_some_and(NoGain::may_pass) {
             self.dirty.write(at_s, stop, || self.notify.alive());
+            if self.hold.holds() || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
         }
+        let own = own_cpu_s();
         // Before and after it, free pages on CPUs' lists count alike.
         runner::drain(roots, stop);
         let Some(before) = self.node(number)? else { return Ok(()) };
@@ -522,6 +529,8 @@ impl Daemon<'_> {
         };
         let ran = runner::run(roots, &file, (writer, stop), cpu_s, enough);
         let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
+        // Emptying CPUs' lists is a part of a run's cost.
+        self.nodes[i].controller.spend(own_cpu_s() - own);
         let Some(after) = self.node(number)? else { return Ok(()) };
         self.conclude(i, (&before, &after), most, &ran);
         Ok(())
@@ -553,7 +562,10 @@ impl Daemon<'_> {
         let watched = &mut self.nodes[i];
         watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
         watched.see(at_s, watched.controller.is_kept(after));
-        watched.told = None;
+        if gained {
+            watched.told = None;
+            self.dirty.helped();
+        }
         watched.rests = None;
         watched.state = format!("compacted, {before} to {now} at hand");
         watched.ran(no_gain);
@@ -588,9 +600,9 @@ impl Daemon<'_> {
         let by_frames = match self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
             Some((_, why)) => why,
             None => {
-                let cpu = cpu_s();
+                let cpu = own_cpu_s();
                 let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
-                self.nodes[i].controller.spend(cpu_s() - cpu);
+                self.nodes[i].controller.spend(own_cpu_s() - cpu);
                 self.nodes[i].looked = Some((now, why));
                 why
             }
@@ -698,13 +710,13 @@ impl Daemon<'_> {
             watched.see(now, false);
         }
         let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
-        let what = What::Ended { seconds: self.now_s(), own_cpu_s: cpu_s(), nodes };
+        let what = What::Ended { seconds: self.now_s(), own_cpu_s: own_cpu_s(), nodes };
         self.tell(None, what);
     }
 }
 
 /// Seconds that this process has had a CPU, without its children.
-fn cpu_s() -> f64 {
+fn own_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

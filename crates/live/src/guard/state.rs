@@ -79,15 +79,15 @@ impl State {
         let _ = fs::remove_file(State::path(dir));
     }
 
-    /// Reads it; `None` where no guard has left one, or it is not for this user.
+    /// Reads it; `None` where no guard has left one.
     ///
     /// # Errors
-    /// If no guard writes such a file.
+    /// If it is not for this user, or no guard of this version writes such a file.
     pub fn read(dir: &Path) -> Result<Option<State>, ReadError> {
         let path = State::path(dir);
         let text = match roots::read(&path) {
             Ok(text) => text,
-            Err(e) if e.is_missing() || e.is_permission() => return Ok(None),
+            Err(e) if e.is_missing() => return Ok(None),
             Err(e) => return Err(e),
         };
         let read = serde_json::from_str(&text);

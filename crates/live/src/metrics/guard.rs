@@ -1,10 +1,27 @@
 //! The series of a guard at work, by the state that it leaves for others.
 
 use super::exposition::{Family, Kind};
+use crate::error::ReadError;
 use crate::guard::state::{NodeState, State};
 
-/// The series; of a state that is old, only its time.
-pub(super) fn of(state: &State) -> Vec<Family> {
+/// The series of what was read; none where there is no guard. One that this version does not know,
+/// or that is for others, takes away no series of the host.
+pub(super) fn read(state: &Result<Option<State>, ReadError>) -> Vec<Family> {
+    let mut readable = Family::new(
+        "kontig_guard_state_readable",
+        Kind::Gauge,
+        "Whether the state that a guard keeps for others is readable, 0 or 1; absent if there is none.",
+    );
+    readable.add(Vec::new(), f64::from(u8::from(state.is_ok())));
+    match state {
+        Ok(None) => Vec::new(),
+        Ok(Some(state)) => std::iter::once(readable).chain(of(state)).collect(),
+        Err(_) => vec![readable],
+    }
+}
+
+/// The series of a state; of one that is old, only its time.
+fn of(state: &State) -> Vec<Family> {
     let mut at = Family::new(
         "kontig_guard_timestamp_seconds",
         Kind::Gauge,

@@ -70,11 +70,11 @@ impl FramesFound {
 /// All series of a host now, with those of a guard that is controlled from `control`.
 ///
 /// # Errors
-/// If free lists or zones cannot be read, or what is in guard's place is not a guard's.
+/// If free lists or zones cannot be read.
 pub fn of_host(roots: &Roots, control: &Path, frames: Option<&FramesFound>) -> Result<Vec<Family>, ReadError> {
     let began = std::time::Instant::now();
     let mut families = of(&Collector::few(roots), frames)?;
-    families.extend(State::read(control)?.iter().flat_map(guard::of));
+    families.extend(guard::read(&State::read(control)));
     let mut took =
         Family::new("kontig_collect_duration_seconds", Kind::Gauge, "Time that reading this host's files took.");
     took.add(Vec::new(), began.elapsed().as_secs_f64());
