@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_whose_reason_may_pass_take_no_more_than_their_part_of_the_share() {
+    fn the_back_off_grows_less_where_the_reason_may_pass_and_a_run_costs_little() {
         let waits = |cpu_s: f64, why: NoGain| {
             let (mut of, lacking) = (keeping(100), node(0, 1000));
             for run in 0..6 {
