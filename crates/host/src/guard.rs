@@ -43,6 +43,11 @@ pub struct GuardArgs {
     /// kernel compact
     #[arg(long, requires = "execute")]
     drive_sysctl: bool,
+    /// With --execute: write dirty pages, as 'sync' does, before a run that follows one without
+    /// gain. From Linux 6.9 on, a compaction ends at a large dirty folio. Others' writes wait for
+    /// it
+    #[arg(long, requires = "execute", conflicts_with = "drive_sysctl")]
+    sync: bool,
     /// Seconds after which it ends by itself
     #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>(1..=MOST))]
     time: Option<u64>,
@@ -176,7 +181,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let profile = profile(a.profile.as_deref(), &kernel)?;
     let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
-    let policy = a.policy.read(host)?;
+    let policy = a.policy.read(host, a.sync)?;
     if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {
         let text = "--drive-sysctl: this kernel has no vm.compaction_proactiveness (5.9 and later have): leave it out";
         return Err(AskedWrongly::Value(text.into()).into());
@@ -212,7 +217,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         page_bytes: page_size(),
         profile: &profile,
         mode,
-        reread: &|| a.policy.read(host).map_err(|e| e.to_string()),
+        reread: &|| a.policy.read(host, a.sync).map_err(|e| e.to_string()),
         stop: &stop,
         anew: &anew,
         dir: &a.control.control,

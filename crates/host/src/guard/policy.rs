@@ -20,15 +20,11 @@ pub struct PolicyArgs {
     /// Share of one CPU that compactions take at most in the long run
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     cpu_percent: Option<f64>,
-    /// Write dirty pages, as 'sync' does, before the run that follows one without gain: from Linux
-    /// 6.9 on, a compaction ends at a large dirty folio. Others' writes wait for it
-    #[arg(long)]
-    sync: bool,
 }
 
 impl PolicyArgs {
-    /// The policy's file, if there is one, and the options.
-    pub(super) fn read(&self, host: ForHost) -> Result<Policy, Error> {
+    /// The policy's file, if there is one, and the options; `sync` is one of those.
+    pub(super) fn read(&self, host: ForHost, sync: bool) -> Result<Policy, Error> {
         let file = match &self.policy {
             None => String::new(),
             Some(path) => std::fs::read_to_string(path).map_err(|e| {
@@ -40,7 +36,7 @@ impl PolicyArgs {
             let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();
             Error::from(AskedWrongly::Malformed { path, line: bad.line, reason: bad.reason })
         };
-        let options = Options { keep: self.keep.clone(), cpu_percent: self.cpu_percent, sync: self.sync };
+        let options = Options { keep: self.keep.clone(), cpu_percent: self.cpu_percent, sync };
         let policy = Policy::parse(&file, host).map_err(wrong)?;
         Ok(policy.with(&options, host).map_err(AskedWrongly::Value)?)
     }

@@ -19,7 +19,7 @@ use std::path::Path;
 pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<Ending, Error> {
     let history = open(file)?;
     let host = host(&history)?;
-    let policy = policy.read(host)?;
+    let policy = policy.read(host, false)?;
     let found = replayed(&history, &policy, host.page_bytes);
     if let Some(node) = policy.named().find(|node| !found.nodes.iter().any(|known| known.node == *node)) {
         let reason = format!("it has no node {node} with memory: name another");

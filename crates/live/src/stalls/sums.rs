@@ -6,10 +6,8 @@
 //! it begins. Where events were lost, what had begun is forgotten: its end may be among them.
 
 use super::{Stall, Stalls, WaitedFor};
-use crate::error::ReadError;
-use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
+use kontig_procfs::{Lost, TraceLine, lost_events};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The tracepoints that are needed.
 pub const EVENTS: [&str; 5] = [
@@ -49,7 +47,6 @@ pub struct Sums {
     threads: BTreeMap<u32, Thread>,
     stalls: BTreeMap<(Process, WaitedFor, u32), Sum>,
     lost: u64,
-    lines: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -60,48 +57,44 @@ struct Sum {
 }
 
 impl Sums {
-    /// Takes in a line of the trace; `process` names the process of a thread.
-    ///
-    /// # Errors
-    /// If no kernel prints such a line.
-    pub fn line(
-        &mut self,
-        file: &Path,
-        line: &str,
-        process: &mut impl FnMut(&TraceLine<'_>) -> Process,
-    ) -> Result<(), ReadError> {
-        self.lines += 1;
-        if let Some(lost) = lost_events(line) {
-            self.lost += match lost {
-                Lost::Events(events) => events,
-                Lost::Unsaid => 1,
-            };
+    /// Takes in a line of the trace; `process` names the process of a thread. A line that no kernel
+    /// prints counts as a lost event: a thread's name may hold anything, a line feed too.
+    pub fn line(&mut self, line: &str, process: &mut impl FnMut(&TraceLine<'_>) -> Process) {
+        let lost = match lost_events(line) {
+            Some(Lost::Events(events)) => events,
+            Some(Lost::Unsaid) => 1,
+            None => match TraceLine::parse("trace_pipe", 0, line) {
+                Ok(None) => 0,
+                Ok(Some(event)) => u64::from(self.event(&event, process).is_none()),
+                Err(_) => 1,
+            },
+        };
+        if lost > 0 {
+            self.lost += lost;
             self.threads.clear();
-            return Ok(());
         }
-        let path = file.display().to_string();
-        let Some(event) = TraceLine::parse(&path, self.lines, line)? else { return Ok(()) };
-        self.event(&event, process).map_err(|reason| BadText { file: path, line: self.lines, reason }.into())
     }
 
-    fn event(&mut self, e: &TraceLine<'_>, process: &mut impl FnMut(&TraceLine<'_>) -> Process) -> Result<(), String> {
+    /// `None` if the event lacks its order.
+    fn event(&mut self, e: &TraceLine<'_>, process: &mut impl FnMut(&TraceLine<'_>) -> Process) -> Option<()> {
         let thread = self.threads.entry(e.pid).or_default();
-        thread.last_us = e.at_us;
-        let order = || {
-            let order = e.number("order").and_then(|order| u32::try_from(order).ok());
-            order.ok_or_else(|| format!("{} without its order", e.event))
-        };
+        let before = std::mem::replace(&mut thread.last_us, e.at_us);
+        let order = || e.number("order").and_then(|order| u32::try_from(order).ok());
         let (what, order, us, is_first) = match e.event {
             "mm_compaction_try_to_compact_pages" => {
                 thread.request = Some(Request { order: order()?, took_us: None });
-                return Ok(());
+                return Some(());
             }
             "mm_compaction_begin" => {
+                // The zones of one request follow each other at once.
+                thread.request = thread.request.filter(|_| e.at_us.saturating_sub(before) < APART_US);
                 thread.compacts = Some(e.at_us);
-                return Ok(());
+                return Some(());
             }
             "mm_compaction_end" => {
-                let Some((began, request)) = thread.compacts.take().zip(thread.request.as_mut()) else { return Ok(()) };
+                let Some((began, request)) = thread.compacts.take().zip(thread.request.as_mut()) else {
+                    return Some(());
+                };
                 let is_first = request.took_us.is_none();
                 let us = e.at_us.saturating_sub(began);
                 request.took_us = Some(request.took_us.unwrap_or(0) + us);
@@ -110,13 +103,13 @@ impl Sums {
             "mm_vmscan_direct_reclaim_begin" => {
                 thread.request = None;
                 thread.reclaims = Some((e.at_us, order()?));
-                return Ok(());
+                return Some(());
             }
             "mm_vmscan_direct_reclaim_end" => {
-                let Some((began, order)) = thread.reclaims.take() else { return Ok(()) };
+                let Some((began, order)) = thread.reclaims.take() else { return Some(()) };
                 (WaitedFor::Reclaim, order, e.at_us.saturating_sub(began), true)
             }
-            _ => return Ok(()),
+            _ => return Some(()),
         };
         let of_request = match (what, thread.request) {
             (WaitedFor::Compaction, Some(request)) => request.took_us.unwrap_or(us),
@@ -126,7 +119,7 @@ impl Sums {
         sum.times += u64::from(is_first);
         sum.us += us;
         sum.longest_us = sum.longest_us.max(of_request);
-        Ok(())
+        Some(())
     }
 
     /// The waits since they were last taken. What goes on counts when it ends.
@@ -152,6 +145,9 @@ impl Sums {
     }
 }
 
+/// A compaction that a thread begins this long after its last event is not for its last request: it
+/// writes to `compact_memory`.
+const APART_US: u64 = 1_000_000;
 /// No wait is longer.
 const FORGOTTEN_AFTER_US: u64 = 600_000_000;
 
@@ -165,7 +161,7 @@ mod tests {
     fn taken(sums: &mut Sums, text: &str) -> Stalls {
         // Threads 4243 and 4244 are those of process 4242.
         let mut process = |e: &TraceLine<'_>| (if e.comm == "java" { 4242 } else { e.pid }, e.comm.to_string());
-        text.lines().for_each(|line| sums.line(Path::new("trace_pipe"), line, &mut process).expect("a line"));
+        text.lines().for_each(|line| sums.line(line, &mut process));
         sums.take(2.0)
     }
 
@@ -199,16 +195,22 @@ mod tests {
         assert_eq!(stalls.processes[0].name, "java");
     }
 
+    /// `prctl` lets any user choose the name of a thread.
     #[test]
-    fn a_line_that_no_kernel_prints_is_named() {
+    fn lines_broken_by_a_threads_name_count_as_lost_and_end_nothing() {
+        let broken = "a\nb-7 [000] ..... 99.5: mm_compaction_begin: zone_start=0x1\n\
+            c [1] d-8 [000] ..... 99.6: mm_vmscan_direct_reclaim_begin: order=0\n\
+            cc1-77 [001] ..... 99.7: mm_vmscan_direct_reclaim_begin: may_writepage=1\n";
+        let stalls = taken(&mut Sums::default(), &format!("{broken}{TRACE}"));
+        assert_eq!((stalls.lost_events, stalls.processes.len()), (3, 2));
+    }
+
+    #[test]
+    fn a_later_write_to_compact_memory_is_not_the_wait_of_a_threads_last_request() {
         let mut sums = Sums::default();
-        let process = &mut |e: &TraceLine<'_>| (e.pid, e.comm.to_string());
-        let refused = |sums: &mut Sums, line, process: &mut _| {
-            sums.line(Path::new("trace_pipe"), line, process).expect_err("refused").to_string()
-        };
-        assert!(refused(&mut sums, "root:x:0:0", process).starts_with("trace_pipe: line 1: no line of a trace"));
-        let line = " cc1-77 [001] ..... 1.5: mm_vmscan_direct_reclaim_begin: may_writepage=1";
-        let said = "trace_pipe: line 2: mm_vmscan_direct_reclaim_begin without its order";
-        assert_eq!(refused(&mut sums, line, process), said);
+        taken(&mut sums, TRACE);
+        let later = "           java-4243    [000] ..... 160.000000: mm_compaction_begin: zone_start=0x1\n\
+                     \u{20}          java-4243    [000] ..... 163.000000: mm_compaction_end: zone_start=0x1\n";
+        assert!(taken(&mut sums, later).processes.is_empty());
     }
 }

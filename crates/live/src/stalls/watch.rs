@@ -92,7 +92,7 @@ fn read(mut instance: Instance, roots: &Roots, to: &Mutex<Found>, stop: &AtomicB
                 let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
                 let mut found = locked(to);
                 for line in String::from_utf8_lossy(&text[..whole]).lines() {
-                    found.sums.line(&file, line, &mut |event| names.of(event))?;
+                    found.sums.line(line, &mut |event| names.of(event));
                 }
                 text.drain(..whole);
             }
