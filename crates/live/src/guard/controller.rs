@@ -117,9 +117,7 @@ impl NoGain {
             NoGain::Unknown => "unknown",
         }
     }
-}
 
-impl NoGain {
     /// Whether the next run may gain something though nothing else has changed: the kernel may have
     /// ended this one at a folio that it could not move then.
     pub const fn may_pass(self) -> bool {
@@ -142,9 +140,8 @@ pub struct Outcome {
 
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
-/// Of the CPU share, runs without gain take this part at most where their reason may pass: what the
-/// last one ended at may be gone soon, so the back-off of one that cost little grows no longer than
-/// this.
+/// Where the reason of a run without gain may pass, its back-off grows no longer than until this
+/// part of the CPU share has made up for its cost, or than [`PASSING_BACKOFF_S`].
 const FRUITLESS_PART: f64 = 0.25;
 const PASSING_BACKOFF_S: f64 = 4.0;
 /// Seconds after a back-off in which its reason is thought to hold.
