@@ -1,25 +1,28 @@
 //! `kontig status`: the state of a host's memory, once or again and again.
 
 mod process;
-mod stalls;
 pub(crate) mod text;
 
 use crate::answer::not_read;
 use crate::roots::HostArgs;
 use crate::span;
 use clap::Args;
-use kontig_error::{AskedWrongly, Error};
+use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
+use kontig_live::stalls::Stalls;
+use kontig_live::stalls::instance::NoTrace;
+use kontig_live::stalls::watch::Watch;
 use kontig_live::status::{frames, owners};
 use kontig_live::{Host, ReadError, Roots, Status};
-use kontig_terminal::Ending;
 use kontig_terminal::number::{MOST, whole};
+use kontig_terminal::{Ending, interrupt};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::Serialize;
-use stalls::Traced;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Options that `--pid` has no use for.
@@ -55,7 +58,7 @@ pub struct StatusArgs {
     /// Go on until Ctrl-C, once every interval (2 seconds if none is given)
     #[arg(long)]
     watch: bool,
-    /// Print JSON (schema kontig.status/1, of a process kontig.process/1): one document, or with
+    /// Print JSON (schema kontig.status/2, of a process kontig.process/1): one document, or with
     /// --watch one a line
     #[arg(long)]
     json: bool,
@@ -82,18 +85,27 @@ pub const HELP: &str = "Examples:\n  \
 /// Carries out `kontig status`.
 pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
-    if a.watch {
-        // To be stopped is how watching ends.
-        kontig_terminal::interrupt::act(|| std::process::exit(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    if a.watch || a.stalls {
+        let (raised, code) = (stop.clone(), i32::from(!a.watch));
+        // The loop ends, so that a trace is removed and what it has told is printed.
+        interrupt::act(move || {
+            if raised.swap(true, Ordering::Relaxed) {
+                std::process::exit(code);
+            }
+        });
     }
-    let stalls = a.stalls.then(|| Traced::begin(&roots, i32::from(!a.watch)));
+    let stalls = a.stalls.then(|| Watch::begin(&roots));
     let mut before: Option<(Host, Instant)> = None;
     loop {
         let interval = a.interval.or(a.interval_unasked(before.is_some()));
         if let Some(interval) = interval {
             before.get_or_insert_with(|| (Host::read(&roots), Instant::now()));
-            if !wait(interval) {
-                return Ok(Ending::Done);
+            match wait(interval, &stop) {
+                Waited::Unread => return Ok(Ending::Done),
+                // To be stopped is how watching ends.
+                Waited::Stopped if a.watch => return Ok(Ending::Done),
+                Waited::Stopped | Waited::Passed => {}
             }
         }
         let host = Host::read(&roots);
@@ -102,7 +114,8 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
         let text = match a.pid {
             Some(pid) => process::text(a, &roots, &host, pid)?,
             None => machine(a, &roots, &host, since)?.map(|mut status| {
-                status.stalls = stalls.as_ref().map(Traced::take);
+                let taken = |watch: &Result<Watch, NoTrace>| watch.as_ref().map_or_else(Stalls::unknown, Watch::take);
+                status.stalls = stalls.as_ref().map(taken);
                 a.page(&status, |width| text::text(&status, a.orders, width))
             }),
         };
@@ -111,6 +124,9 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
             Err(e) => return not_read("status", &e),
         };
         let is_read = kontig_terminal::print_while_read(&text)?;
+        if !a.watch && stop.load(Ordering::Relaxed) {
+            return Err(Failed::Interrupted { kept: "what was seen until then is printed".into() }.into());
+        }
         if !a.watch || !is_read {
             return Ok(Ending::Done);
         }
@@ -118,25 +134,35 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
     }
 }
 
-/// Waits, as long as somebody reads standard output: what nobody would read is not waited for. Says
-/// whether somebody does.
-fn wait(interval: Duration) -> bool {
+/// How a wait ended.
+enum Waited {
+    Passed,
+    Stopped,
+    /// Nobody reads standard output any more.
+    Unread,
+}
+
+/// The longest time for which a stop is not noticed.
+const DOZE: Duration = Duration::from_millis(100);
+
+/// Waits until it is told to stop, or nobody would read the result.
+fn wait(interval: Duration, stop: &AtomicBool) -> Waited {
     let end = Instant::now() + interval;
-    loop {
+    while !stop.load(Ordering::Relaxed) {
         let left = end.saturating_duration_since(Instant::now());
-        let stdout = std::io::stdout();
+        if left.is_zero() {
+            return Waited::Passed;
+        }
+        let (stdout, doze) = (std::io::stdout(), left.min(DOZE));
         // Nothing is asked for: what is told all the same is that the other end is closed.
         let mut out = [PollFd::new(&stdout, PollFlags::empty())];
-        match poll(&mut out, Timespec::try_from(left).ok().as_ref()) {
-            Ok(0) => return true,
-            Ok(_) => return !out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
-            Err(Errno::INTR) => {}
-            Err(_) => {
-                std::thread::sleep(left);
-                return true;
-            }
+        match poll(&mut out, Timespec::try_from(doze).ok().as_ref()) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) if out[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => return Waited::Unread,
+            Ok(_) | Err(_) => std::thread::sleep(doze),
         }
     }
+    Waited::Stopped
 }
 
 /// The text to print, or the error of a file.

@@ -18,6 +18,8 @@ use kontig_terminal::{Ending, interrupt};
 use look::Look;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,8 +73,21 @@ pub fn top(a: &TopArgs) -> Result<Ending, Error> {
     interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let done = run(a, view, &mut terminal, &Host { roots: &roots, stalls, stop: &stop });
-    ratatui::restore();
-    done.map(|()| Ending::Done)
+    if matches!(done, Ok(Left::ByHangup)) {
+        // Its drop prints what failed, and a print that fails aborts.
+        std::mem::forget(terminal);
+        return Ok(Ending::Done);
+    }
+    drop(terminal);
+    ratatui::try_restore().map_err(failed)?;
+    done.map(|_| Ending::Done)
+}
+
+/// How the screen was left.
+enum Left {
+    ByUser,
+    /// Its terminal was closed: nothing can be drawn or restored.
+    ByHangup,
 }
 
 fn failed(e: std::io::Error) -> Error {
@@ -113,24 +128,57 @@ impl Host<'_> {
     }
 }
 
-fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<(), Error> {
+fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<Left, Error> {
     let mut next = Instant::now() + a.interval;
     while !host.stop.load(Ordering::Relaxed) {
-        terminal.draw(|frame| screen::draw(frame, &view)).map_err(failed)?;
         // Short, as a signal is noticed only then.
         let wait = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
-        if event::poll(wait).map_err(failed)?
-            && let Event::Key(key) = event::read().map_err(failed)?
-            && pressed(&mut view, key)
-        {
-            return Ok(());
+        match terminal.draw(|frame| screen::draw(frame, &view)).and_then(|_| input(wait)) {
+            Ok(Input::None) => {}
+            Ok(Input::Hangup) => return Ok(Left::ByHangup),
+            Err(_) if matches!(input(Duration::ZERO), Ok(Input::Hangup)) => return Ok(Left::ByHangup),
+            Err(e) => return Err(failed(e)),
+            Ok(Input::Some) => {
+                // Several keys can come at once.
+                while event::poll(Duration::ZERO).map_err(failed)? {
+                    if let Event::Key(key) = event::read().map_err(failed)?
+                        && pressed(&mut view, key)
+                    {
+                        return Ok(Left::ByUser);
+                    }
+                }
+            }
         }
         if view.is_live && Instant::now() >= next {
             view.add(host.look(), KEPT);
             next = Instant::now() + a.interval;
         }
     }
-    Ok(())
+    Ok(if matches!(input(Duration::ZERO), Ok(Input::Hangup)) { Left::ByHangup } else { Left::ByUser })
+}
+
+enum Input {
+    None,
+    Some,
+    Hangup,
+}
+
+/// Waits for a key. The library reads for ever from a terminal that was closed, so it is asked only
+/// where one is there.
+fn input(wait: Duration) -> std::io::Result<Input> {
+    let stdin = std::io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let wait = Timespec::try_from(wait).map_err(std::io::Error::other)?;
+    match poll(&mut fds, Some(&wait)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let found = fds[0].revents();
+    Ok(match found {
+        _ if found.intersects(PollFlags::HUP | PollFlags::ERR) => Input::Hangup,
+        _ if found.contains(PollFlags::IN) => Input::Some,
+        _ => Input::None,
+    })
 }
 
 /// Carries out a key; says whether it ends the program.

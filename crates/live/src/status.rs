@@ -27,7 +27,7 @@ use settings::Setting;
 use zone::{Zone, ZoneParts};
 
 /// Name and version of the schema of [`Status`].
-pub const STATUS_SCHEMA: &str = "kontig.status/1";
+pub const STATUS_SCHEMA: &str = "kontig.status/2";
 
 /// The answer of `kontig status`.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -117,6 +117,9 @@ impl Filler {
                 locked.add_to_free_list(pfn, order, t, true);
             }
             Use::Cached(_) if order != Order::ZERO => return bad("is larger than a page on a CPU's list"),
+            Use::Cached(cpu) if cpu.index() >= m.cpus => {
+                return bad("is on the list of a CPU that is not there");
+            }
             Use::Cached(cpu) => m.locked(id, cpu).pcp_import(pfn),
             Use::Kernel => m.frames.set(pfn, FrameKind::Kernel, order),
             Use::Lru(flags, owner) => {
@@ -227,5 +230,7 @@ mod tests {
         assert_eq!(refused(block(12, 0, Use::Kernel)), format!("the block of order 0 at 0xc {overlaps}"));
         assert_eq!(refused(block(17, 1, Use::Free)), format!("the block of order 1 at 0x11 {overlaps}"));
         assert_eq!(refused(block(4096, 0, Use::Free)), "the block of order 0 at 0x1000 is in no zone");
+        let elsewhere = block(17, 0, Use::Cached(CpuId::new(2)));
+        assert_eq!(refused(elsewhere), "the block of order 0 at 0x11 is on the list of a CPU that is not there");
     }
 }

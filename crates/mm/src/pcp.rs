@@ -215,6 +215,7 @@ impl Locked<'_> {
 
     /// Puts a single page that was found on this CPU's list there again. The limit of auto-tuned
     /// lists is not known, but it follows their length: the last overflow left a batch of room.
+    /// Lists of other kernels never grow beyond theirs, so the pages in excess come free.
     pub(crate) fn pcp_import(&mut self, pfn: Pfn) {
         if self.shared.profile.pcp.lists == PcpLists::AutoTuned {
             let pcp = &mut self.zone.pcps[self.cpu];

@@ -314,14 +314,14 @@ impl Page<'_> {
             );
             return self.wrapped("", &said, 2);
         }
-        let mut grid = Grid::new(["process", "pid", "waited for", "order", "times", "seconds", "longest"], &[0, 2]);
+        let mut grid = Grid::new(["process", "pid", "waited for", "order", "attempts", "seconds", "longest"], &[0, 2]);
         for s in &stalls.processes {
             grid.row(vec![
                 s.name.clone(),
                 s.pid.to_string(),
                 s.waited_for.text().into(),
                 s.order.to_string(),
-                grouped(s.times),
+                grouped(s.attempts),
                 format!("{:.3}", s.seconds),
                 format!("{:.3}", s.longest_s),
             ]);

@@ -128,12 +128,12 @@ fn stall_lines(stalls: &Stalls) -> Vec<Line<'static>> {
         n => format!(", {} events lost", grouped(n)),
     };
     let head =
-        format!("{:>8}  {:<16}{:<12}{:>5}{:>8}{:>9}{:>9}", "pid", "waited", "for", "order", "times", "s", "most");
+        format!("{:>8}  {:<16}{:<12}{:>5}{:>8}{:>9}{:>9}", "pid", "waited", "for", "order", "tries", "s", "most");
     let mut lines = vec![title(format!("{head}  in {span}{lost}"))];
     lines.extend(stalls.processes.iter().take(STALLS).map(|s| {
         let name: String = s.name.chars().take(15).collect();
-        let (what, times) = (s.waited_for.text(), grouped(s.times));
-        let numbers = format!("{:>5}{times:>8}{:>9.3}{:>9.3}", s.order, s.seconds, s.longest_s);
+        let (what, tries) = (s.waited_for.text(), grouped(s.attempts));
+        let numbers = format!("{:>5}{tries:>8}{:>9.3}{:>9.3}", s.order, s.seconds, s.longest_s);
         format!("{:>8}  {name:<16}{what:<12}{numbers}", s.pid).into()
     }));
     lines
@@ -266,14 +266,14 @@ mod tests {
             name: "java".into(),
             waited_for,
             order,
-            times: 300,
+            attempts: 300,
             seconds,
             longest_s: seconds / 2.0,
         };
         let all = (1..6).map(|pid| stall(pid, WaitedFor::Compaction, 9, f64::from(pid))).collect();
         let screen = with(Stalls { processes: all, lost_events: 3, ..Stalls::default() });
         for part in [
-            "     pid  waited          for         order   times        s     most  in 10 s, 15 events lost",
+            "     pid  waited          for         order   tries        s     most  in 10 s, 15 events lost",
             "       5  java            compaction      9   1,500   25.000    2.500",
             "       3  java            compaction      9   1,500   15.000    1.500",
             "0 Normal    10,752 █░░░",

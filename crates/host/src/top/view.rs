@@ -89,7 +89,7 @@ mod tests {
     fn stalls_are_those_of_the_minute_before_the_look_that_is_shown() {
         let stall = |seconds| {
             let (name, waited_for) = ("java".to_string(), WaitedFor::Reclaim);
-            Stall { pid: 7, name, waited_for, order: 0, times: 1, seconds, longest_s: seconds }
+            Stall { pid: 7, name, waited_for, order: 0, attempts: 1, seconds, longest_s: seconds }
         };
         let at = |s: i64, waited| {
             let stalls = Stalls { seconds: 30.0, processes: vec![stall(waited)], lost_events: 0, not_known: None };

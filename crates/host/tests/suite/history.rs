@@ -178,7 +178,7 @@ fn a_moment_is_shown_as_the_host_was_then_and_its_files_are_read_as_a_host() {
 /// The fields of the status are on another page.
 fn documented_moment(text: &str) {
     let mut moment: serde_json::Value = serde_json::from_str(text).expect("JSON");
-    assert_eq!(moment["status"]["schema"], "kontig.status/1");
+    assert_eq!(moment["status"]["schema"], "kontig.status/2");
     moment["status"] = serde_json::Value::Null;
     let fields = moment.as_object_mut().expect("fields");
     let schema = fields.remove("schema").expect("a schema");
@@ -249,4 +249,30 @@ fn top_needs_a_terminal_and_a_history() {
     let tree = whole_host(|_| FREE);
     refused(run(tree.path(), &["top", "--path.procfs", "proc", "--path.sysfs", "sys"]), 2, "this is no terminal");
     refused(run(tree.path(), &["top", "--history", "none"]), 2, "none: cannot be read");
+}
+
+#[test]
+fn top_ends_when_its_terminal_is_closed() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let tree = whole_host(|_| FREE);
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("its other end");
+    let name = ptsname(&terminal, Vec::new()).expect("its name");
+    let end = || fs::File::options().read(true).write(true).open(name.to_str().expect("a path")).expect("opened");
+    let mut command = Command::new(program());
+    command.args(["top", "--path.procfs", "proc", "--path.sysfs", "sys"]).current_dir(tree.path());
+    let mut top = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("started");
+    // Its screen is there: it waits for keys.
+    let mut drawn = [0; 1];
+    rustix::io::read(&terminal, &mut drawn).expect("drawn");
+    drop(terminal);
+    let until = Instant::now() + Duration::from_secs(20);
+    let ended = loop {
+        match top.try_wait().expect("asked") {
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            ended => break ended,
+        }
+    };
+    let _ = top.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(0), "{ended:?}");
 }

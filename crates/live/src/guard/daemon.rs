@@ -505,8 +505,9 @@ impl Daemon<'_> {
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
         let file = self.file(number, is_only)?;
         let controller = &self.nodes[i].controller;
+        let mut sync_s = None;
         if controller.rules().sync && controller.failed_lately(at_s).is_some_and(NoGain::may_pass) {
-            self.dirty.write(at_s, stop, || self.notify.alive());
+            sync_s = self.dirty.write(at_s, stop, || self.notify.alive());
             if self.hold.holds() || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -532,7 +533,7 @@ impl Daemon<'_> {
         // Emptying CPUs' lists is a part of a run's cost.
         self.nodes[i].controller.spend(own_cpu_s() - own);
         let Some(after) = self.node(number)? else { return Ok(()) };
-        self.conclude(i, (&before, &after), most, &ran);
+        self.conclude(i, (&before, &after), most, &ran, sync_s);
         Ok(())
     }
 
@@ -544,7 +545,14 @@ impl Daemon<'_> {
     }
 
     /// Learns from a run, and tells it.
-    fn conclude(&mut self, i: usize, (node, after): (&NodeSample, &NodeSample), most: u64, ran: &Ran) {
+    fn conclude(
+        &mut self,
+        i: usize,
+        (node, after): (&NodeSample, &NodeSample),
+        most: u64,
+        ran: &Ran,
+        sync_s: Option<f64>,
+    ) {
         let rules = self.nodes[i].controller.rules();
         let order = rules.target.order(node.huge_order);
         let (before, now) = (node.at_hand(order), after.at_hand(order));
@@ -581,6 +589,7 @@ impl Daemon<'_> {
             pages_not_moved: ran.failed,
             cpu_s: ran.cpu_s,
             seconds: ran.seconds,
+            sync_s,
             demand: watched.controller.demand(),
             no_gain,
         };

@@ -33,13 +33,13 @@ impl Dirty {
     }
 
     /// Writes the host's dirty pages if the last write was long enough ago, and waits for it for a
-    /// while; `alive` is called meanwhile.
-    pub fn write(&mut self, now_s: f64, stop: &AtomicBool, mut alive: impl FnMut()) {
+    /// while; `alive` is called meanwhile. Gives the seconds it waited, none if it did not write.
+    pub fn write(&mut self, now_s: f64, stop: &AtomicBool, mut alive: impl FnMut()) -> Option<f64> {
         let pause = (FIRST_PAUSE_S * f64::from(1u32 << self.vain.saturating_sub(1).min(16))).min(LONGEST_PAUSE_S);
         if self.writes.as_ref().is_some_and(|thread| !thread.is_finished())
             || self.begun_s.is_some_and(|begun| now_s - begun < pause)
         {
-            return;
+            return None;
         }
         self.begun_s = Some(now_s);
         self.vain += 1;
@@ -49,5 +49,6 @@ impl Dirty {
             std::thread::sleep(INTERVAL);
         }
         self.writes = Some(thread);
+        Some(began.elapsed().as_secs_f64())
     }
 }

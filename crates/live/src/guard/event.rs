@@ -54,6 +54,8 @@ pub enum What {
         pages_not_moved: Option<u64>,
         cpu_s: f64,
         seconds: f64,
+        /// Seconds it waited for dirty pages to be written ahead of the run; null if it did not.
+        sync_s: Option<f64>,
         /// Blocks used up in a second, of late.
         demand: f64,
         #[serde(flatten)]

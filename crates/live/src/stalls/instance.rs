@@ -12,6 +12,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How the instances of this program begin.
 const NAME: &str = "kontig-";
@@ -142,13 +143,25 @@ fn make_dir(all: &Path) -> Result<PathBuf, NoTrace> {
     Err(NoTrace::Refused(dir, e))
 }
 
-/// Removes the instances of processes that are gone.
+/// Age from which an instance that nobody reads is left over: one that is being made is younger.
+const LEFT_AFTER: Duration = Duration::from_secs(10);
+
+/// Removes the instances that killed programs left. A process of the same number says nothing: in
+/// containers, numbers repeat. The kernel keeps those that are being read.
 fn clean(all: &Path, roots: &Roots) {
     for name in names(all).unwrap_or_default() {
-        let pid = name.strip_prefix(NAME).and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !roots.proc(pid.to_string()).exists()) {
-            // Where another container's process reads it, the kernel refuses.
-            let _ = fs::remove_dir(all.join(name));
+        let Some((pid, nr)) = name.strip_prefix(NAME).and_then(|rest| rest.split_once('-')) else { continue };
+        if pid.parse::<u32>().is_err() || nr.parse::<u32>().is_err() {
+            continue;
+        }
+        let dir = all.join(&name);
+        let is_old = || {
+            let made = fs::metadata(&dir).and_then(|found| found.modified());
+            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER))
+        };
+        if !roots.proc(pid).exists() || is_old() {
+            // Where it is being read, the kernel refuses.
+            let _ = fs::remove_dir(dir);
         }
     }
 }
@@ -191,10 +204,13 @@ mod tests {
         let (_tree, roots) = tree();
         let all = roots.sys("kernel/tracing/instances");
         fs::create_dir_all(roots.proc("12")).expect("made");
-        for name in ["kontig-11-0", "kontig-12-0", "kontig-mine", "perf"] {
+        for name in ["kontig-11-0", "kontig-12-0", "kontig-12-1", "kontig-12-mine", "kontig-mine", "perf"] {
             fs::create_dir_all(all.join(name)).expect("made");
         }
+        // Another container's process has the number 12, too.
+        let old = std::time::SystemTime::now() - 2 * LEFT_AFTER;
+        fs::File::open(all.join("kontig-12-1")).and_then(|dir| dir.set_modified(old)).expect("made older");
         refused(&roots);
-        assert_eq!(names(&all), Ok(vec!["kontig-12-0".into(), "kontig-mine".into(), "perf".into()]));
+        assert_eq!(names(&all), Ok(["kontig-12-0", "kontig-12-mine", "kontig-mine", "perf"].map(String::from).into()));
     }
 }

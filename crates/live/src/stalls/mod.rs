@@ -28,17 +28,17 @@ impl WaitedFor {
     }
 }
 
-/// The waits of a process's requests of one order.
+/// The waits of a process for one order.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Stall {
     pub pid: u32,
     pub name: String,
     pub waited_for: WaitedFor,
     pub order: u32,
-    /// Number of requests that waited.
-    pub times: u64,
+    /// Compactions or reclaims: a request can make several before it has its page.
+    pub attempts: u64,
     pub seconds: f64,
-    /// The longest wait of one request.
+    /// The longest of them.
     pub longest_s: f64,
 }
 
@@ -73,7 +73,7 @@ impl Stalls {
                 };
                 match sum.processes.iter_mut().find(is_same) {
                     Some(same) => {
-                        same.times += stall.times;
+                        same.attempts += stall.attempts;
                         same.seconds += stall.seconds;
                         same.longest_s = same.longest_s.max(stall.longest_s);
                     }
@@ -87,7 +87,7 @@ impl Stalls {
 
     fn sort(&mut self) {
         self.processes.sort_by(|a, b| {
-            let rest = |s: &Stall| (std::cmp::Reverse(s.times), s.pid, s.waited_for, s.order);
+            let rest = |s: &Stall| (std::cmp::Reverse(s.attempts), s.pid, s.waited_for, s.order);
             b.seconds.total_cmp(&a.seconds).then_with(|| rest(a).cmp(&rest(b)))
         });
     }
@@ -101,11 +101,11 @@ mod tests {
     fn spans_are_joined_and_who_waited_longest_comes_first() {
         let stall = |pid, order, seconds| {
             let (name, waited_for) = ("java".to_string(), WaitedFor::Compaction);
-            Stall { pid, name, waited_for, order, times: 2, seconds, longest_s: seconds }
+            Stall { pid, name, waited_for, order, attempts: 2, seconds, longest_s: seconds }
         };
         let span = |processes| Stalls { seconds: 2.0, processes, lost_events: 1, not_known: None };
         let joined = Stalls::joined(&[span(vec![stall(7, 9, 0.5), stall(8, 9, 0.25)]), span(vec![stall(8, 9, 0.5)])]);
-        let both = Stall { times: 4, longest_s: 0.5, ..stall(8, 9, 0.75) };
+        let both = Stall { attempts: 4, longest_s: 0.5, ..stall(8, 9, 0.75) };
         assert_eq!(joined.processes, [both, stall(7, 9, 0.5)]);
         assert_eq!((joined.seconds, joined.lost_events), (4.0, 2));
         let unknown = Stalls::joined(&[span(vec![]), Stalls::unknown("no tracefs")]);

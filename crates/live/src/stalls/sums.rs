@@ -51,7 +51,7 @@ pub struct Sums {
 
 #[derive(Clone, Copy, Default)]
 struct Sum {
-    times: u64,
+    attempts: u64,
     us: u64,
     longest_us: u64,
 }
@@ -116,7 +116,7 @@ impl Sums {
             _ => us,
         };
         let sum = self.stalls.entry((process(e), what, order)).or_default();
-        sum.times += u64::from(is_first);
+        sum.attempts += u64::from(is_first);
         sum.us += us;
         sum.longest_us = sum.longest_us.max(of_request);
         Some(())
@@ -133,7 +133,7 @@ impl Sums {
             name,
             waited_for,
             order,
-            times: sum.times,
+            attempts: sum.attempts,
             seconds: seconds_of(sum.us),
             longest_s: seconds_of(sum.longest_us),
         };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn stall(pid: u32, name: &str, waited_for: WaitedFor, order: u32, seconds: f64) -> Stall {
-        Stall { pid, name: name.into(), waited_for, order, times: 1, seconds, longest_s: seconds }
+        Stall { pid, name: name.into(), waited_for, order, attempts: 1, seconds, longest_s: seconds }
     }
 
     #[test]

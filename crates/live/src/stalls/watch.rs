@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 /// Time between two reads; the kernel asks for one before, when a buffer is half full.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Waits are watched until it is dropped.
+/// Waits are watched until it is dropped, which removes the trace.
 pub struct Watch {
     found: Arc<Mutex<Found>>,
     stop: Arc<AtomicBool>,
-    reader: Mutex<Option<JoinHandle<()>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 struct Found {
@@ -49,7 +49,7 @@ impl Watch {
                 locked(&to).failed = Some(e);
             }
         });
-        Ok(Watch { found, stop, reader: Mutex::new(Some(reader)) })
+        Ok(Watch { found, stop, reader: Some(reader) })
     }
 
     /// The waits since it began, or since they were last taken. Those of the last fifth of a second
@@ -62,20 +62,15 @@ impl Watch {
         stalls.not_known = found.failed.as_ref().map(ToString::to_string);
         stalls
     }
-
-    /// Ends it and removes its trace. Nothing is told afterwards.
-    pub fn end(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(reader) = locked(&self.reader).take() {
-            // What it could not read was told.
-            let _ = reader.join();
-        }
-    }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.end();
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            // What it could not read was told.
+            let _ = reader.join();
+        }
     }
 }
 

@@ -95,7 +95,7 @@ fn a_trace_of_its_own_is_made_read_and_removed_or_skipped() {
     assert!(!dir.exists());
     let stalls = watch.take();
     assert_eq!(stalls.not_known, None);
-    watch.end();
+    drop(watch);
     let left = std::fs::read_dir(dir.parent().expect("all instances")).expect("read").flatten();
     let mine = format!("kontig-{}-", std::process::id());
     assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with(&mine)).count(), 0);
