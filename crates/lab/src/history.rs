@@ -84,9 +84,9 @@ fn threads(m: &Machine) -> impl Iterator<Item = (String, u64)> {
 /// Programs whose memory may use huge pages, with the choice in brackets.
 fn enabled(m: &Machine) -> String {
     let Some(sysctl) = Sysctl::find("thp.enabled") else { return String::new() };
-    let chosen = m.memory().sysctl_read(sysctl);
-    let word = |(i, word): (u32, &str)| if chosen == Some(i) { format!("[{word}]") } else { word.to_string() };
-    (0..).zip(["always", "madvise", "never"]).map(word).collect::<Vec<_>>().join(" ")
+    let chosen = m.memory().sysctl_read(sysctl).map(|value| sysctl.text_of(value));
+    let word = |word: &str| if chosen.as_deref() == Some(word) { format!("[{word}]") } else { word.into() };
+    sysctl.words(m.memory().profile()).into_iter().flatten().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// The machine's files at this moment.

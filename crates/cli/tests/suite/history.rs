@@ -1,16 +1,9 @@
 //! `--history`: a simulated machine, recorded as a host is.
 
-use crate::common::{experiment, kontig};
+use crate::common::{experiment, kontig, runs};
 use kontig_live::history::{History, Item};
 use serde_json::Value;
 use std::path::Path;
-
-fn runs(dir: &Path, args: &[&str]) -> Value {
-    let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();
-    let mut doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
-    (doc["wall_s"], doc["peak_rss_bytes"]) = (Value::Null, Value::Null);
-    doc
-}
 
 fn json(dir: &Path, args: &[&str]) -> Value {
     let output = kontig(dir, args).assert().success();

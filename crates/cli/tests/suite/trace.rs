@@ -1,6 +1,6 @@
 //! `--trace`: what scripts, trace-cmd and Perfetto read of it.
 
-use crate::common::{experiment, kontig, program};
+use crate::common::{experiment, kontig, program, runs};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -20,13 +20,6 @@ fn fields(line: &str) -> (u32, f64, &str, &str) {
     assert_eq!(time.split_once('.').map(|(_, us)| us.len()), Some(6), "{line}");
     let (event, text) = rest.split_once(": ").expect("an event");
     (pid.parse().expect("a number"), time.parse().expect("seconds"), event, text)
-}
-
-fn runs(dir: &Path, args: &[&str]) -> Value {
-    let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();
-    let mut doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
-    (doc["wall_s"], doc["peak_rss_bytes"]) = (Value::Null, Value::Null);
-    doc
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A line of the log as people read it.
 
 use crate::answer::cpu;
-use kontig_live::guard::controller::{NoGain, Rest};
 use kontig_live::guard::event::{Event, Tally, What};
+use kontig_live::guard::reason::{NoGain, Rest};
 use kontig_live::guard::rules::{Rules, Target};
 use kontig_text::{grouped, percent, short_size, time};
 

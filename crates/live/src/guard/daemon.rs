@@ -1,27 +1,29 @@
 //! The loop: a look every half second, a decision for each node, and what it says.
 
-use super::controller::{Controller, Decision, NoGain, Outcome, Rest};
+use super::controller::{Decision, Outcome};
 use super::diagnose::Blocks;
 use super::dirty::Dirty;
 use super::drive::{Drive, Driving, JOURNAL, proactiveness};
-use super::event::{Event, Tally, What};
+use super::event::{Event, What};
+use super::failed::Failed;
 use super::hold::Hold;
 use super::notify::Notify;
 use super::policy::Policy;
+use super::reason::{NoGain, Rest};
 use super::rules::Target;
 use super::runner::{self, Ran, Writer};
 use super::sample::{NodeSample, Sample, Sampler};
-use super::state::{NodeState, Resting, State};
+use super::state::{Resting, State};
+use super::watched::Watched;
 use super::{diagnose, hold};
 use crate::bound::{self, Effort, Probe};
-use crate::error::{ReadError, remedy};
+use crate::error::ReadError;
 use crate::prepare::journal::{NoJournal, restore_left};
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,146 +70,6 @@ pub struct Means<'a> {
     pub time: Option<Duration>,
     /// Takes each line of the log; false ends it.
     pub told: &'a mut dyn FnMut(&Event) -> bool,
-}
-
-/// The reason why it ended early.
-#[derive(Debug)]
-pub enum Failed {
-    Unread(ReadError),
-    /// A file could not be written.
-    Unwritten(PathBuf, io::Error),
-    /// The journal of the kernel's setting.
-    NoJournal(NoJournal),
-    /// Another guard is at work.
-    Busy(PathBuf),
-    /// The policy names a node that does not exist.
-    NoNode(u32),
-    /// A node has fewer blocks of memory than it should keep.
-    TooSmall {
-        node: u32,
-        asked: u64,
-        has: u64,
-    },
-    /// No file compacts this node alone.
-    NoFile(PathBuf),
-    /// The kernel's setting holds for all nodes, and the policy leaves this one alone.
-    DrivesAll(u32),
-}
-
-impl Failed {
-    /// Whether it was asked for what this host does not have.
-    pub fn is_wrong(&self) -> bool {
-        matches!(self, Failed::NoNode(_) | Failed::TooSmall { .. } | Failed::NoFile(_) | Failed::DrivesAll(_))
-    }
-
-    /// Whether another user could do it.
-    pub fn is_permission(&self) -> bool {
-        match self {
-            Failed::Unread(e) => e.is_permission(),
-            Failed::Unwritten(_, e) => {
-                matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
-            }
-            Failed::NoJournal(e) => e.is_permission(),
-            _ => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failed::Unread(e) => write!(f, "{e}"),
-            Failed::Unwritten(path, _) if self.is_permission() => {
-                write!(f, "{}: no permission to write it: {}", path.display(), remedy())
-            }
-            Failed::Unwritten(path, e) => write!(f, "{}: {e}", path.display()),
-            Failed::NoJournal(e) => write!(f, "{e}"),
-            Failed::Busy(lock) => {
-                write!(f, "another guard is at work ({}): end it first, or say where with --control", lock.display())
-            }
-            Failed::DrivesAll(node) => write!(
-                f,
-                "--drive-sysctl: vm.compaction_proactiveness holds for all nodes, and the policy leaves node {node} \
-                 alone: keep all, or leave it out"
-            ),
-            Failed::TooSmall { node, asked, has } => {
-                write!(f, "node {node} should keep {asked} blocks and has memory for {has}: say fewer")
-            }
-            Failed::NoFile(file) => write!(
-                f,
-                "{}: there is none, and vm.compact_memory compacts all nodes: mount the host's sysfs, and say where \
-                 with --path.sysfs",
-                file.display()
-            ),
-            Failed::NoNode(node) => write!(f, "node {node} has no memory, or does not exist: name another"),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
-
-/// A node that is watched.
-struct Watched {
-    controller: Controller,
-    tally: Tally,
-    /// The runs that gained nothing, by the reason.
-    fruitless_by: BTreeMap<String, u64>,
-    /// The reason why it rests now.
-    rests: Option<Rest>,
-    /// When it was last told why it rests, and why.
-    told: Option<(f64, Rest)>,
-    /// When it was last looked at, and whether it had what is kept.
-    seen: Option<(f64, bool)>,
-    /// Its state, for the service manager.
-    state: String,
-    /// The last look at its frames, and what it said.
-    looked: Option<(f64, Option<NoGain>)>,
-}
-
-impl Watched {
-    /// Counts the time since the last look by what was seen then.
-    fn see(&mut self, at_s: f64, kept: bool) {
-        if let Some((then, kept)) = self.seen {
-            let passed = (at_s - then).max(0.0);
-            self.tally.watched_s += passed;
-            self.tally.kept_s += if kept { passed } else { 0.0 };
-        }
-        self.seen = Some((at_s, kept));
-    }
-}
-
-impl Watched {
-    /// Counts a run, and why it gained nothing.
-    fn ran(&mut self, no_gain: Option<NoGain>) {
-        self.tally.runs += 1;
-        self.tally.fruitless += u64::from(no_gain.is_some());
-        if let Some(why) = no_gain {
-            *self.fruitless_by.entry(why.name().into()).or_default() += 1;
-        }
-    }
-
-    /// The reason why it rests, for others.
-    fn resting(&self) -> Option<Resting> {
-        let no_gain = |why| match why {
-            Rest::BackOff { after, .. } => Some(after.name().to_string()),
-            _ => None,
-        };
-        self.rests.map(|why| Resting { why: why.name().into(), no_gain: no_gain(why) })
-    }
-
-    /// The state of the node as others see it.
-    fn node_state(&self, node: &NodeSample, page_bytes: u64) -> NodeState {
-        let order = self.controller.rules().target.order(node.huge_order);
-        NodeState {
-            block_bytes: page_bytes << order,
-            at_hand: node.at_hand(order),
-            target: self.controller.kept(),
-            is_kept: self.controller.is_kept(node),
-            rests: self.resting(),
-            tally: self.tally,
-            fruitless_by: self.fruitless_by.clone(),
-        }
-    }
 }
 
 /// Watches the host until it is told to end.
@@ -304,16 +166,7 @@ impl Daemon<'_> {
                     watched.controller.set_rules(rules);
                     watched
                 }
-                None => Watched {
-                    controller: Controller::new(node, rules),
-                    tally: Tally { node, ..Tally::default() },
-                    fruitless_by: BTreeMap::new(),
-                    rests: None,
-                    told: None,
-                    seen: None,
-                    state: String::new(),
-                    looked: None,
-                },
+                None => Watched::new(node, rules),
             };
             self.nodes.push(watched);
             let beside = sample.kernel_compacts.filter(|p| *p > 0 && matches!(rules.target, Target::Blocks { .. }));

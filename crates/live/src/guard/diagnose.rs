@@ -1,7 +1,7 @@
 //! Why a run gained nothing: first by what was counted, then by a look at every frame, where that
 //! is permitted.
 
-use super::controller::NoGain;
+use super::reason::NoGain;
 use super::runner::Ran;
 use super::sample::NodeSample;
 use crate::bound;

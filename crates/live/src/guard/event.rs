@@ -1,6 +1,6 @@
 //! An event, as a line of the log.
 
-use super::controller::{NoGain, Rest};
+use super::reason::{NoGain, Rest};
 use super::rules::Rules;
 use crate::bound::Effort;
 use serde::{Deserialize, Serialize};

@@ -119,3 +119,11 @@ pub fn refuses(output: std::process::Output, args: &[&str], code: i32, says: &[&
 pub fn tmp() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
+
+/// The runs of the experiment in `dir`, without the host's times.
+pub fn runs(dir: &Path, args: &[&str]) -> serde_json::Value {
+    let output = kontig(dir, &[&["reproduce", "./experiment.toml", "--json"], args].concat()).assert().success();
+    let mut doc: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    (doc["wall_s"], doc["peak_rss_bytes"]) = (serde_json::Value::Null, serde_json::Value::Null);
+    doc
+}
