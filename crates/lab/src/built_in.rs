@@ -65,6 +65,7 @@ const WORKLOADS: Files = data![
     "workloads/model-server.toml",
     "workloads/dpdk-start.toml",
     "workloads/container-host.toml",
+    "workloads/busy-day.toml",
 ];
 const EXPERIMENTS: Files = data![
     "experiments/hugepage-latency.toml",
