@@ -341,9 +341,10 @@ fn pace_machine(session: &Session, result: &ExperimentResult) -> String {
 /// the machine reclaims at all. Not stored with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
     let source = source(session, result).filter(|source| source.machine.has_disks());
-    let profiles = source.map_or(&[][..], |source| &source.profiles);
-    let said = profiles.iter().enumerate().filter_map(|(i, profile)| {
-        Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile)? })
+    let variants = source.iter().flat_map(|source| source.experiment.variants.iter().zip(&source.profiles));
+    let said = variants.enumerate().filter_map(|(i, (variant, profile))| {
+        let enabled = variant.sysctls_by_full_name().get("lru_gen.enabled").is_some_and(|value| value == "1");
+        Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile, enabled)? })
     });
     ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }
 }

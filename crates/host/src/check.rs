@@ -283,7 +283,7 @@ pub fn text(check: &Check) -> String {
         text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
     }
     if check.verdict != Verdict::Met && check.lru_gen_on == Some(true) {
-        text.push_str(&format!("{}\n", lru_gen::not_modelled()));
+        text.push_str(&format!("{}\n", lru_gen::left_out()));
     }
     text
 }

@@ -104,7 +104,7 @@ pub fn simulate(
         );
     }
     if lru_gen_on == Some(true) {
-        said += &format!(" And {}.", lru_gen::not_modelled());
+        said += &format!(" And {}.", lru_gen::left_out());
     }
     let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
     if !simulation.tried.is_empty() {

@@ -107,8 +107,8 @@ pub struct Check {
     pub kernel: String,
     pub profile: String,
     pub confidence: Option<Confidence>,
-    /// Whether the host's pages age by generations, which is not modelled; null where it is not
-    /// known, as of a snapshot.
+    /// Whether the host's pages age by generations, which predictions leave out; null where it is
+    /// not known, as of a snapshot.
     pub lru_gen_on: Option<bool>,
     /// The reason for [`Verdict::Unknown`].
     pub unknown: Option<String>,

@@ -1,5 +1,5 @@
-//! Whether a host's pages age by generations (the multi-generational LRU), which the engine does
-//! not model.
+//! Whether a host's pages age by generations (the multi-generational LRU), which predictions about
+//! hosts leave out.
 //!
 //! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of
 //! its parts, in hexadecimal; a kernel without it has no such file.
@@ -10,8 +10,8 @@ use crate::roots::Roots;
 const FILE: &str = "kernel/mm/lru_gen/enabled";
 
 /// The remark on such a host wherever reclaim is predicted.
-pub fn not_modelled() -> String {
-    kontig_profiles::lru_gen_not_modelled("this host runs")
+pub fn left_out() -> String {
+    kontig_profiles::lru_gen_left_out("this host runs")
 }
 
 /// The parts that are on: 0 if none is.

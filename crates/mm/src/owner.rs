@@ -171,12 +171,20 @@ pub trait Owner {
     fn references(&mut self, _pfn: Pfn, _owner: u32) -> References {
         References::default()
     }
-    /// The page was found used, and the LRU has generations: hands the pages used beside it to
-    /// `found`, in the order of their entries, and clears their marks of use. Looked at are those
-    /// of [`NEIGHBOURS`] entries of the same page table and mapping: the first or the last, if the
-    /// page's is within half as many of that end, else those from half as many before it on. Only
-    /// pages that `fits` names count.
-    fn look_around(&mut self, _pfn: Pfn, _owner: u32, _fits: &dyn Fn(Pfn) -> bool, _found: &mut dyn FnMut(Pfn)) {}
+    /// As [`Owner::references`], where the LRU has generations. Besides, of each entry of a small
+    /// page that was used it hands the pages used beside it to `found`, in the order of their
+    /// entries, and clears their marks of use. Looked at are those of [`NEIGHBOURS`] entries of the
+    /// same page table and mapping: the first or the last, if the page's is within half as many of
+    /// that end, else those from half as many before it on. Only pages that `fits` names count.
+    fn references_around(
+        &mut self,
+        pfn: Pfn,
+        owner: u32,
+        _fits: &dyn Fn(Pfn) -> bool,
+        _found: &mut dyn FnMut(Pfn),
+    ) -> References {
+        self.references(pfn, owner)
+    }
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space
     /// left ([`Memory::set_swap`]). False if there is no slot.
     fn add_to_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) -> bool {

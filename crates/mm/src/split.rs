@@ -29,15 +29,21 @@ impl Memory {
         if !self.lru.is_ordered() {
             return self.split_page(pfn, order);
         }
-        let flags = self.lru.flags(pfn);
-        self.unlink(cpu, pfn, order);
+        let (flags, generation) = (self.lru.flags(pfn), self.lru.used(pfn).generation());
+        match generation {
+            Some(_) => self.gen_unlink_to_split(pfn),
+            None => self.unlink(cpu, pfn, order),
+        }
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, false);
         }
         self.frames.split_allocated(pfn, order);
         for page in (0..order.pages()).rev().map(|i| pfn.plus(i)) {
             self.lru.set_flags(page, flags);
-            self.link(cpu, page, Order::ZERO, false);
+            match generation {
+                Some(_) => self.gen_link_part(pfn, page),
+                None => self.link(cpu, page, Order::ZERO, false),
+            }
         }
     }
 

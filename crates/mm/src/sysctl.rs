@@ -1,5 +1,6 @@
 //! The tunables under `/proc/sys/vm`, by the kernel's names and ranges (kernel-behaviour §7.8), and
-//! those of huge pages (`thp`).
+//! those of huge pages (`thp`)
+//! and of generations (`lru_gen`).
 //!
 //! [`SYSCTLS`] says everything about them: which kernels have one, its range, and the effect of a
 //! write. Whoever writes, reads or lists them uses it. A machine also knows which of its settings
@@ -7,11 +8,12 @@
 //! boot ([`Memory::sysctl_mattered`]).
 
 mod dirty;
+mod lru_gen;
 mod thp;
 
 pub(crate) use thp::at_boot;
 
-use crate::rules::{ProactiveScore, Profile};
+use crate::rules::{Generations, ProactiveScore, Profile};
 use crate::state::{Memory, SYSCTL_COUNT, Shared, Tunables, Watermarks};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -34,6 +36,8 @@ pub enum SysctlError {
     Unknown { name: String },
     /// Only other kernels have it.
     Absent { name: &'static str, profile: String },
+    /// The kernel has it, and what it does there is not modelled.
+    NotModelled { name: &'static str, profile: String },
     NoSuchWord {
         name: &'static str,
         value: String,
@@ -51,6 +55,9 @@ impl fmt::Display for SysctlError {
         match self {
             SysctlError::Unknown { name } => write!(f, "unknown sysctl '{name}'"),
             SysctlError::Absent { name, profile } => write!(f, "{name}: profile '{profile}' does not have it"),
+            SysctlError::NotModelled { name, profile } => {
+                write!(f, "{name}: what it does in profile '{profile}' is not modelled")
+            }
             SysctlError::NoSuchWord { name, value, lacks: Some(profile), words } => {
                 write!(f, "{name}: profile '{profile}' does not have '{value}', only {words}")
             }
@@ -79,7 +86,7 @@ impl core::error::Error for SysctlError {}
 
 /// A tunable of the kernel.
 pub struct Sysctl {
-    /// With its prefix, `vm.` or `thp.`.
+    /// With its prefix, `vm.`, `thp.` or `lru_gen.`.
     pub name: &'static str,
     /// The effect, without range and default.
     pub summary: &'static str,
@@ -124,6 +131,8 @@ enum Decides {
     WhatIsAsked,
     /// Something in every allocation.
     Everything,
+    /// The lists that reclaim takes pages from, on a machine that reclaims.
+    Lists,
     /// Nothing, because the engine lacks the pages it is about.
     Nothing,
 }
@@ -297,6 +306,7 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &WATERMARK_BOOST_FACTOR,
     &FRAGMENT_STALL_ORDER,
     &WATERMARK_SCALE_FACTOR,
+    &lru_gen::ENABLED,
     &thp::DEFRAG,
     &thp::ENABLED,
     &thp::KHUGEPAGED_ALLOC_SLEEP,
@@ -366,6 +376,9 @@ impl Sysctl {
     /// # Errors
     /// If the kernel does not have it, or the text is not a number of its range.
     pub fn parse(&self, profile: &Profile, text: &str) -> Result<u32, SysctlError> {
+        if core::ptr::eq(self, &lru_gen::ENABLED) && profile.lru_gen.generations == Generations::Unmodelled {
+            return Err(SysctlError::NotModelled { name: self.name, profile: profile.name.clone() });
+        }
         if !self.exists(profile) {
             return Err(SysctlError::Absent { name: self.name, profile: profile.name.clone() });
         }
@@ -425,8 +438,15 @@ impl Memory {
                     let differs = n != (setting.get)(&self.shared.at_boot);
                     self.note(sysctl, differs);
                 }
+                Decides::Lists => {
+                    let differs = n != (setting.get)(&self.shared.at_boot) && self.lru.is_ordered();
+                    self.note(sysctl, differs);
+                }
                 Decides::WhatIsAsked | Decides::Nothing => {}
             }
+        }
+        if core::ptr::eq(sysctl, &lru_gen::ENABLED) {
+            self.set_lru_gen(n == 1, core::iter::empty());
         }
         if core::ptr::eq(sysctl, &thp::ENABLED) {
             self.raise_min_free_for_huge_pages();

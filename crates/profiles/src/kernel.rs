@@ -2,6 +2,7 @@
 
 use crate::builtin::names;
 use kontig_mm::Profile;
+use kontig_mm::sysctl::Sysctl;
 
 /// The name of the profile for a kernel's release ([`crate::of_kernel`]).
 pub(crate) fn profile_for(release: &str) -> Option<&'static str> {
@@ -17,19 +18,35 @@ pub fn is_of_kernel(profile: &str, release: &str) -> bool {
     exact(profile).is_some_and(|of| version(release) == Some(of))
 }
 
-/// Says that reclaim is not modelled as on a host with the multi-generational LRU; `who` names the
+/// Says that reclaim is not predicted as on a host with the multi-generational LRU; `who` names the
 /// host: "this host runs".
-pub fn lru_gen_not_modelled(who: &str) -> String {
+pub fn lru_gen_left_out(who: &str) -> String {
     format!(
-        "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is not modelled: reclaim \
-         goes by active and inactive lists here"
+        "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled), which is left out: reclaim goes \
+         by active and inactive lists here"
     )
 }
 
-/// The same of the kernels that a profile stands for; `None` where distributions leave it off.
-pub fn lru_gen_of_distributions(profile: &Profile) -> Option<String> {
+/// Says how the reclaim of a profile, under this value of `lru_gen.enabled`, differs from that of
+/// distributions' kernels; `None` where those leave the multi-generational LRU off.
+pub fn lru_gen_of_distributions(profile: &Profile, enabled: bool) -> Option<String> {
+    if !is_run_with_lru_gen(profile) {
+        return None;
+    }
     let who = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age";
-    is_run_with_lru_gen(profile).then(|| lru_gen_not_modelled(who))
+    Some(match has_lru_gen(profile) {
+        false => lru_gen_left_out(who),
+        true if enabled => format!(
+            "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled is 7): here it is as with 1, \
+             without walks of page tables"
+        ),
+        true => format!("{}, unless lru_gen.enabled=1 is set", lru_gen_left_out(who)),
+    })
+}
+
+/// Whether the profile's kernel has a multi-generational LRU that is modelled.
+pub fn has_lru_gen(profile: &Profile) -> bool {
+    Sysctl::find("lru_gen.enabled").is_some_and(|sysctl| sysctl.exists(profile))
 }
 
 /// The first generation that distributions run with the multi-generational LRU enabled.
@@ -96,6 +113,15 @@ mod tests {
         let mut first = names().skip_while(|name| !is_run_with_lru_gen(&crate::linux(name)));
         assert_eq!(first.next(), Some("6.12"));
         assert!(first.all(|name| is_run_with_lru_gen(&crate::linux(name))));
+    }
+
+    #[test]
+    fn what_is_said_of_them_is_true_of_the_profile_and_the_setting() {
+        let said = |name: &str, on| lru_gen_of_distributions(&crate::linux(name), on);
+        assert_eq!(said("6.1", false), None);
+        assert!(said("6.12", false).is_some_and(|s| s.ends_with("here, unless lru_gen.enabled=1 is set")));
+        assert!(said("6.12", true).is_some_and(|s| s.ends_with("as with 1, without walks of page tables")));
+        assert!(said("7.2", false).is_some_and(|s| s.ends_with("by active and inactive lists here")));
     }
 
     #[test]

@@ -71,6 +71,15 @@ fn a_setting_is_refused_for_the_reason_there_is() {
             from("5.9")
         ),
     );
+    for (profile, says) in
+        [("6.1", "what it does in profile '6.1' is not modelled"), ("5.6", "profile '5.6' does not have it")]
+    {
+        let says = format!("lru_gen.enabled: {says}; --profile 6.12 has it");
+        set(&["--profile", profile, "--set", "lru_gen.enabled=1"], &says);
+    }
+    // Walks of page tables are not modelled.
+    let walks = ["--profile", "6.12", "--set", "lru_gen.enabled=7"];
+    set(&walks, "lru_gen.enabled: '7' is not a whole number from 0 to 1");
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60 or 0..100:20";
     for text in ["vm.extfrag_threshold", "=5"] {
         set(&["--set", text], &format!("--set {text}: {form}"));

@@ -55,7 +55,7 @@ impl Page<'_> {
         let heading = format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes));
         let heading = self.wrapped("", &heading, 0);
         match s.lru_gen_on {
-            Some(true) => heading + &self.wrapped("", &lru_gen::not_modelled(), 0),
+            Some(true) => heading + &self.wrapped("", &lru_gen::left_out(), 0),
             _ => heading,
         }
     }

@@ -23,7 +23,7 @@ impl Memory {
 
     /// The same for a page that the batch holds already.
     #[inline(always)]
-    pub(super) fn batch_push(&mut self, cpu: CpuId, pfn: Pfn, order: Order, kind: BatchKind) {
+    pub(in crate::lru) fn batch_push(&mut self, cpu: CpuId, pfn: Pfn, order: Order, kind: BatchKind) {
         let len = self.lru.batches[cpu][kind as usize].push(pfn);
         let large = order > Order::ZERO;
         if len == self.shared.profile.lru.batch as usize || large {

@@ -140,6 +140,9 @@ impl Memory {
         if self.lru.is_ordered() {
             self.lru.set_flags(to, self.lru.flags(from));
             self.begin_uses(to, PageFlags::default());
+            if self.lru.used(from).in_swap_cache() {
+                self.lru.used_mut(to).set_swap_cache(true);
+            }
         }
         self.return_to_lru(cpu, to, order);
     }

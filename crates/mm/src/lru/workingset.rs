@@ -54,7 +54,8 @@ impl Memory {
         let lruvec = self.lruvec_of(pfn);
         let swap = self.lru.swap.free > 0;
         let evicted_from = &self.lru.vecs[shadow.lruvec];
-        let distance = evicted_from.nonresident_age - shadow.eviction;
+        // A shadow from the time when pages were in generations has another clock.
+        let distance = evicted_from.nonresident_age.wrapping_sub(shadow.eviction);
         // All pages that could have made room; anonymous ones only with free swap.
         let mut others = evicted_from.size(LruList::ActiveFile);
         let of_anon = self.shared.profile.lru.shadows_of_anon;

@@ -222,7 +222,7 @@ impl Memory {
     }
 
     /// Splits an isolated large page. The kernel goes on with its pages at once; here they go to
-    /// the tail of the list, where they are isolated next.
+    /// the tail of the list, or of the oldest generation, where they are isolated next.
     fn split_to_reclaim<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, order: Order, sc: &ScanControl) -> bool {
         let mut numbers = [0; MOST_PAGES];
         let numbers = &mut numbers[..order.pages() as usize];
@@ -239,7 +239,12 @@ impl Memory {
             self.frames.set(page, FrameKind::Lru, Order::ZERO);
             self.frames.set_owner(page, Order::ZERO, *number);
             self.lru.set_flags(page, flags);
-            self.link(sc.cpu, page, Order::ZERO, true);
+            if self.lru.has_generations() {
+                *self.lru.used_mut(page) = self.lru.used(pfn);
+                self.gen_add_oldest(sc.cpu, page, Order::ZERO);
+            } else {
+                self.link(sc.cpu, page, Order::ZERO, true);
+            }
         }
         true
     }
@@ -276,10 +281,11 @@ impl Memory {
         page: PageState,
         sc: &mut ScanControl,
     ) -> Use {
-        let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
-        if by.ptes > 0 && self.lru.has_generations() {
-            self.look_around(owner, pfn, number, sc);
-        }
+        let by = match page.mapped {
+            false => Default::default(),
+            true if self.lru.has_generations() => self.references_around(owner, pfn, number, sc),
+            true => owner.references(pfn, number),
+        };
         let flags = self.lru.flags(pfn);
         let before = flags.has(PageFlags::REFERENCED);
         let file = flags.has(PageFlags::FILE);

@@ -14,7 +14,9 @@ mechanism! {
 variants! {
     /// The rules of a multi-generational LRU.
     pub enum Generations {
-        /// There is none, or its rules are not known: pages are on the classic lists.
+        /// There is none: pages are on the classic lists.
+        None,
+        /// There is one whose rules are not known: pages are on the classic lists here.
         Unmodelled,
         /// The first tiers decide what is evicted; a page used through page tables is young at
         /// once, and so is a new anonymous one; a generation begins when the oldest holds little.

@@ -11,17 +11,31 @@ impl Lru {
         self.generations
     }
 
-    /// Puts the empty LRU into generations.
-    pub(crate) fn keep_generations(&mut self) {
-        self.generations = true;
-        self.used = alloc::vec![Used::default(); self.nr_frames()];
-        self.vecs.iter_mut().for_each(|vec| vec.generations = Some(alloc::boxed::Box::new(Generations::new())));
+    /// Switches between generations and lists. The pages stay where they are.
+    pub(crate) fn set_generations(&mut self, on: bool) {
+        self.generations = on;
+        if on {
+            self.used = alloc::vec![Used::default(); self.nr_frames()];
+            for vec in self.vecs.iter_mut() {
+                vec.generations.get_or_insert_with(|| alloc::boxed::Box::new(Generations::new()));
+            }
+        }
+    }
+
+    /// Forgets the byte of every page.
+    pub(crate) fn forget_used(&mut self) {
+        self.used = alloc::vec::Vec::new();
     }
 
     /// The byte that a page carries.
     #[inline(always)]
     pub fn used(&self, pfn: Pfn) -> Used {
         self.used.get(pfn.index()).copied().unwrap_or_default()
+    }
+
+    /// Whether the page is in the swap cache, as far as its owner has said.
+    pub fn is_in_swap_cache(&self, pfn: Pfn) -> bool {
+        self.used(pfn).in_swap_cache()
     }
 
     #[inline(always)]

@@ -30,6 +30,8 @@ pub struct Tunables {
     pub thp_enabled: u32,
     pub thp_defrag: HugeDefrag,
     pub khugepaged: Khugepaged,
+    /// `lru_gen.enabled`: whether pages are kept in generations.
+    pub lru_gen: bool,
 }
 
 impl Default for Tunables {
@@ -48,11 +50,12 @@ impl Default for Tunables {
             thp_enabled: 1,
             thp_defrag: HugeDefrag::Madvise,
             khugepaged: Khugepaged::default(),
+            lru_gen: false,
         }
     }
 }
 
-pub(crate) const SYSCTL_COUNT: usize = 25;
+pub(crate) const SYSCTL_COUNT: usize = 26;
 
 /// A limit of dirty memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -30,7 +30,8 @@ impl Machine {
     ///   page's owner word is its number. Huge pages are anonymous.
     /// - The map count of a frame, and the use count of a swap slot, equal the number of entries
     ///   that name it.
-    /// - An unmapped page is a file's, or in the swap cache at the slot it names.
+    /// - An unmapped page is a file's, or in the swap cache at the slot it names. Where pages are in
+    ///   generations, the engine knows which are in the swap cache.
     /// - A page table, and each other block that the kernel has for a process, belongs to that one
     ///   alone.
     ///
@@ -148,6 +149,11 @@ impl Machine {
                 let has_place = |slot| pages.swap.as_ref().is_some_and(|swap| swap.area.page(slot) == Some(pfn));
                 if flags.any(Flags::SWAP_CACHE) && !has_place(Slot::new(pages.frames.word(pfn))) {
                     return Err(format!("{pfn} is in the swap cache, which does not have it"));
+                }
+                let lru = self.kernel.mem.lru();
+                if lru.has_generations() && lru.is_in_swap_cache(pfn) != flags.any(Flags::SWAP_CACHE) {
+                    let is = if flags.any(Flags::SWAP_CACHE) { "in" } else { "not in" };
+                    return Err(format!("{pfn} is {is} the swap cache, and the engine takes it for the opposite"));
                 }
                 if maps == 0 && !flags.any(Flags::FILE | Flags::SWAP_CACHE) {
                     return Err(format!("{pfn} is on the LRU and nobody's"));

@@ -2,6 +2,7 @@
 //! ([`anon`]) and those of files ([`mod@file`]).
 
 mod anon;
+mod around;
 mod file;
 mod pages;
 

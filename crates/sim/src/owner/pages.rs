@@ -216,6 +216,19 @@ impl Owner for Pages {
         }
     }
 
+    fn references_around(
+        &mut self,
+        pfn: Pfn,
+        number: u32,
+        fits: &dyn Fn(Pfn) -> bool,
+        found: &mut dyn FnMut(Pfn),
+    ) -> References {
+        match self.frames.flags(pfn).any(Flags::FILE) {
+            true => self.file_references_around(pfn, number, fits, found),
+            false => self.anon_references_around(pfn, number, fits, found),
+        }
+    }
+
     fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, _number: u32) -> bool {
         self.add_anon_to_swap(m, pfn)
     }

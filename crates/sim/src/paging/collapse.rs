@@ -130,7 +130,7 @@ impl Collapse {
         match (self.next..self.range.page + TABLE_PAGES).find(is_swapped) {
             Some(page) => {
                 self.next = page;
-                self.reading = Some(Box::new(SwapIn::new(At { mapping: self.mapping, page }, false)));
+                self.reading = Some(Box::new(SwapIn::by_khugepaged(At { mapping: self.mapping, page })));
                 Continue(Stage::SwapIn(pfn))
             }
             None => {

@@ -25,7 +25,7 @@ impl Kernel {
         let number = m.number(at.page);
         m.replace_pte(at.page, pfn);
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        self.mem.lru_add(c.cpu, pfn, Order::ZERO, PageFlags::ANON);
+        self.mem.lru_add_in_fault(c.cpu, pfn, Order::ZERO, PageFlags::ANON);
         self.mem.set_owner(pfn, Order::ZERO, number);
         let mut fault_ns = self.fault_ns(at, self.costs.fault) + self.bus.write(c.now, 1);
         if let Some(old) = old {
@@ -51,7 +51,7 @@ impl Kernel {
         let vmstat = self.mem.vmstat_mut();
         vmstat.add(VmEvent::Pgfault, 1);
         vmstat.add(VmEvent::ThpFaultAlloc, 1);
-        self.mem.lru_add(c.cpu, pfn, HPAGE_PMD_ORDER, PageFlags::ANON);
+        self.mem.lru_add_in_fault(c.cpu, pfn, HPAGE_PMD_ORDER, PageFlags::ANON);
         self.mem.set_owner(pfn, HPAGE_PMD_ORDER, number);
         if self.pages.mapcounts.drop_one(old) {
             self.mem.free(c.cpu, old, HPAGE_PMD_ORDER);

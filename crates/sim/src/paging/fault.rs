@@ -310,7 +310,7 @@ impl Kernel {
     #[inline(always)]
     fn map_small(&mut self, cpu: CpuId, at: At, pfn: Pfn) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, 1);
-        self.mem.lru_add(cpu, pfn, Order::ZERO, PageFlags::ANON);
+        self.mem.lru_add_in_fault(cpu, pfn, Order::ZERO, PageFlags::ANON);
         let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.set_pte(at.page, pfn);
         mapping.used(at.page, true);
@@ -321,7 +321,7 @@ impl Kernel {
     #[inline(always)]
     fn map_pages(&mut self, cpu: CpuId, at: At, pages: &[Pfn]) {
         self.mem.vmstat_mut().add(VmEvent::Pgfault, pages.len() as u64);
-        self.mem.lru_add_pages(cpu, pages, PageFlags::ANON);
+        self.mem.lru_add_pages_in_fault(cpu, pages, PageFlags::ANON);
         let mapping = self.pages.spaces.mapping(at.mapping);
         mapping.map_written(at.page, pages);
         let numbers = mapping.number(at.page)..;
@@ -343,7 +343,7 @@ impl Kernel {
             let vmstat = self.mem.vmstat_mut();
             vmstat.add(VmEvent::Pgfault, 1);
             vmstat.add(VmEvent::ThpFaultAlloc, 1);
-            self.mem.lru_add(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
+            self.mem.lru_add_in_fault(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
             self.mem.set_owner(huge, HPAGE_PMD_ORDER, number);
             let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);
             c.now += self.bus.write(c.now, TABLE_PAGES.into()) + self.fault_ns(at, self.costs.fault_huge + prepare);

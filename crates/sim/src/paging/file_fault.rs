@@ -105,7 +105,7 @@ impl FileFault {
                 let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
                 // A fault holds no lock of the file system (`__get_fault_gfp_mask`).
                 let gfp = k.pages.files().page_gfp(inode) | Gfp::FS;
-                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp))));
+                self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp)).in_fault()));
                 continue;
             };
             let flags = k.pages.frames.flags(pfn);
@@ -116,7 +116,7 @@ impl FileFault {
                 ra.missed = ra.missed.saturating_sub(1);
                 let there = |page| files.is_some_and(|files| files.find(inode, page).is_some());
                 if let Some(window) = ra.ask(index, AHEAD, true, there).filter(|_| !flags.any(Flags::WRITEBACK)) {
-                    self.reading = Some(Box::new(ReadIn::ahead(k, inode, window)));
+                    self.reading = Some(Box::new(ReadIn::ahead(k, inode, window).in_fault()));
                     continue;
                 }
             }

@@ -33,7 +33,7 @@ impl Kernel {
             }
         }
         let in_swap = self.pages.frames.flags(pfn).any(Flags::SWAP_CACHE);
-        if others > 0 || in_swap && (self.mem.profile().faults.copies_held_pages || !self.pages.free_swap_of(pfn)) {
+        if others > 0 || in_swap && (self.mem.profile().faults.copies_held_pages || !self.free_swap_of(pfn)) {
             return false;
         }
         self.pages.spaces.mapping(at.mapping).unprotect(at.page);

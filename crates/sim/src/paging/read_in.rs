@@ -31,6 +31,8 @@ pub(crate) struct ReadIn {
     /// Pages in the cache, locked and not requested yet; they end where `pages` begins.
     locked: u32,
     gfp: Gfp,
+    /// Whether a page fault reads them.
+    in_fault: bool,
     stage: Stage,
 }
 
@@ -49,7 +51,7 @@ impl ReadIn {
         let end = window.pages.end.min(length);
         let mark = lookahead.and_then(|n| end.checked_sub(n)).filter(|mark| *mark >= window.pages.start);
         let gfp = k.pages.files().page_gfp(inode) | Gfp::NORETRY | Gfp::NOWARN;
-        ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, stage: Stage::Next }
+        ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, in_fault: false, stage: Stage::Next }
     }
 
     /// Reads one page that the caller needs.
@@ -59,7 +61,12 @@ impl ReadIn {
 
     /// Reads these pages, all of which the caller needs.
     pub(crate) fn of(inode: u32, pages: Range<u32>, gfp: Gfp) -> ReadIn {
-        ReadIn { inode, pages, mark: None, locked: 0, gfp, stage: Stage::Next }
+        ReadIn { inode, pages, mark: None, locked: 0, gfp, in_fault: false, stage: Stage::Next }
+    }
+
+    /// The same by a page fault.
+    pub(crate) fn in_fault(self) -> ReadIn {
+        ReadIn { in_fault: true, ..self }
     }
 
     /// Whether the caller needs the page, so that a failure counts.
@@ -111,7 +118,7 @@ impl ReadIn {
                         self.stage = Stage::Next;
                         continue;
                     }
-                    k.add_to_cache(c, self.inode, index, pfn, preload);
+                    k.add_to_cache(c, (self.inode, index), pfn, preload, self.in_fault);
                     let mark = if self.mark == Some(index) { Flags::READAHEAD } else { Flags::FILE };
                     k.pages.frames.set(pfn, Flags::LOCKED | mark);
                     self.locked += 1;
@@ -162,15 +169,27 @@ impl ReadIn {
 impl Kernel {
     /// Puts a page into the page cache and on the LRU; a refault activates it if its shadow says
     /// so.
-    pub(crate) fn add_to_cache(&mut self, c: &mut Context, inode: u32, index: u32, pfn: Pfn, preload: &mut Preload) {
+    pub(crate) fn add_to_cache(
+        &mut self,
+        c: &mut Context,
+        (inode, index): (u32, u32),
+        pfn: Pfn,
+        preload: &mut Preload,
+        in_fault: bool,
+    ) {
         let (number, shadow) = self.pages.files().add_page(inode, index, pfn, preload.objects());
         self.pages.frames.reset(pfn, Flags::FILE);
         self.pages.mapcounts.unmapped(pfn);
+        let (cpu, flags) = (c.cpu, PageFlags::FILE);
         let flags = match shadow {
-            Some(shadow) => self.mem.workingset_refault(c.cpu, pfn, PageFlags::FILE, shadow),
-            None => PageFlags::FILE,
+            Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, flags, shadow),
+            Some(shadow) => self.mem.workingset_refault(cpu, pfn, flags, shadow),
+            None => flags,
         };
-        self.mem.lru_add(c.cpu, pfn, Order::ZERO, flags);
+        match in_fault {
+            true => self.mem.lru_add_in_fault(cpu, pfn, Order::ZERO, flags),
+            false => self.mem.lru_add(cpu, pfn, Order::ZERO, flags),
+        }
         self.mem.set_owner(pfn, Order::ZERO, number);
         c.now += ns(self.costs.cache_page);
         preload.give_back(self, c);

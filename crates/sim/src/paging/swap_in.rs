@@ -22,6 +22,8 @@ use std::ops::Range;
 pub(crate) struct SwapIn {
     at: At,
     writes: bool,
+    /// Whether a program faults; else khugepaged reads.
+    in_fault: bool,
     stage: Stage,
 }
 
@@ -42,7 +44,12 @@ enum Slots {
 
 impl SwapIn {
     pub(crate) fn new(at: At, writes: bool) -> SwapIn {
-        SwapIn { at, writes, stage: Stage::Look }
+        SwapIn { at, writes, in_fault: true, stage: Stage::Look }
+    }
+
+    /// A page that khugepaged wants, not a program.
+    pub(crate) fn by_khugepaged(at: At) -> SwapIn {
+        SwapIn { in_fault: false, ..SwapIn::new(at, false) }
     }
 
     /// Whether it waits for a page that is being read.
@@ -89,7 +96,7 @@ impl SwapIn {
                     let (is_wanted, at) = (slot == *wanted, self.at);
                     // Another task may have read the slot during the allocation.
                     if next_slot(k, at, slots) == Some(slot) {
-                        k.bring_from_swap(c, slot, pfn, !is_wanted);
+                        k.bring_from_swap(c, slot, pfn, !is_wanted, self.in_fault);
                     } else {
                         k.mem.free(c.cpu, pfn, Order::ZERO);
                     }
@@ -144,7 +151,7 @@ impl Kernel {
     }
 
     /// Adds a page to the swap cache and requests it from the device.
-    fn bring_from_swap(&mut self, c: &mut Context, slot: Slot, pfn: Pfn, ahead: bool) {
+    fn bring_from_swap(&mut self, c: &mut Context, slot: Slot, pfn: Pfn, ahead: bool, in_fault: bool) {
         let cpu = c.cpu;
         let swap = self.pages.swap.as_mut().expect("the page has a place in it");
         let shadow = swap.area.bring(slot, pfn);
@@ -157,11 +164,12 @@ impl Kernel {
         let counts = &mut self.pages.files().counts;
         counts.swapped_in += 1;
         counts.file_pages += 1;
-        let mut flags = PageFlags::ANON;
-        if let Some(shadow) = shadow {
-            flags = self.mem.workingset_refault(cpu, pfn, flags, shadow);
-        }
-        self.mem.lru_add(cpu, pfn, Order::ZERO, flags);
+        let flags = match shadow {
+            Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, PageFlags::ANON, shadow),
+            Some(shadow) => self.mem.workingset_refault(cpu, pfn, PageFlags::ANON, shadow),
+            None => PageFlags::ANON,
+        };
+        self.mem.lru_add_from_swap(cpu, pfn, flags, in_fault);
         c.now += ns(self.costs.cache_page);
     }
 
@@ -181,7 +189,7 @@ impl Kernel {
         let own = !self.pages.spaces.mapping(at.mapping).is_protected(at.page);
         let by_write = writes && !(rules.keeps_place_of_own && own);
         if is_alone && (by_write || 2 * space.free < space.total) {
-            self.pages.free_swap_of(pfn);
+            self.free_swap_of(pfn);
         }
         let may_write = is_alone && (writes || !rules.copies_held_pages);
         let m = self.pages.spaces.mapping(at.mapping);

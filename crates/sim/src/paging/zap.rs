@@ -90,12 +90,21 @@ impl Kernel {
             self.pages.mapcounts.unmapped(pfn);
             return false;
         }
-        if flags.any(Flags::SWAP_CACHE) && (flags.any(Flags::LOCKED) || !self.pages.free_swap_of(pfn)) {
+        if flags.any(Flags::SWAP_CACHE) && (flags.any(Flags::LOCKED) || !self.free_swap_of(pfn)) {
             self.pages.mapcounts.unmapped(pfn);
             return false;
         }
         self.pages.forget_frame(pfn);
         true
+    }
+
+    /// Removes a page from the swap cache and frees its slot, unless a page table entry names it.
+    pub(crate) fn free_swap_of(&mut self, pfn: Pfn) -> bool {
+        let freed = self.pages.free_swap_of(pfn);
+        if freed {
+            self.mem.set_swap_cache(pfn, false);
+        }
+        freed
     }
 
     /// Drops one page table entry's reference to a swap slot.
@@ -108,7 +117,7 @@ impl Kernel {
         let Some(pfn) = page else { return };
         // If it is still mapped, it only leaves the swap cache.
         let is_busy = self.pages.frames.flags(pfn).any(Flags::LOCKED);
-        if !is_busy && self.pages.free_swap_of(pfn) && !self.pages.mapcounts.is_mapped(pfn) {
+        if !is_busy && self.free_swap_of(pfn) && !self.pages.mapcounts.is_mapped(pfn) {
             self.pages.forget_frame(pfn);
             self.mem.free(cpu, pfn, Order::ZERO);
         }

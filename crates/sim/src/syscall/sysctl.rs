@@ -7,7 +7,7 @@ use crate::base::error::SimError;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use kontig_mm::kcompactd::NodeSweep;
-use kontig_mm::sysctl::{SysctlEffect, SysctlError};
+use kontig_mm::sysctl::{Sysctl, SysctlEffect, SysctlError};
 use kontig_mm::{NodeId, Step};
 use kontig_program::Value;
 
@@ -18,6 +18,17 @@ pub(crate) struct SysctlWrite {
     /// The node being compacted.
     sweep: Option<(NodeId, NodeSweep)>,
     drop_caches: Option<DropCaches>,
+}
+
+impl Kernel {
+    /// Moves pages between lists and generations, if the write is to that switch: the swap cache
+    /// decides which generation a page joins, and the engine does not know it otherwise.
+    fn switch_lru_gen(&mut self, name: &str, value: &str) {
+        let switch = Sysctl::find(name).filter(|sysctl| sysctl.name == "lru_gen.enabled");
+        let Some(Ok(to)) = switch.map(|sysctl| sysctl.parse(self.mem.profile(), value)) else { return };
+        let cached = self.pages.swap.iter().flat_map(|swap| swap.area.cached());
+        self.mem.set_lru_gen(to > 0, cached);
+    }
 }
 
 impl SysctlWrite {
@@ -37,6 +48,7 @@ impl SysctlWrite {
         if self.sweep.is_some() {
             return Ok(self.compact(k, c));
         }
+        k.switch_lru_gen(&self.name, &self.value);
         match k.mem.sysctl_write(&self.name, &self.value).map_err(SimError::Sysctl)? {
             SysctlEffect::None => {}
             SysctlEffect::WakeKcompactd => k.mem.trigger_proactive_compaction(),

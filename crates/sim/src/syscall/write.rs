@@ -123,7 +123,7 @@ impl Write {
                     let (pfn, files) = (*pfn, k.pages.files());
                     let is_there = files.find(self.inode, self.next).is_some();
                     if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= preload.objects().len() {
-                        k.add_to_cache(c, self.inode, self.next, pfn, preload);
+                        k.add_to_cache(c, (self.inode, self.next), pfn, preload, false);
                     } else {
                         preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, Order::ZERO);

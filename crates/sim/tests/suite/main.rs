@@ -7,6 +7,7 @@ mod cpus;
 mod files;
 mod fork;
 mod found;
+mod generations;
 mod mapped_files;
 mod migration;
 mod numa;

@@ -57,6 +57,16 @@ impl Memory {
         self.lru.gen_link(place.lruvec, pfn, (of, kind, place.zone_type), tail);
     }
 
+    /// Links an evictable page at the tail of the oldest generation, whatever its state.
+    pub(crate) fn gen_add_oldest(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+        let place = self.gen_place(pfn);
+        let of = Gen::of(self.lru.gens(place.lruvec).min_seq[place.kind()]);
+        self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE));
+        self.lru.used_mut(pfn).set_generation(Some(of));
+        self.gen_count(cpu, &place, None, Some(of), i64::from(order.pages()));
+        self.lru.gen_link(place.lruvec, pfn, (of, place.kind(), place.zone_type), true);
+    }
+
     /// Unlinks a page that is in a generation; false if it is in none. `evicted`: the page is
     /// looked at to be evicted, and is not active for having been young.
     pub(crate) fn gen_del(&mut self, cpu: CpuId, pfn: Pfn, order: Order, evicted: bool) -> bool {
@@ -69,6 +79,20 @@ impl Memory {
         self.gen_count(cpu, &place, Some(of), None, i64::from(order.pages()));
         self.lru.gen_unlink(place.lruvec, pfn, place.kind(), place.zone_type);
         true
+    }
+
+    /// Takes a page off its list to be split. Its parts are of its generation, so nothing is
+    /// counted.
+    pub(crate) fn gen_unlink_to_split(&mut self, pfn: Pfn) {
+        let place = self.gen_place(pfn);
+        self.lru.gen_unlink(place.lruvec, pfn, place.kind(), place.zone_type);
+    }
+
+    /// Puts a part of a page that was split at the head of the list that the whole was on.
+    pub(crate) fn gen_link_part(&mut self, whole: Pfn, part: Pfn) {
+        let (place, used) = (self.gen_place(part), self.lru.used(whole));
+        *self.lru.used_mut(part) = used;
+        self.lru.gen_link(place.lruvec, part, (used.listed(), place.kind(), place.zone_type), false);
     }
 
     /// Moves a listed page to the list of a generation, whichever it belongs to.

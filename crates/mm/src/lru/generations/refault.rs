@@ -7,7 +7,7 @@
 
 use super::super::workingset::Shadow;
 use super::uses::{refs, tier};
-use crate::state::{MAX_REFS, Memory, NodeStat, PageFlags};
+use crate::state::{BatchKind, Known, MAX_REFS, Memory, NodeStat, PageFlags};
 use crate::types::{CpuId, Order, Pfn};
 
 /// Bits of a shadow's token that count uses.
@@ -64,10 +64,43 @@ impl Memory {
         }
     }
 
-    /// As [`Memory::lru_add`], of a page that a program's fault maps: where there are generations
-    /// it joins the youngest.
+    /// The flags with which a program's fault adds a page: where there are generations it joins the
+    /// youngest.
+    #[inline(always)]
+    fn flags_in_fault(&self, flags: PageFlags) -> PageFlags {
+        if self.lru.has_generations() { flags | PageFlags::ACTIVE } else { flags }
+    }
+
+    /// As [`Memory::lru_add`], of a page that a program's fault brings in.
+    ///
+    /// # Panics
+    /// As [`Memory::lru_add`] does.
+    #[inline(always)]
     pub fn lru_add_in_fault(&mut self, cpu: CpuId, pfn: Pfn, order: Order, flags: PageFlags) {
-        let young = self.lru.has_generations();
-        self.lru_add(cpu, pfn, order, if young { flags | PageFlags::ACTIVE } else { flags });
+        self.lru_add(cpu, pfn, order, self.flags_in_fault(flags));
+    }
+
+    /// As [`Memory::lru_add`], of a page read from swap, for a program's fault or for a daemon.
+    ///
+    /// # Panics
+    /// As [`Memory::lru_add`] does.
+    pub fn lru_add_from_swap(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, in_fault: bool) {
+        if !self.lru.has_generations() {
+            return self.lru_add(cpu, pfn, Order::ZERO, flags);
+        }
+        let flags = if in_fault { flags | PageFlags::ACTIVE } else { flags };
+        self.lru.set_known(pfn, Known::new(flags).held());
+        self.begin_uses(pfn, flags);
+        self.lru.used_mut(pfn).set_swap_cache(true);
+        self.batch_push(cpu, pfn, Order::ZERO, BatchKind::Add);
+    }
+
+    /// As [`Memory::lru_add_pages`], of pages that a program's faults bring in.
+    ///
+    /// # Panics
+    /// As [`Memory::lru_add`] does.
+    #[inline(always)]
+    pub fn lru_add_pages_in_fault(&mut self, cpu: CpuId, pages: &[Pfn], flags: PageFlags) {
+        self.lru_add_pages(cpu, pages, self.flags_in_fault(flags));
     }
 }

@@ -46,10 +46,11 @@ impl Memory {
         }
     }
 
-    /// The page has left the swap cache; it joined it when reclaim gave it a slot.
-    pub fn left_swap_cache(&mut self, pfn: Pfn) {
+    /// The page is in the swap cache, or has left it. That reclaim has given a page a slot needs not
+    /// be said.
+    pub fn set_swap_cache(&mut self, pfn: Pfn, is: bool) {
         if self.lru.has_generations() {
-            self.lru.used_mut(pfn).set_swap_cache(false);
+            self.lru.used_mut(pfn).set_swap_cache(is);
         }
     }
 

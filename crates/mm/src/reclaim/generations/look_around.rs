@@ -5,36 +5,36 @@
 //! counts them at the end of the batch. Any other has them moved to the youngest generation by a
 //! batch. Source: kernel-behaviour §4.10.2.
 
-use crate::owner::{NEIGHBOURS, Owner};
+use crate::owner::{Owner, References};
 use crate::reclaim::control::ScanControl;
 use crate::state::{Backing, BatchKind, Gen, Memory, PageFlags};
 use crate::types::Pfn;
 
 impl Memory {
-    pub(in crate::reclaim) fn look_around<O: Owner>(
+    /// The references to a mapped page. The pages used beside it become young.
+    pub(in crate::reclaim) fn references_around<O: Owner>(
         &mut self,
         owner: &mut O,
         pfn: Pfn,
         number: u32,
         sc: &mut ScanControl,
-    ) {
+    ) -> References {
         let lruvec = self.lruvec_of(pfn);
         let file = self.lru.flags(pfn).has(PageFlags::FILE);
-        let (mut found, mut count) = ([Pfn::default(); NEIGHBOURS], 0);
+        let mut found = core::mem::take(&mut self.lru.aside);
         // A file's page may have copies of its neighbours beside it.
         let fits = |pfn: Pfn| self.lruvec_of(pfn) == lruvec && (!file || self.lru.flags(pfn).has(PageFlags::FILE));
-        owner.look_around(pfn, number, &fits, &mut |pfn| {
-            found[count] = pfn;
-            count += 1;
-        });
+        let by = owner.references_around(pfn, number, &fits, &mut |pfn| found.push(pfn));
         let youngest = Gen::of(self.lru.gens(lruvec).max_seq);
-        for &pfn in &found[..count] {
+        for pfn in found.drain(..) {
             if sc.promoted.is_some() {
                 self.promote_and_note(pfn, youngest, sc);
             } else {
                 self.have_promoted(pfn, youngest, sc);
             }
         }
+        self.lru.aside = found;
+        by
     }
 
     /// Promotes a page where it is.

@@ -236,6 +236,12 @@ impl Full {
         }
     }
 
+    /// Tells the engine which pages are in the swap cache.
+    fn tell_of_swap_cache(&mut self) {
+        let users = self.tenant.pages.values().filter(|page| page.user && page.state.anon);
+        users.for_each(|page| self.m.set_swap_cache(page.pfn, page.state.swap_cache));
+    }
+
     pub fn apply(&mut self, op: &Do) {
         match *op {
             Do::Fault(r, kind) => {
@@ -258,6 +264,7 @@ impl Full {
                     (0..times).for_each(|_| self.m.mark_accessed(self.cpu(cpu), pfn));
                 }
             }
+            Do::Age { .. } | Do::Evict { .. } if !self.m.lru().has_generations() => {}
             Do::Age { node, swappiness, force } => {
                 let (lruvec, seq) = self.generations(node, |gens| gens.max_seq);
                 // What is refused changes nothing.
@@ -338,7 +345,11 @@ impl Full {
             Do::LruDrainAll => self.m.lru_add_drain_all(),
             Do::DrainCpu { cpu } => self.m.drain_cpu(self.cpu(cpu)),
             Do::FoldVmstat { cpu } => self.m.vmstat_update(self.cpu(cpu)),
-            Do::Sysctl { name, value } => _ = self.m.sysctl_write(name, value),
+            Do::Sysctl { name, value } => {
+                if self.m.sysctl_write(name, value).is_ok() && name == "lru_gen.enabled" {
+                    self.tell_of_swap_cache();
+                }
+            }
             Do::Temper(temper) => self.tenant.temper = temper,
         }
         if self.eager {

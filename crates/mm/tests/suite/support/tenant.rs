@@ -235,8 +235,17 @@ impl Owner for Tenant {
         References { ptes: if used { 1 + u32::from(roll >> 7) } else { 0 }, executable: roll % 4 == 0, mlocked: false }
     }
 
-    fn look_around(&mut self, pfn: Pfn, owner: u32, fits: &dyn Fn(Pfn) -> bool, found: &mut dyn FnMut(Pfn)) {
-        assert!(self.page(pfn, owner).state.mapped, "{pfn} is not mapped");
+    fn references_around(
+        &mut self,
+        pfn: Pfn,
+        owner: u32,
+        fits: &dyn Fn(Pfn) -> bool,
+        found: &mut dyn FnMut(Pfn),
+    ) -> References {
+        let by = self.references(pfn, owner);
+        if by.ptes == 0 {
+            return by;
+        }
         // Its neighbours are the pages that came after it.
         let beside: Vec<Page> = self.pages.range(owner + 1..owner + NEIGHBOURS as u32).map(|(_, p)| *p).collect();
         for page in beside.iter().filter(|page| page.user && page.state.mapped) {
@@ -244,6 +253,7 @@ impl Owner for Tenant {
                 found(page.pfn);
             }
         }
+        by
     }
 
     fn add_to_swap(&mut self, _: &mut Memory, pfn: Pfn, owner: u32) -> bool {

@@ -318,9 +318,19 @@ impl Owner for Files {
             free_place(m);
         }
     }
-    fn look_around(&mut self, _: Pfn, owner: u32, fits: &dyn Fn(Pfn) -> bool, found: &mut dyn FnMut(Pfn)) {
+    fn references_around(
+        &mut self,
+        pfn: Pfn,
+        owner: u32,
+        fits: &dyn Fn(Pfn) -> bool,
+        found: &mut dyn FnMut(Pfn),
+    ) -> References {
+        let by = self.references(pfn, owner);
         // The trace's files are not mapped.
-        let Of::Process(page) = self.kept(owner).of else { return };
+        let Of::Process(page) = self.kept(owner).of else { return by };
+        if by.ptes == 0 {
+            return by;
+        }
         for at in self.window(page) {
             let Some(Mapped::Page(number)) = self.process.get(&ProcessPage(at)) else { continue };
             let kept = &mut self.pages[*number as usize];
@@ -329,6 +339,7 @@ impl Owner for Files {
                 found(kept.pfn);
             }
         }
+        by
     }
     fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
         let kept = self.kept_mut(owner);

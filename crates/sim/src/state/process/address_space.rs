@@ -12,7 +12,7 @@ use crate::state::file::{Cache, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
-use kontig_mm::{MemPolicy, Order, Pfn};
+use kontig_mm::{MemPolicy, NEIGHBOURS, Order, Pfn};
 use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
@@ -127,6 +127,19 @@ impl Table {
 impl fmt::Display for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mapping {} of process {}", self.region, self.process)
+    }
+}
+
+/// The pages looked at around one of a mapping of this many: at most [`NEIGHBOURS`] of its table.
+fn window(page: u32, pages: u32) -> Range<u32> {
+    let most = NEIGHBOURS as u32;
+    let start = page & !(TABLE_PAGES - 1);
+    let end = (start + TABLE_PAGES).min(pages);
+    match () {
+        () if end - start <= most => start..end,
+        () if page - start < most / 2 => start..start + most,
+        () if end - page < most / 2 => end - most..end,
+        () => page - most / 2..page + most / 2,
     }
 }
 
@@ -529,7 +542,7 @@ impl AddressSpaces {
     }
 
     /// The page of a mapping that maps this page of a file to this frame.
-    fn maps(&self, mapping: u32, index: u32, pfn: Pfn) -> Option<u32> {
+    pub(crate) fn maps(&self, mapping: u32, index: u32, pfn: Pfn) -> Option<u32> {
         let m = &self.mappings[mapping];
         let page = index.checked_sub(m.file?.first).filter(|page| *page < m.pages)?;
         (m.pte(page) == Some(pfn)).then_some(page)
@@ -681,6 +694,31 @@ impl AddressSpaces {
             let young = m.entries.is(page, Mark::Accessed);
             m.entries.mark(page, Mark::Accessed, false);
             young
+        }
+    }
+
+    /// Whether a mapping maps this page of its object as the first of a huge page.
+    pub(crate) fn maps_huge(&self, mapping: u32, page: u32, pfn: Pfn) -> bool {
+        let m = &self.mappings[mapping];
+        page < m.pages && m.table(page).huge() == Some(pfn)
+    }
+
+    /// The small pages used in the window around a page of a mapping, in the order of their
+    /// entries, as [`kontig_mm::Owner::references_around`] has it; whether each was also written.
+    /// The marks of use of those that `fits` names are cleared.
+    pub(crate) fn young_around(
+        &mut self,
+        mapping: u32,
+        page: u32,
+        fits: &dyn Fn(Pfn) -> bool,
+        mut found: impl FnMut(Pfn, bool),
+    ) {
+        let m = &mut self.mappings[mapping];
+        for at in window(page, m.pages) {
+            if let Some(pfn) = m.pte(at).filter(|_| m.is_young(at)).filter(|pfn| fits(*pfn)) {
+                m.entries.mark(at, Mark::Accessed, false);
+                found(pfn, m.entries.is(at, Mark::Dirty));
+            }
         }
     }
 

@@ -87,6 +87,11 @@ impl Swap {
         self.cache[slot.index()].page()
     }
 
+    /// The pages in the swap cache.
+    pub(crate) fn cached(&self) -> impl Iterator<Item = Pfn> {
+        self.cache.iter().filter_map(|entry| entry.page())
+    }
+
     /// Records that a page of the swap cache has moved to another frame.
     pub(crate) fn moved(&mut self, slot: Slot, to: Pfn) {
         debug_assert!(self.page(slot).is_some());

@@ -1,0 +1,211 @@
+//! The multi-generational LRU under files, mappings, shared memory and swap: 6.12 with
+//! `lru_gen.enabled` 1.
+
+use crate::support::disk::*;
+use crate::support::family::{Family, Has, act};
+use crate::support::*;
+use kontig_mm::{LruList, MachineSpec, Memory, NodeStat, VmEvent};
+use kontig_program::{Op, OpenFile, Region, Value};
+use kontig_sim::machine_file::SwapEntry;
+use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+/// A machine of this many pageblocks with files and swap on a disk; `on` if its pages are in
+/// generations.
+fn machine(blocks: u32, disk: DiskEntry, swap: &str, on: bool) -> Machine {
+    let mut memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux("6.12")).expect("a machine");
+    memory.sysctl_write("lru_gen.enabled", if on { "1" } else { "0" }).expect("6.12 has it");
+    let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
+    let swap = Some(SwapEntry { disk: disk.name.clone(), size: swap.into() });
+    m.attach_disks(&MachineFile { disk: vec![disk], swap, ..xeon() }).expect("a disk that can be");
+    m
+}
+
+fn open(p: &mut Prompt, pages: u32) -> OpenFile {
+    assert!(p.m.lay_file(FILE, pages));
+    match p.call(0, Op::Open { name: FILE, create: false }).expect("opened").value {
+        Value::File(file) => file,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn map(p: &mut Prompt, file: OpenFile, pages: u32) -> Region {
+    match p.call(0, Op::MmapFile { file, first: 0, pages }).expect("mapped").value {
+        Value::Region(region) => region,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn settle(m: &mut Machine) {
+    pass(m, SECOND);
+    m.memory_mut().lru_add_drain_all();
+    m.check().expect("consistent");
+}
+
+#[test]
+fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
+    for (disk, huge) in [(ssd(), false), (hdd(), false), (ssd(), true)] {
+        let mut p = Prompt::new(machine(32, disk, "256 MiB", true), 1);
+        let pages = 32 * 512 * 6 / 5;
+        let r = p.mmap(0, pages);
+        if huge {
+            p.call(0, Op::AdviseHuge(r)).expect("advised");
+        }
+        for _ in 0..2 {
+            p.call(0, Op::Touch(r)).expect("touched");
+            p.m.memory_mut().lru_add_drain_all();
+            p.m.check().expect("consistent");
+        }
+        let counts = p.m.file_counts();
+        assert!(counts.swapped_in > 0 && counts.swapped_out > counts.swapped_in, "{counts:?}");
+        assert_eq!(event(&p.m, VmEvent::ThpSplitPage) > 0, huge);
+        assert!(p.m.memory().lru().of_node(p.m.memory().nodes()[0].id).gens().max_seq > 4, "generations were begun");
+        assert_eq!(p.m.oom_kills(), &[]);
+        p.call(0, Op::Munmap(r)).expect("unmapped");
+        settle(&mut p.m);
+    }
+}
+
+#[test]
+fn a_mapped_file_larger_than_memory_is_unmapped_as_it_is_reclaimed() {
+    let mut p = Prompt::new(machine(32, ssd(), "64 MiB", true), 1);
+    let pages = 2 * 32 * 512;
+    let file = open(&mut p, pages);
+    let region = map(&mut p, file, pages);
+    for _ in 0..2 {
+        p.call(0, Op::Load(region)).expect("read");
+    }
+    let counts = p.m.file_counts();
+    assert!(counts.read_in > u64::from(pages) * 3 / 2 && counts.file_pages < 32 * 512, "{counts:?}");
+    assert!(event(&p.m, VmEvent::PgstealFile) > u64::from(pages));
+    p.m.check().expect("consistent");
+}
+
+/// Reads a file in chunks beside memory that is used again and again; how much of that memory came
+/// back from swap, and how much of the file was read a second time.
+fn hot_memory_beside_a_stream(on: bool) -> (u64, u64) {
+    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", on), 1);
+    let pages = 4 * 32 * 512;
+    let file = open(&mut p, pages);
+    let hot = p.mmap(0, 6000);
+    let cold = p.mmap(0, 4000);
+    p.call(0, Op::Touch(cold)).expect("touched");
+    for first in (0..pages).step_by(4096) {
+        p.call(0, Op::Touch(hot)).expect("touched");
+        for first in (first..first + 4096).step_by(CHUNK as usize) {
+            p.call(0, Op::Read { file, first, pages: CHUNK }).expect("read");
+        }
+    }
+    p.m.check().expect("consistent");
+    (p.m.file_counts().swapped_in, p.m.file_counts().read_in)
+}
+
+#[test]
+fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
+    for on in [false, true] {
+        let (swapped_in, read_in) = hot_memory_beside_a_stream(on);
+        assert!(swapped_in < 600, "{swapped_in} pages of 6000 came back (on: {on})");
+        assert!(read_in < 4 * 32 * 512 * 101 / 100, "each page once");
+    }
+}
+
+/// Pages that reclaim looks at while 4000 are swapped out beside 1000 in use, every `stride`th of a
+/// mapping.
+fn looked_at(stride: u32) -> u64 {
+    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", true), 1);
+    let hot = p.mmap(0, 1000 * stride);
+    let more = p.mmap(0, 60_000);
+    for first in (0..).step_by(500) {
+        for page in 0..1000 {
+            p.call(0, Op::Touch(part(hot, page * stride, 1))).expect("touched");
+        }
+        p.call(0, Op::Touch(part(more, first, 500))).expect("touched");
+        if event(&p.m, VmEvent::PgstealAnon) > 4000 {
+            break;
+        }
+    }
+    p.m.check().expect("consistent");
+    event(&p.m, VmEvent::PgscanAnon)
+}
+
+#[test]
+fn what_is_found_used_makes_its_neighbours_young_with_it() {
+    let [beside, apart] = [1, 64].map(looked_at);
+    assert!(beside < apart, "{beside} where they lie together, {apart} where none is near another");
+}
+
+#[test]
+fn refaults_are_counted_by_tier() {
+    let mut p = Prompt::new(machine(16, ssd(), "64 MiB", true), 1);
+    let pages = 16 * 512 * 3 / 2;
+    let file = open(&mut p, pages);
+    for _ in 0..4 {
+        for first in (0..pages).step_by(CHUNK as usize) {
+            p.call(0, Op::Read { file, first, pages: CHUNK }).expect("read");
+        }
+    }
+    let came_back = stat(&p.m, NodeStat::WorkingsetRefaultFile);
+    assert!(came_back > u64::from(pages));
+    let gens = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id).gens();
+    let refaulted: u64 = gens.tiers[1].iter().map(|tier| tier.refaulted).sum();
+    assert!(0 < refaulted && refaulted <= came_back, "{:?}", gens.tiers);
+    assert!(gens.tiers[0].iter().all(|tier| tier.evicted == 0), "no anonymous page was evicted");
+    p.m.check().expect("consistent");
+}
+
+#[test]
+fn the_switch_is_thrown_while_pages_are_in_swap_and_on_their_way() {
+    let mut p = Prompt::new(machine(16, ssd(), "128 MiB", false), 1);
+    let r = p.mmap(0, 16 * 512 * 5 / 4);
+    for i in 0..6 {
+        p.call(0, Op::Touch(r)).expect("touched");
+        p.call(0, Op::Load(part(r, 0, 4000))).expect("read");
+        p.m.check().expect("consistent before");
+        let value = if i % 2 == 0 { "1" } else { "0" };
+        p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: value.into() }).expect("6.12 has it");
+        assert_eq!(p.m.memory().lru().has_generations(), value == "1");
+        p.m.check().expect("consistent after");
+    }
+    p.call(0, Op::Munmap(r)).expect("unmapped");
+    settle(&mut p.m);
+}
+
+proptest! {
+    #![proptest_config(Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Config::default()
+    })]
+
+    #[test]
+    fn pages_are_where_they_should_be_however_generations_have_them_swapped(
+        acts in proptest::collection::vec(act(1700, 900), 1..40),
+        switched_at in proptest::option::of(0..40usize),
+        on_flash: bool,
+    ) {
+        // Less room than the processes need.
+        let m = machine(4, if on_flash { ssd() } else { hdd() }, "64 MiB", switched_at.is_none());
+        let total = m.memory().swap_space().total;
+        let mut p = Prompt::new(m, 1);
+        let mut family = Family::new(&mut p, 1700);
+        for (i, act) in acts.iter().enumerate() {
+            if switched_at == Some(i) {
+                p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: "1".into() }).expect("6.12 has it");
+            }
+            family.act(&mut p, act);
+            p.m.check().unwrap();
+            for (at, has) in family.pages() {
+                let place = p.m.location_of(at);
+                prop_assert_eq!(place.is_some(), matches!(has, Has::Contents(_)), "{:?}", at);
+            }
+        }
+        for task in family.tasks() {
+            p.call(task, Op::Munmap(family.region)).unwrap();
+        }
+        settle(&mut p.m);
+        let vec = p.m.memory().lru().of_node(p.m.memory().nodes()[0].id);
+        let left: u64 = LruList::EVICTABLE.iter().map(|list| vec.size_exact(*list) as u64).sum();
+        prop_assert_eq!(p.m.memory().swap_space().free + left, total, "no place is lost");
+    }
+}
