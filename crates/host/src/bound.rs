@@ -72,7 +72,7 @@ pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
         let text = format!("--node: node {node} has no memory; nodes with memory: {}", known.join(", "));
         return Err(AskedWrongly::Value(text).into());
     }
-    let profile = profile(a.profile.as_deref(), &snapshot.host.kernel)?;
+    let profile = profile("bound", a.profile.as_deref(), &snapshot.host.kernel)?;
     let bound = Bound::of(&snapshot, &profile, Asked { order, node: a.node, more: a.more });
     let text = if a.json { document(&bound, false) } else { text(&bound, a.map) };
     kontig_terminal::print(&text)?;

@@ -213,18 +213,18 @@ impl NeedArgs {
 
     /// The profile for a kernel.
     pub fn profile(&self, kernel: &str) -> Result<Profile, Error> {
-        profile(self.profile.as_deref(), kernel)
+        profile("check", self.profile.as_deref(), kernel)
     }
 }
 
-/// The rules that were named, or those for a kernel.
-pub fn profile(name: Option<&str>, kernel: &str) -> Result<Profile, Error> {
+/// The rules that were named, or those for a kernel, for this command.
+pub fn profile(command: &str, name: Option<&str>, kernel: &str) -> Result<Profile, Error> {
     if let Some(name) = name {
         return Ok(kontig_profiles::open(name)?);
     }
     let none = || {
         let reason = format!("'{kernel}' is no kernel's release: choose rules with --profile");
-        Failed::Run { run: "check".into(), reason }.into()
+        Failed::Run { run: command.into(), reason }.into()
     };
     kontig_profiles::of_kernel(kernel).ok_or_else(none)
 }

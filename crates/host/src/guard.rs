@@ -89,6 +89,10 @@ enum GuardCommand {
         history: PathBuf,
         #[command(flatten)]
         policy: PolicyArgs,
+        /// Rules of the kernel's own compaction (default: the newest profile that is not newer than
+        /// the recorded kernel)
+        #[arg(long, value_name = "NAME|FILE")]
+        profile: Option<String>,
         /// Print JSON (schema kontig.guard-replay/1)
         #[arg(long)]
         json: bool,
@@ -117,7 +121,9 @@ pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
     match &a.command {
         Some(GuardCommand::Hold { time, control }) => hold(control, *time),
         Some(GuardCommand::Resume { control }) => resume(control),
-        Some(GuardCommand::Replay { history, policy, json }) => replay::replay(history, policy, *json),
+        Some(GuardCommand::Replay { history, policy, profile, json }) => {
+            replay::replay(history, policy, profile.as_deref(), *json)
+        }
         None => keep(a),
     }
 }
@@ -179,7 +185,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         Ok(found) => found,
         Err(e) => return not_read("guard", &e),
     };
-    let profile = profile(a.profile.as_deref(), &kernel)?;
+    let profile = profile("guard", a.profile.as_deref(), &kernel)?;
     let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
     let policy = a.policy.read(host, a.sync)?;
     if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {

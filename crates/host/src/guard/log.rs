@@ -4,6 +4,7 @@ use crate::answer::cpu;
 use kontig_live::guard::event::{Event, Tally, What};
 use kontig_live::guard::reason::{NoGain, Rest};
 use kontig_live::guard::rules::{Rules, Target};
+use kontig_live::history::at;
 use kontig_text::{grouped, percent, short_size, time};
 
 /// The text of an event, in one line or, at the end, in one for each node.
@@ -72,10 +73,9 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
     format!("{}{node}{text}\n", clock(event))
 }
 
-/// The time of day, UTC.
+/// The time, UTC.
 fn clock(event: &Event) -> String {
-    let s = event.unix_s as u64 % 86_400;
-    format!("{:02}:{:02}:{:02} ", s / 3600, s / 60 % 60, s % 60)
+    at::clock((event.unix_s * 1000.0) as i64) + " "
 }
 
 fn watches(rules: &Rules, page_bytes: u64) -> String {
@@ -154,7 +154,7 @@ mod tests {
         let why = Rest::BackOff { for_s: 4.0, after: NoGain::Poisoned { blocks: 1234 } };
         assert_eq!(
             said(What::Rests { at_hand: 7, score: 93, why }),
-            "01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for 4.0 s: all \
+            "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for 4.0 s: all \
              other blocks, 1,234, are poisoned by pages that stay\n"
         );
         let why = Rest::KernelCompacts { proactiveness: 20 };

@@ -16,9 +16,9 @@ use kontig_text::{grouped, percent};
 use std::path::Path;
 
 /// Replays the history in a file.
-pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<Ending, Error> {
+pub(super) fn replay(file: &Path, policy: &PolicyArgs, rules: Option<&str>, json: bool) -> Result<Ending, Error> {
     let history = open(file)?;
-    let host = host(&history)?;
+    let host = host(&history, rules)?;
     let policy = policy.read(host, false)?;
     let found = replayed(&history, &policy, host.page_bytes);
     if let Some(node) = policy.named().find(|node| !found.nodes.iter().any(|known| known.node == *node)) {
@@ -30,7 +30,7 @@ pub(super) fn replay(file: &Path, policy: &PolicyArgs, json: bool) -> Result<End
 }
 
 /// The recorded host, by the first sample that tells.
-fn host(history: &History) -> Result<ForHost, Error> {
+fn host(history: &History, rules: Option<&str>) -> Result<ForHost, Error> {
     let path = || history.path.display().to_string();
     let wrong = |reason: &str| Error::from(AskedWrongly::Contradictory { path: path(), reason: reason.into() });
     let of = |sample: &Sample| {
@@ -45,7 +45,7 @@ fn host(history: &History) -> Result<ForHost, Error> {
     });
     let found = samples.find_map(|sample| of(&sample));
     let (kernel, page_bytes, max_order) = found.ok_or_else(|| wrong("no sample in it tells the free lists"))?;
-    Ok(ForHost { page_bytes, proactive: profile(None, &kernel)?.proactive, max_order })
+    Ok(ForHost { page_bytes, proactive: profile("guard replay", rules, &kernel)?.proactive, max_order })
 }
 
 fn text(found: &Replayed) -> String {

@@ -35,13 +35,14 @@ pub struct Outcome {
     pub no_gain: Option<NoGain>,
 }
 
-// Chosen, all but the longest back-off; no measurement says that others would be worse.
+// All of these are chosen, not measured, except the longest back-off, which is the kernel's.
 
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
-/// Where the reason of a run without gain may pass, its back-off grows no longer than until this
-/// part of the CPU share has made up for its cost, or than [`PASSING_BACKOFF_S`].
+/// Where the reason may pass, a back-off is cut to the time in which this part of the CPU share makes
+/// up for the run, but not below [`PASSING_BACKOFF_S`].
 const FRUITLESS_PART: f64 = 0.25;
+/// Seconds to which a back-off is cut at most, where the reason may pass.
 const PASSING_BACKOFF_S: f64 = 4.0;
 /// Seconds after a back-off in which its reason is thought to hold.
 const LATELY_S: f64 = 60.0;
@@ -49,9 +50,9 @@ const LATELY_S: f64 = 60.0;
 const LONGEST_BACKOFF_S: f64 = 32.0;
 /// Blocks' worth of free memory that must come in pieces for a back-off to end early.
 const NEW_PIECES: u64 = 64;
-/// Of the blocks that free memory makes at most, the last one in this number costs the most moves:
-/// it is made for the target only.
-const DEAR_SHARE: u64 = 20;
+/// The last twentieth of the blocks that free memory can form costs far more moves than the others:
+/// they are made for the target, never for headroom.
+const DEAR_ONE_IN: u64 = 20;
 /// Seconds of a CPU below which a run is not worth its start.
 const SHORTEST_RUN_S: f64 = 0.02;
 /// Seconds in which a use of blocks is believed, and in which it is forgotten.
@@ -223,13 +224,11 @@ impl Controller {
         }
     }
 
-    /// Blocks with which a run ends; `None` where the target is a score. The last blocks that free
-    /// memory makes cost far more moves than the others, so they are made for the target only, and
-    /// not for headroom or a target that cannot be had.
+    /// Blocks with which a run ends; `None` where the target is a score.
     fn goal(&self, node: &NodeSample) -> Option<u64> {
         let kept = self.kept()?;
         let possible = node.possible(self.rules.target.order(node.huge_order));
-        let cheap = possible - possible / DEAR_SHARE;
+        let cheap = possible - possible / DEAR_ONE_IN;
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
 

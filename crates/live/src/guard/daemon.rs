@@ -415,10 +415,7 @@ impl Daemon<'_> {
                 Target::Blocks { .. } => now > before,
                 Target::Score { .. } => after.score() < node.score(),
             };
-        let no_gain = match ran.killed {
-            Some(signal) => Some(NoGain::Killed { signal }),
-            None => (!gained).then(|| self.why_not(i, after, ran, Blocks { before, most, after: now })),
-        };
+        let no_gain = (!gained).then(|| self.why_not(i, after, ran, Blocks { before, most, after: now }));
         let (at_s, made) = (self.now_s(), if gained { now.saturating_sub(before) } else { 0 });
         let watched = &mut self.nodes[i];
         watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
@@ -447,10 +444,6 @@ impl Daemon<'_> {
             no_gain,
         };
         self.tell(Some(node.node), what);
-        if let Some(signal) = ran.killed {
-            let why = format!("the process that compacts was killed by signal {signal}");
-            self.tell(Some(node.node), What::Failed { why });
-        }
     }
 
     fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, blocks: Blocks) -> NoGain {

@@ -2,8 +2,10 @@
 //!
 //! `controller` decides, by samples (`sample`) and rules (`rules`, read by `policy`); it is a pure
 //! state machine, so it runs on a recorded host as well (`replay`). `runner` compacts,
-//! `daemon` does both every half second, `diagnose` says why a run gained nothing, `dirty` writes
-//! what such a run may have ended at.
+//! `daemon` does both every half second for each node (`watched`), `diagnose` says why a run gained
+//! nothing (`reason`), `dirty` writes what such a run may have ended at. It tells `event`s to its
+//! log, its `state` to others, and `notify` to the service manager; `hold` makes it rest, `failed`
+//! ends it.
 //!
 //! Nothing is left to restore, whoever is killed: a compaction ends with the process that asked for
 //! it. Only where the kernel's own setting is driven (`drive`) is there a journal.

@@ -105,7 +105,7 @@ const FAULTS: Series = Series {
 };
 pub const PAGES_MOVED: Series = Series {
     name: "kontig_pages_moved_total",
-    help: "Pages moved, by whomever and whatever for.",
+    help: "Pages moved, by anyone and for any reason.",
     label: Some("result"),
 };
 const WAKES: Series = Series {
@@ -179,7 +179,7 @@ pub const ROWS: [Row; 11] = [
         count: Count::Moved,
         source: Source::Counter("pgmigrate_success"),
         told: told("pages_moved", "pages moved, an hour", "everybody", "pages were moved"),
-        line: Some((MOVED, "by whomever")),
+        line: Some((MOVED, "by anyone")),
         series: Some((PAGES_MOVED, "success")),
     },
     Row {

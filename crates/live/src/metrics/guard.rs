@@ -4,8 +4,8 @@ use super::exposition::{Family, Kind};
 use crate::error::ReadError;
 use crate::guard::state::{NodeState, State};
 
-/// The series of what was read; none where there is no guard. One that this version does not know,
-/// or that is for others, takes away no series of the host.
+/// The series of what was read; none where there is no guard. A state file of another
+/// version, or one that this user may not read, does not cost the host its own series.
 pub(super) fn read(state: &Result<Option<State>, ReadError>) -> Vec<Family> {
     let mut readable = Family::new(
         "kontig_guard_state_readable",
@@ -25,7 +25,7 @@ fn of(state: &State) -> Vec<Family> {
     let mut at = Family::new(
         "kontig_guard_timestamp_seconds",
         Kind::Gauge,
-        "When 'kontig guard' said last how it is, since 1970; absent if none is at work and none was killed.",
+        "Unix time at which 'kontig guard' last wrote its state; absent if none is at work and none was killed.",
     );
     at.add(Vec::new(), state.unix_s);
     let mut families = vec![at];
