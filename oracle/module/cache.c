@@ -20,6 +20,8 @@
 #define MAGIC 0x6b6f6e74
 /* An operation's id is a file and a page of it. */
 #define FILE_SHIFT 24
+/* What a request says of reclaim, and nothing of where its memory comes from. */
+#define RECLAIM_BITS (GFP_KERNEL | __GFP_HIGH | __GFP_NOWARN | __GFP_NORETRY | __GFP_RETRY_MAYFAIL | __GFP_NOFAIL)
 /* Pages that reclaim may have under writeback at a time. */
 #define MAX_WRITING 65536
 #define HAS_FOLIOS (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0))
@@ -166,7 +168,8 @@ static struct page *add(struct address_space *space, pgoff_t index, unsigned int
 	*result = FAILED;
 	if (!page)
 		return NULL;
-	if (add_to_page_cache_lru(page, space, index, GFP_KERNEL)) {
+	/* What a control group does for the page's charge depends on the caller's rights. */
+	if (add_to_page_cache_lru(page, space, index, groups_on() ? gfp & RECLAIM_BITS : GFP_KERNEL)) {
 		put_page(page);
 		return NULL;
 	}

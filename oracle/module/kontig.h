@@ -47,6 +47,10 @@ enum {
 	/* Commands to the multi-generational LRU. */
 	OP_AGE = 28,
 	OP_EVICT = 29,
+	/* Of memory control groups. */
+	OP_ENTER = 48,
+	OP_LIMIT = 49,
+	OP_FLUSH = 50,
 };
 
 #define FAILED 0xffffffffU
@@ -99,6 +103,18 @@ void lru_gen_put(struct buffer *b);
 void lru_gen_put_page(struct buffer *b, struct page *page);
 int lru_gen_prepare(void);
 u32 lru_gen_execute(const struct op *op);
+
+/* groups.c: memory control groups, where a script has made some. The root is number 0. */
+bool groups_on(void);
+int groups_add(const char *path);
+int groups_prepare(void);
+unsigned int groups_nr(void);
+struct lruvec *groups_lruvec(unsigned int group);
+int groups_number_of_id(unsigned short id);
+void groups_put_states(struct buffer *b, unsigned int number, const char * const *names);
+void groups_put(struct buffer *b);
+u32 groups_execute(const struct op *op);
+void groups_return(void);
 
 /* cache.c: files in the page cache of which only the trace adds, touches and removes pages. */
 #define MAX_FILES 16

@@ -66,6 +66,7 @@ static const char * const *names;
 #define EVENT_NAMES (NODE_NAMES + NR_VM_NODE_STAT_ITEMS + NR_VM_WRITEBACK_STAT_ITEMS)
 #endif
 /* A shadow is, from the lowest bit on: of the working set or not, the node, its control group, the age. */
+#define SHADOW_GROUP_SHIFT (1 + NODES_SHIFT)
 #define SHADOW_AGE_SHIFT (1 + NODES_SHIFT + MEM_CGROUP_ID_SHIFT)
 
 static const struct {
@@ -242,26 +243,32 @@ static void put_shadows(struct buffer *b)
 			if (!xa_is_value(entry))
 				continue;
 			value = xa_to_value(entry);
-			put(b, "SHADOW f%u:%lx %lx %lu\n", file, index, value >> SHADOW_AGE_SHIFT, value & 1);
+			put(b, "SHADOW f%u:%lx %lx %lu", file, index, value >> SHADOW_AGE_SHIFT, value & 1);
+			if (groups_on())
+				put(b, " %d", groups_number_of_id(value >> SHADOW_GROUP_SHIFT));
+			put_char(b, '\n');
 		}
 	}
 }
 
-static void put_lists(struct buffer *b, struct lruvec *lruvec)
+static void put_list(struct buffer *b, struct list_head *list, const char *name)
 {
 	struct page *page;
+	unsigned long n = 0;
+
+	list_for_each_entry(page, list, lru)
+		n++;
+	put(b, "LIST %s %lu\n", name, n);
+	list_for_each_entry(page, list, lru)
+		lru_put_page(b, page);
+}
+
+static void put_lists(struct buffer *b, struct lruvec *lruvec)
+{
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(lists); i++) {
-		struct list_head *list = &lruvec->lists[lists[i].list];
-		unsigned long n = 0;
-
-		list_for_each_entry(page, list, lru)
-			n++;
-		put(b, "LIST %s %lu\n", lists[i].name, n);
-		list_for_each_entry(page, list, lru)
-			lru_put_page(b, page);
-	}
+	for (i = 0; i < ARRAY_SIZE(lists); i++)
+		put_list(b, &lruvec->lists[lists[i].list], lists[i].name);
 }
 
 /* Of a variable that each CPU has its own of. By way of a number: such pointers are not like others. */
@@ -311,10 +318,36 @@ static void put_costs(struct buffer *b, struct lruvec *lruvec)
 #endif
 }
 
+static void put_lruvec(struct buffer *b, struct lruvec *lruvec)
+{
+	put(b, "LRUVEC");
+	put_costs(b, lruvec);
+	put(b, " nonresident_age %ld refaults %lu %lu flags %lx\n", atomic_long_read(&lruvec->nonresident_age),
+	    lruvec->refaults[0], lruvec->refaults[1], lruvec->flags);
+}
+
+/* All groups, and what each that has or had pages has of this node. */
+static void put_groups(struct buffer *b)
+{
+	unsigned int i;
+
+	if (!groups_on())
+		return;
+	groups_put(b);
+	for (i = 0; i < groups_nr(); i++) {
+		put(b, "OF %u\n", i);
+		groups_put_states(b, i, names + NODE_NAMES);
+		if (i) {
+			put_lruvec(b, groups_lruvec(i));
+			put_lists(b, groups_lruvec(i));
+		}
+	}
+}
+
 void lru_take(struct buffer *b)
 {
 	pg_data_t *node = NODE_DATA(observed_node());
-	struct lruvec *lruvec = &node->__lruvec;
+	struct lruvec *lruvec = groups_on() ? groups_lruvec(0) : &node->__lruvec;
 	unsigned long flags;
 
 	b->len = 0;
@@ -323,16 +356,14 @@ void lru_take(struct buffer *b)
 	local_irq_save(flags);
 	put(b, "NODE %d flags %lx kswapd_order %d kswapd_highest_zoneidx %d kswapd_failures %d\n", node->node_id,
 	    node->flags, node->kswapd_order, node->kswapd_highest_zoneidx, kswapd_failures(node));
-	put(b, "LRUVEC");
-	put_costs(b, lruvec);
-	put(b, " nonresident_age %ld refaults %lu %lu flags %lx\n", atomic_long_read(&lruvec->nonresident_age),
-	    lruvec->refaults[0], lruvec->refaults[1], lruvec->flags);
+	put_lruvec(b, lruvec);
 	put_counters(b, node);
 	put_lists(b, lruvec);
 	lru_gen_put(b);
 	put_batches(b);
 	put_shadows(b);
 	process_put_swapped(b);
+	put_groups(b);
 	put(b, "END %zu\n", b->len);
 	local_irq_restore(flags);
 }

@@ -25,7 +25,8 @@ static char __user *scratch;
 
 static struct lruvec *observed(void)
 {
-	return &NODE_DATA(observed_node())->__lruvec;
+	/* Where there are control groups, nobody's pages are on the node's own lists. */
+	return groups_on() ? groups_lruvec(0) : &NODE_DATA(observed_node())->__lruvec;
 }
 
 bool lru_gen_is_on(void)

@@ -7,6 +7,7 @@
  *	time BEFORE AFTER	the same, with what each operation took
  *	snap NAME		send a snapshot
  *	memory ADDRESS PAGES	what the trace may touch of the memory of the process that asks; ADDRESS in hex
+ *	group PATH		the trace's next memory control group, from number 1 on
  *	migrations		send the log of migrations
  *	watch SECONDS		sample the zone, and send the samples
  *	disk NAME AT MIB	a disk of a guest, from the MiB AT of memory on
@@ -58,6 +59,8 @@ static int obey(char *line)
 		return snap(first);
 	if (!strcmp(what, "memory") && second && !kstrtoul(first, 16, &address) && !kstrtoul(second, 10, &pages))
 		return process_memory(address, pages);
+	if (!strcmp(what, "group") && first)
+		return groups_add(first);
 	if (!strcmp(what, "migrations"))
 		return trace_send_migrations();
 	if (!strcmp(what, "watch") && first && !kstrtouint(first, 10, &seconds))

@@ -290,6 +290,10 @@ static u32 execute(const struct op *op)
 	case OP_AGE:
 	case OP_EVICT:
 		return lru_gen_execute(op);
+	case OP_ENTER:
+	case OP_LIMIT:
+	case OP_FLUSH:
+		return groups_execute(op);
 	default:
 		return cache_execute(op, gfp);
 	}
@@ -309,6 +313,7 @@ static void execute_all(void)
 		/* One instruction is one tick here. */
 		u32 took = min_t(u64, rdtsc() - start, TIME_FAILED - 1);
 
+		groups_return();
 		results[i] = cpu_to_le32(got);
 		times[i] = cpu_to_le32(got == FAILED ? took | TIME_FAILED : took);
 		if (uses_lru && may_reclaim(&ops[i])) {
@@ -326,7 +331,7 @@ static void execute_all(void)
 static bool is_known(u8 op)
 {
 	return (op >= OP_ALLOC && op <= OP_DEVICE) || (op >= OP_ANON_READ && op <= OP_ANON_DROP) ||
-	       (op >= OP_OBJECT && op <= OP_EVICT);
+	       (op >= OP_OBJECT && op <= OP_EVICT) || (op >= OP_ENTER && op <= OP_FLUSH);
 }
 
 static int check_op(const struct op *op, size_t i)
@@ -419,11 +424,13 @@ static int prepare_lru(void)
 
 	for (i = 0; i < nr_ops; i++) {
 		touches |= ops[i].op >= OP_ANON_READ && ops[i].op <= OP_ANON_DROP;
-		commands |= ops[i].op >= OP_AGE;
+		commands |= ops[i].op == OP_AGE || ops[i].op == OP_EVICT;
 	}
 	error = touches ? process_prepare() : 0;
 	if (!error && commands)
 		error = lru_gen_prepare();
+	if (!error && groups_on())
+		error = groups_prepare();
 	if (error)
 		return error;
 	drain = hidden("lru_add_drain");

@@ -4,8 +4,8 @@ use crate::event::Trace;
 use crate::rules::Profile;
 use crate::state::new_lruvecs;
 use crate::state::{
-    FrameKind, Frames, KcompactdState, KswapdState, List, Lru, MAX_FRAMES, Memory, Node, NumaCounts, Pageblocks,
-    PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
+    FrameKind, Frames, Groups, KcompactdState, KswapdState, List, Lru, MAX_FRAMES, Memory, Node, NumaCounts,
+    Pageblocks, PerCpuPages, Shared, Stats, Table, Tunables, Watermarks, Zone, ZoneCompaction,
 };
 use crate::step::Wakes;
 use crate::types::{CpuId, LruvecId, MigrateType, NR_ORDERS, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -184,6 +184,7 @@ impl Memory {
                 trace: Trace::default(),
                 work: Work::default(),
             },
+            groups: Groups::default(),
             wakes: Wakes::default(),
             cpus: spec.cpus,
         };

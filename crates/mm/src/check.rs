@@ -5,6 +5,7 @@
 //! kernel-behaviour §12, and the engine's own data structures.
 
 mod generations;
+mod groups;
 mod lru;
 
 use crate::rules::{FreeLists, HighAtomicLimit};

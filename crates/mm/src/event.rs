@@ -357,6 +357,14 @@ pub enum Event {
         order: Order,
         gfp: Gfp,
     },
+    /// A task begins to reclaim for a memory control group's limit.
+    MemcgReclaimBegin {
+        order: Order,
+        gfp: Gfp,
+    },
+    MemcgReclaimEnd {
+        nr_reclaimed: u64,
+    },
     DirectReclaimEnd {
         nr_reclaimed: u64,
     },
@@ -464,6 +472,8 @@ impl Event {
             Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
             Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
             Event::DirectReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+            Event::MemcgReclaimBegin { .. } => "mm_vmscan_memcg_reclaim_begin",
+            Event::MemcgReclaimEnd { .. } => "mm_vmscan_memcg_reclaim_end",
             Event::LruIsolate { .. } => "mm_vmscan_lru_isolate",
             Event::LruShrinkInactive { .. } => "mm_vmscan_lru_shrink_inactive",
             Event::LruShrinkActive { .. } => "mm_vmscan_lru_shrink_active",
@@ -611,8 +621,12 @@ impl fmt::Display for Event {
             Event::KswapdWake { nid, order } | Event::WakeupKswapd { nid, order } => {
                 write!(f, "nid={} order={}", nid.index(), order.get())
             }
-            Event::DirectReclaimBegin { order, gfp } => write!(f, "order={} gfp_flags={gfp}", order.get()),
-            Event::DirectReclaimEnd { nr_reclaimed } => write!(f, "nr_reclaimed={nr_reclaimed}"),
+            Event::DirectReclaimBegin { order, gfp } | Event::MemcgReclaimBegin { order, gfp } => {
+                write!(f, "order={} gfp_flags={gfp}", order.get())
+            }
+            Event::DirectReclaimEnd { nr_reclaimed } | Event::MemcgReclaimEnd { nr_reclaimed } => {
+                write!(f, "nr_reclaimed={nr_reclaimed}")
+            }
             Event::LruIsolate { highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, lru } => {
                 write!(
                     f,

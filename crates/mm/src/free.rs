@@ -49,6 +49,9 @@ impl Memory {
     /// Frees a block whose tag no longer means anything.
     #[inline(always)]
     pub(crate) fn free_untagged(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn, order: Order) {
+        if self.groups.are_kept() {
+            self.uncharge_page(pfn, order);
+        }
         self.shared.vmstat.add(VmEvent::Pgfree, u64::from(order.pages()));
         self.shared.emit(Listen::KMEM, || Event::PageFree { pfn, order });
         if order.is_whole_pageblock() {
@@ -68,6 +71,9 @@ impl Memory {
 
     /// Frees a single page whose tag no longer means anything to the tail of its per-CPU list.
     pub(crate) fn free_untagged_cold(&mut self, id: ZoneId, cpu: CpuId, pfn: Pfn) {
+        if self.groups.are_kept() {
+            self.uncharge_page(pfn, Order::ZERO);
+        }
         self.shared.vmstat.add(VmEvent::Pgfree, 1);
         self.shared.emit(Listen::KMEM, || Event::PageFree { pfn, order: Order::ZERO });
         self.locked(id, cpu).pcp_free_cold(pfn);

@@ -283,7 +283,7 @@ impl Kswapd {
         if m.lru.has_generations() {
             m.set_initial_priority(lruvec, sc);
         } else {
-            m.age_anon(owner, lruvec, sc);
+            m.age_anon_of_all(owner, lruvec, sc);
         }
         sc.nr_scanned = 0;
         sc.nr_to_reclaim = self

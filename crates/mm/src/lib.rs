@@ -139,7 +139,7 @@ pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
 pub use owner::{Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
 pub use prefetch::prefetch;
-pub use reclaim::Refused;
+pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit};
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};
@@ -147,6 +147,6 @@ pub use state::{
     Backing, KcompactdState, LruList, Memory, Node, NodeStat, PageFlags, PassedBy, PerCpuPages, SwapSpace, WentOn, Zone,
 };
 pub use step::{Daemon, DaemonStep, Step, Wait};
-pub use types::{CpuId, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};
+pub use types::{CpuId, GroupId, GroupLimit, LruvecId, MigrateType, NodeId, NodeSet, Order, Pfn, ZoneId, ZoneType};
 pub use vmstat::{Counter, VmEvent, Vmstat, Wanted};
 pub use work::Work;

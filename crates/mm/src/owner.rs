@@ -8,7 +8,7 @@ use crate::gfp::Gfp;
 use crate::lru::Shadow;
 use crate::state::{FrameKind, Memory, Tag};
 use crate::step::Wait;
-use crate::types::{NodeId, Order, Pfn, ZoneId};
+use crate::types::{GroupId, NodeId, Order, Pfn, ZoneId};
 
 /// The outcome of migrating one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,6 +183,12 @@ pub trait Owner {
         _fits: &dyn Fn(Pfn) -> bool,
         _found: &mut dyn FnMut(Pfn),
     ) -> References {
+        self.references(pfn, owner)
+    }
+    /// As [`Owner::references`], where reclaim is for a memory control group's limit: what tasks
+    /// outside of it use does not count, and is not cleared.
+    #[inline(always)]
+    fn references_within(&mut self, _m: &Memory, pfn: Pfn, owner: u32, _target: Option<GroupId>) -> References {
         self.references(pfn, owner)
     }
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space

@@ -17,6 +17,7 @@ impl Memory {
             self.mark_huge(pfn, order, false);
         }
         self.frames.split_allocated(pfn, order);
+        self.split_group(pfn, order);
     }
 
     /// Splits a user's large page into single pages. If the order of the LRU is kept, each of them
@@ -38,6 +39,7 @@ impl Memory {
             self.mark_huge(pfn, order, false);
         }
         self.frames.split_allocated(pfn, order);
+        self.split_group(pfn, order);
         for page in (0..order.pages()).rev().map(|i| pfn.plus(i)) {
             self.lru.set_flags(page, flags);
             match generation {

@@ -350,15 +350,64 @@ impl FromIterator<NodeId> for NodeSet {
     }
 }
 
-/// The LRU lists of a node, or of a zone where the kernel keeps one set a zone.
+/// A memory control group. Number 0 is the root, which is never charged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct LruvecId(u8);
+pub struct GroupId(u16);
+
+impl GroupId {
+    /// The group that all others are in.
+    pub const ROOT: GroupId = GroupId(0);
+
+    /// The group number `i`.
+    pub const fn new(i: u16) -> Self {
+        GroupId(i)
+    }
+    /// The number as an array index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A limit or protection of a group, in pages, as an administrator sets it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum GroupLimit {
+    /// `memory.max`: charges above it reclaim, and fail in the end.
+    Max,
+    /// `memory.high`: tasks that charge above it reclaim before they go on, and wait.
+    High,
+    /// `memory.low`: spared as long as reclaim finds something elsewhere.
+    Low,
+    /// `memory.min`: spared in any case.
+    Min,
+}
+
+impl GroupLimit {
+    /// All of them, by number.
+    pub const ALL: [GroupLimit; 4] = [GroupLimit::Max, GroupLimit::High, GroupLimit::Low, GroupLimit::Min];
+
+    /// The end of its file's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            GroupLimit::Max => "max",
+            GroupLimit::High => "high",
+            GroupLimit::Low => "low",
+            GroupLimit::Min => "min",
+        }
+    }
+}
+
+/// The LRU lists of a node, or of a zone where the kernel keeps one set a zone; with memory control
+/// groups, those of a group on a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct LruvecId(u16);
 
 impl LruvecId {
     /// The lists number `i`.
     #[inline(always)]
     pub const fn new(i: usize) -> Self {
-        LruvecId(i as u8)
+        LruvecId(i as u16)
     }
     /// The number as an array index.
     #[inline(always)]

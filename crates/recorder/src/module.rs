@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources, the only part of the project under the GPL; here they are only text.
-const MODULE: [(&str, &str); 17] = [
+const MODULE: [(&str, &str); 18] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
@@ -20,6 +20,7 @@ const MODULE: [(&str, &str); 17] = [
     ("state.c", include_str!("../../../oracle/module/state.c")),
     ("daemons.c", include_str!("../../../oracle/module/daemons.c")),
     ("lru.c", include_str!("../../../oracle/module/lru.c")),
+    ("groups.c", include_str!("../../../oracle/module/groups.c")),
     ("lru_gen.c", include_str!("../../../oracle/module/lru_gen.c")),
     ("cache.c", include_str!("../../../oracle/module/cache.c")),
     ("process.c", include_str!("../../../oracle/module/process.c")),

@@ -29,6 +29,10 @@ const COMMAND_LINE: &str = "console=ttyS0 quiet rdinit=/init panic=-1 oops=panic
 /// lists, and no tickless idle, because a CPU that goes idle without a tick folds its counters.
 const FOR_RECLAIM: &str = " cgroup_disable=memory nohz=off";
 
+/// Options for recordings of reclaim by memory control groups: only pages of processes and files
+/// are charged.
+const FOR_GROUPS: &str = " cgroup.memory=nokmem,nosocket,nobpf nohz=off";
+
 /// Options for guests: no memory cgroups.
 const FOR_GUESTS: &str = " cgroup_disable=memory";
 
@@ -43,6 +47,9 @@ pub enum Board {
         two_zones: bool,
         /// Whether reclaim is recorded.
         reclaim: bool,
+        /// Whether memory control groups are: without them, reclaim is recorded with one set of
+        /// lists a node.
+        groups: bool,
     },
     /// One node, and memory from 4 GiB on that the kernel leaves to the guest's disks.
     Guest {
@@ -55,7 +62,7 @@ pub enum Board {
 
 impl Board {
     /// The machine of most recordings.
-    pub const USUAL: Board = Board::Observed { node_mib: 2048, two_zones: false, reclaim: false };
+    pub const USUAL: Board = Board::Observed { node_mib: 2048, two_zones: false, reclaim: false, groups: false };
     const NODE_0_MIB: u32 = 1024;
 
     /// MiB below 4 GiB.
@@ -78,6 +85,7 @@ impl Board {
     fn told(self) -> String {
         match self {
             Board::Observed { reclaim: false, .. } => String::new(),
+            Board::Observed { reclaim: true, groups: true, .. } => FOR_GROUPS.into(),
             Board::Observed { reclaim: true, .. } => FOR_RECLAIM.into(),
             Board::Guest { disks_mib, .. } => format!("{FOR_GUESTS} memmap={disks_mib}M$4G"),
         }
@@ -283,7 +291,10 @@ mod tests {
 
     #[test]
     fn the_observed_node_has_the_zones_it_is_to_have() {
-        let line = |two_zones| Machine::shown_command_line(Board::Observed { node_mib: 256, two_zones, reclaim: true });
+        let board = |two_zones, groups| Board::Observed { node_mib: 256, two_zones, reclaim: true, groups };
+        let line = |two_zones| Machine::shown_command_line(board(two_zones, false));
+        let grouped = Machine::shown_command_line(board(false, true));
+        assert!(grouped.contains("cgroup.memory=nokmem,") && !grouped.contains("cgroup_disable"), "{grouped}");
         assert!(line(false).contains("below-4g=1G,") && line(false).contains("-m 1280M "), "{}", line(false));
         assert!(line(true).contains("below-4g=1152M,") && line(true).contains("id=node1,size=256M"), "{}", line(true));
         assert!(line(true).ends_with("cgroup_disable=memory nohz=off'"));

@@ -5,7 +5,7 @@
 
 use super::qemu::Board;
 use crate::error::RecordError;
-use kontig_oracle::trace::lru::{self, LruOp, ProcessPage};
+use kontig_oracle::trace::lru::{self, LruOp, MAX_GROUPS, ProcessPage};
 use kontig_oracle::trace::pressure::{Node, Pressure};
 
 /// The script that runs the trace, and the files it sends.
@@ -21,6 +21,8 @@ const OWN_SWAP_MIB: u32 = 256;
 const SWAP: &str = "swap";
 /// Keyword of the line that switches the multi-generational LRU on: `lru_gen 1`.
 const LRU_GEN: &str = "lru_gen";
+/// Keyword of the line with the parents of memory control groups 1, 2 and so on: `groups 0 1`.
+const GROUPS: &str = "groups";
 /// Values of `lru_gen/enabled` that can be recorded: without walks of page tables.
 const LRU_GEN_VALUES: [u8; 2] = [0, 1];
 /// More states do not fit into node 0, which holds them until the end.
@@ -34,6 +36,8 @@ pub(super) struct Reclaim {
     process_pages: u32,
     swap_mib: u32,
     lru_gen: u8,
+    /// The parent of each memory control group, from number 1 on.
+    groups: Vec<u16>,
     ops: Vec<LruOp>,
 }
 
@@ -46,6 +50,8 @@ pub struct GivenOps {
     swap_mib: Option<u32>,
     /// `lru_gen/enabled`, if the file sets it.
     lru_gen: u8,
+    /// The parent of each memory control group, if the file has any.
+    groups: Vec<u16>,
     ops: Vec<LruOp>,
 }
 
@@ -77,6 +83,21 @@ impl GivenOps {
                 return Err(format!("{file}:{number}: says a second time what lru_gen is; leave one out"));
             }
         }
+        let (tree, lines): (Vec<_>, Vec<_>) =
+            lines.into_iter().partition(|(_, l)| l.split_whitespace().next() == Some(GROUPS));
+        let mut groups: Vec<u16> = Vec::new();
+        for (number, line) in tree {
+            for word in line[GROUPS.len()..].split_whitespace() {
+                let parent = word.parse().ok().filter(|parent: &u16| usize::from(*parent) <= groups.len());
+                let parent = parent.filter(|_| groups.len() + 1 < usize::from(MAX_GROUPS));
+                groups.push(parent.ok_or_else(|| {
+                    format!(
+                        "{file}:{number}: '{word}' is no group before number {}: write 'groups 0 1'",
+                        groups.len() + 1
+                    )
+                })?);
+            }
+        }
         let one = |(number, line): (usize, &str)| {
             let op = lru::parse(line).map_err(|e| format!("{file}:{number}: {e}; see docs/kernel/traces.md"))?;
             let page = match op {
@@ -101,7 +122,7 @@ impl GivenOps {
         let beyond = |op: &LruOp| matches!(op, LruOp::Alloc { id, .. } | LruOp::Free(id) if id.0 as usize >= most);
         match ops.iter().find(|op| beyond(op)) {
             Some(op) => Err(format!("{file}: '{op}': blocks have numbers below that of operations, {most}")),
-            None => Ok(GivenOps { file: file.into(), swap_mib, lru_gen: lru_gen.unwrap_or(0), ops }),
+            None => Ok(GivenOps { file: file.into(), swap_mib, lru_gen: lru_gen.unwrap_or(0), groups, ops }),
         }
     }
 
@@ -113,6 +134,11 @@ impl GivenOps {
     pub(super) fn has_generations(&self) -> bool {
         self.lru_gen > 0
     }
+
+    /// Whether there are memory control groups.
+    pub(super) fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
 }
 
 impl Reclaim {
@@ -122,6 +148,7 @@ impl Reclaim {
             process_pages: p.process_pages,
             swap_mib: p.swap_mib,
             lru_gen: p.lru_gen,
+            groups: p.groups.to_vec(),
             ops: p.generate(seed, ops),
         }
     }
@@ -134,7 +161,8 @@ impl Reclaim {
         });
         let process_pages = touched.max().unwrap_or(0);
         let swap_mib = if process_pages > 0 { given.swap_mib.unwrap_or(OWN_SWAP_MIB) } else { 0 };
-        Reclaim { node: Node::SMALL, process_pages, swap_mib, lru_gen: given.lru_gen, ops: given.ops.clone() }
+        let (lru_gen, groups) = (given.lru_gen, given.groups.clone());
+        Reclaim { node: Node::SMALL, process_pages, swap_mib, lru_gen, groups, ops: given.ops.clone() }
     }
 
     /// Records for the machine's module.
@@ -143,7 +171,8 @@ impl Reclaim {
     }
 
     pub(super) fn board(&self) -> Board {
-        Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
+        let groups = !self.groups.is_empty();
+        Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true, groups }
     }
 
     /// Swap in MiB; `None` if the trace uses no process's memory.
@@ -165,7 +194,23 @@ impl Reclaim {
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
         let lru_gen = self.lru_gen().map(|value| format!("LRU_GEN={value}\n")).unwrap_or_default();
-        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}", self.process_pages)
+        let groups = self.group_paths().join(" ");
+        let groups = if groups.is_empty() { groups } else { format!("GROUP_PATHS='{groups}'\n") };
+        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}{groups}", self.process_pages)
+    }
+
+    /// The parents of the memory control groups; `None` without any.
+    pub(super) fn groups(&self) -> Option<Vec<u16>> {
+        (!self.groups.is_empty()).then(|| self.groups.clone())
+    }
+
+    /// The groups' folders below the root's, in the order of their numbers.
+    fn group_paths(&self) -> Vec<String> {
+        let mut paths = vec![String::new()];
+        for (number, parent) in (1..).zip(&self.groups) {
+            paths.push(format!("{}/{number}", paths[usize::from(*parent)]));
+        }
+        paths.split_off(1)
     }
 
     /// Replaces the words the machine sent by the operations with their answers, as text.
@@ -195,7 +240,10 @@ mod tests {
     fn a_trace_says_what_its_machine_needs() {
         assert_eq!(reclaim("lru-file").parameters(), "PAGES=0\nSWAP_KIB=\n");
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
-        assert_eq!(reclaim("lru-two-zones").board(), Board::Observed { node_mib: 256, two_zones: true, reclaim: true });
+        assert_eq!(
+            reclaim("lru-two-zones").board(),
+            Board::Observed { node_mib: 256, two_zones: true, reclaim: true, groups: false }
+        );
     }
 
     #[test]
@@ -208,7 +256,11 @@ mod tests {
         assert_eq!(Reclaim::given(&small).swap_mib(), Some(1));
         let young = GivenOps::read("mine.txt", b"lru_gen 1\nage own\n").expect("operations");
         assert_eq!(Reclaim::given(&young).parameters(), "PAGES=0\nSWAP_KIB=\nLRU_GEN=1\n");
+        let tree = GivenOps::read("mine.txt", b"groups 0 1 0\nenter 2\n").expect("operations");
+        let parameters = "PAGES=0\nSWAP_KIB=\nGROUP_PATHS='/1 /1/2 /3'\n";
+        assert_eq!(Reclaim::given(&tree).parameters(), parameters);
         let refused = |text: &str| GivenOps::read("mine.txt", text.as_bytes()).expect_err("refused");
+        assert!(refused("groups 0 2\ndrain\n").starts_with("mine.txt:1: '2' is no group before number 2"));
         assert!(refused("drain\nswap much\n").starts_with("mine.txt:2: write 'swap MIB', from 0 to 256"));
         assert!(refused("swap 1\nswap 2\n").starts_with("mine.txt:2: says a second time"));
         assert!(refused("drain\nreed f0:2\n").starts_with("mine.txt:2: 'reed f0:2' is no operation; see docs"));
@@ -238,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
-        const OPERATIONS: [(&str, &str); 20] = [
+        const OPERATIONS: [(&str, &str); 23] = [
             ("ALLOC", "alloc 0 0 movable"),
             ("FREE", "free 0"),
             ("ADD", "add f0:0 0 movable"),
@@ -259,6 +311,9 @@ mod tests {
             ("DUMP", "dump"),
             ("AGE", "age own"),
             ("EVICT", "evict 0 60 1"),
+            ("ENTER", "enter 1"),
+            ("LIMIT", "limit 1 max 5"),
+            ("FLUSH", "flush"),
         ];
         let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
         let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();

@@ -63,6 +63,11 @@ page of the process: a:1f. RIGHT is as above, or dma32, but not owned:
 In generations (6.12; first line 'lru_gen 1'), SWAPPINESS is 0 to 200 or own:
   age SWAPPINESS [force]              begin a generation
   evict BEYOND SWAPPINESS PAGES       evict the oldest, and BEYOND more
+In memory control groups (6.12; first line 'groups PARENT ...', of each in turn
+from number 1 on; 0 is the root):
+  enter GROUP                         what follows is charged to this group
+  limit GROUP max|high|low|min PAGES  set a limit, or max for none
+  flush                               add up the groups' counters
 oracle/golden/README.md explains what each does in the kernel.
 
 'kontig oracle doctor' shows what is missing for making recordings.";

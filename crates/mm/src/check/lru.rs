@@ -28,7 +28,9 @@ impl Memory {
             return self.check_unordered();
         }
         self.check_batches()?;
-        for lruvec in self.lru.vecs.ids() {
+        self.check_groups()?;
+        // Those of the groups are checked with the root's of the same node.
+        for lruvec in self.lru.vecs.ids().filter(|lruvec| self.root_of(*lruvec) == *lruvec) {
             let node = self.lru.vecs[lruvec].node.index();
             self.check_lruvec(lruvec).map_err(|e| format!("node {node}: {e}"))?;
         }
@@ -89,8 +91,16 @@ impl Memory {
         if self.lru.has_generations() {
             self.check_generations(lruvec, &mut listed)?;
         }
-        for list in LruList::EVICTABLE {
-            self.check_lru_list(lruvec, list, &mut listed).map_err(|e| format!("{}: {e}", list.name()))?;
+        let with_groups = self.lru.vecs.ids().filter(|other| self.root_of(*other) == lruvec);
+        for of_group in with_groups {
+            let mut of_it: Listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
+            for list in LruList::EVICTABLE {
+                self.check_lru_list(of_group, list, &mut of_it).map_err(|e| format!("{}: {e}", list.name()))?;
+            }
+            self.check_group_lists(of_group, &of_it)?;
+            for (sums, pages) in listed.iter_mut().zip(of_it) {
+                sums.iter_mut().zip(pages).for_each(|(sum, pages)| *sum += pages);
+            }
         }
         let mut of_node = Census::default();
         for z in vec.zones.iter().map(|z| &self.zones[*z]) {
@@ -136,7 +146,7 @@ impl Memory {
             let says = self.lru.flags(pfn).list();
             ensure!(says == list, "the flags of {pfn} say {}", says.name());
             let zone = self.blocks.zone_of(pfn);
-            ensure!(self.zones[zone].lruvec == lruvec, "{pfn} is of another node or zone");
+            ensure!(self.lruvec_of(pfn) == lruvec, "{pfn} is of another node, zone or group");
             listed[zone.index()][list.index()] += u64::from(order.pages());
         }
         Ok(())

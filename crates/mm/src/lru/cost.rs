@@ -20,10 +20,15 @@ impl Memory {
         if cost == 0 && rules.fades_by_costs_only {
             return;
         }
-        let vec = &mut self.lru.vecs[lruvec];
-        vec.cost[backing.index()] += cost;
-        if vec.costs_are_high() {
-            vec.halve_costs();
+        let add = |vec: &mut Lruvec| {
+            vec.cost[backing.index()] += cost;
+            if vec.costs_are_high() {
+                vec.halve_costs();
+            }
+        };
+        add(&mut self.lru.vecs[lruvec]);
+        if self.groups.are_kept() {
+            self.for_lists_above(lruvec, add);
         }
     }
 
@@ -60,7 +65,7 @@ impl Memory {
 
 impl Lruvec {
     fn costs_are_high(&self) -> bool {
-        let listed: u64 = LruList::EVICTABLE.iter().map(|list| self.size(*list)).sum();
+        let listed: u64 = LruList::EVICTABLE.iter().map(|list| self.size_state(*list)).sum();
         self.cost[0] + self.cost[1] > listed / 4
     }
 

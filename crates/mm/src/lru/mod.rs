@@ -12,6 +12,7 @@ mod access;
 mod batch;
 mod cost;
 pub(crate) mod generations;
+mod groups;
 mod row;
 mod to_free;
 mod workingset;
@@ -79,7 +80,7 @@ impl Memory {
     /// Counts pages that join, leave or change a list with the lock of the LRU held.
     #[inline(always)]
     pub(crate) fn count_lru_lock(&mut self, lruvec: LruvecId, pages: u64) {
-        self.shared.work.lrus |= 1 << lruvec.index();
+        self.shared.work.lrus |= 1 << self.root_of(lruvec).index();
         self.shared.work.listed += pages;
     }
 
@@ -124,6 +125,7 @@ impl Memory {
                 }
             }
         }
+        self.split_group(pfn, order);
     }
 
     #[inline(always)]
@@ -139,6 +141,7 @@ impl Memory {
         self.count_isolated(cpu, from, -i64::from(order.pages()));
         if self.lru.is_ordered() {
             self.lru.set_flags(to, self.lru.flags(from));
+            self.move_charge(from, to);
             self.begin_uses(to, PageFlags::default());
             if self.lru.used(from).in_swap_cache() {
                 self.lru.used_mut(to).set_swap_cache(true);
@@ -170,8 +173,9 @@ impl Memory {
         }
         let list = flags.list();
         let zone = self.blocks.zone_of(pfn);
-        self.count_listed(cpu, zone, list, i64::from(order.pages()));
-        self.lru.link(self.zones[zone].lruvec, pfn, list, tail);
+        let lruvec = self.lruvec_in(zone, pfn);
+        self.count_listed_of(cpu, zone, lruvec, list, i64::from(order.pages()));
+        self.lru.link(lruvec, pfn, list, tail);
     }
 
     /// Unlinks a page from the list its flags name, or from its generation.
@@ -182,11 +186,21 @@ impl Memory {
         }
         let list = self.lru.flags(pfn).list();
         let zone = self.blocks.zone_of(pfn);
-        self.count_listed(cpu, zone, list, -i64::from(order.pages()));
-        self.lru.unlink(self.zones[zone].lruvec, pfn, list);
+        let lruvec = self.lruvec_in(zone, pfn);
+        self.count_listed_of(cpu, zone, lruvec, list, -i64::from(order.pages()));
+        self.lru.unlink(lruvec, pfn, list);
     }
 
-    /// Counts pages that joined a list, or left it if `pages` is negative.
+    /// Counts pages that joined one of these lists, or left it if `pages` is negative.
+    #[inline(always)]
+    pub(crate) fn count_listed_of(&mut self, cpu: CpuId, zone: ZoneId, lruvec: LruvecId, list: LruList, pages: i64) {
+        if self.groups.are_kept() {
+            self.count_listed_in_group(zone, lruvec, list, pages);
+        }
+        self.count_listed(cpu, zone, list, pages);
+    }
+
+    /// The same on the node and in the zone alone.
     #[inline(always)]
     pub(crate) fn count_listed(&mut self, cpu: CpuId, zone: ZoneId, list: LruList, pages: i64) {
         let zone = &mut self.zones[zone];

@@ -6,7 +6,7 @@
 //! that room, the page is activated at once. Source: kernel-behaviour §4.1.
 
 use crate::state::{Backing, LruList, Memory, NodeStat, PageFlags};
-use crate::types::{CpuId, LruvecId, Pfn};
+use crate::types::{CpuId, GroupId, LruvecId, Pfn, ZoneId};
 
 /// The shadow entry of an evicted page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,16 +20,18 @@ pub struct Shadow {
 }
 
 impl Memory {
-    /// Advances the clock for an eviction and returns the page's shadow.
-    pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
+    /// Advances the clock for an eviction and returns the page's shadow. With memory control groups
+    /// the clock is that of the group whose limit is reclaimed for, or of the root.
+    pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, pages: u64, target: Option<GroupId>) -> Shadow {
         if self.lru.has_generations() {
             return self.gen_eviction(pfn, pages);
         }
-        let lruvec = self.lruvec_of(pfn);
-        let vec = &mut self.lru.vecs[lruvec];
-        let before = vec.nonresident_age;
-        vec.nonresident_age += pages;
-        let eviction = if self.shared.profile.lru.shadow_before_aging { before } else { vec.nonresident_age };
+        let of_root = self.zones[self.blocks.zone_of(pfn)].lruvec;
+        let lruvec = target.map_or(of_root, |group| self.groups.lruvec(group, of_root));
+        let before = self.lru.vecs[lruvec].nonresident_age;
+        self.age_nonresident(lruvec, pages);
+        let after = self.lru.vecs[lruvec].nonresident_age;
+        let eviction = if self.shared.profile.lru.shadow_before_aging { before } else { after };
         Shadow { lruvec, eviction, workingset: self.lru.flags(pfn).has(PageFlags::WORKINGSET) }
     }
 
@@ -39,8 +41,16 @@ impl Memory {
             return;
         }
         let pages = u64::from(self.frames.tag(pfn).order().pages());
-        let lruvec = self.lruvec_of(pfn);
+        self.age_nonresident(self.lruvec_of(pfn), pages);
+    }
+
+    /// Advances the clock of these lists and, with memory control groups, of all they are below.
+    #[inline(always)]
+    pub(crate) fn age_nonresident(&mut self, lruvec: LruvecId, pages: u64) {
         self.lru.vecs[lruvec].nonresident_age += pages;
+        if self.groups.are_kept() {
+            self.for_lists_above(lruvec, |vec| vec.nonresident_age += pages);
+        }
     }
 
     /// Handles the refault of a page that left `shadow`. Returns the flags to put it on the LRU
@@ -57,36 +67,44 @@ impl Memory {
         // A shadow from the time when pages were in generations has another clock.
         let distance = evicted_from.nonresident_age.wrapping_sub(shadow.eviction);
         // All pages that could have made room; anonymous ones only with free swap.
-        let mut others = evicted_from.size(LruList::ActiveFile);
+        let mut others = evicted_from.size_state(LruList::ActiveFile);
         let of_anon = self.shared.profile.lru.shadows_of_anon;
         if of_anon && backing == Backing::Anon {
-            others += evicted_from.size(LruList::InactiveFile);
+            others += evicted_from.size_state(LruList::InactiveFile);
         }
         if of_anon && swap {
-            others += evicted_from.size(LruList::ActiveAnon);
+            others += evicted_from.size_state(LruList::ActiveAnon);
             if backing == Backing::File {
-                others += evicted_from.size(LruList::InactiveAnon);
+                others += evicted_from.size_state(LruList::InactiveAnon);
             }
         }
-        let vec = &mut self.lru.vecs[lruvec];
-        vec.count(NodeStat::refault(backing), cpu, pages as i64);
+        self.count_state(lruvec, NodeStat::refault(backing), cpu, pages as i64);
         if distance > others {
             return flags;
         }
-        vec.nonresident_age += pages;
-        vec.count(NodeStat::activate(backing), cpu, pages as i64);
+        self.age_nonresident(lruvec, pages);
+        self.count_state(lruvec, NodeStat::activate(backing), cpu, pages as i64);
         if !shadow.workingset {
             return flags | PageFlags::ACTIVE;
         }
         if !self.shared.profile.reclaim.costs_from_counters {
             self.lru_note_cost(lruvec, backing, pages, 0);
         }
-        self.lru.vecs[lruvec].count(NodeStat::restore(backing), cpu, pages as i64);
+        self.count_state(lruvec, NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::ACTIVE | PageFlags::WORKINGSET
     }
 
+    /// The lists that a page belongs to.
+    #[inline(always)]
     pub(crate) fn lruvec_of(&self, pfn: Pfn) -> LruvecId {
-        self.zones[self.blocks.zone_of(pfn)].lruvec
+        self.lruvec_in(self.blocks.zone_of(pfn), pfn)
+    }
+
+    /// The same of a page of this zone.
+    #[inline(always)]
+    pub(crate) fn lruvec_in(&self, zone: ZoneId, pfn: Pfn) -> LruvecId {
+        let of_root = self.zones[zone].lruvec;
+        if self.groups.are_kept() { self.groups.lruvec(self.groups.of_page(pfn), of_root) } else { of_root }
     }
 }
 
@@ -158,10 +176,10 @@ mod tests {
     fn the_clock_advances_with_evictions_and_activations() {
         let (mut m, pfn) = listing([0; 4], 0);
         let age = |m: &Memory| m.lru.vecs[VEC].nonresident_age;
-        assert_eq!(m.workingset_eviction(pfn, 8), Shadow { lruvec: VEC, eviction: 0, workingset: false });
+        assert_eq!(m.workingset_eviction(pfn, 8, None), Shadow { lruvec: VEC, eviction: 0, workingset: false });
         assert_eq!(age(&m), 8);
         m.lru.set_flags(pfn, PageFlags::FILE | PageFlags::WORKINGSET);
-        let shadow = m.workingset_eviction(pfn, 1);
+        let shadow = m.workingset_eviction(pfn, 1, None);
         assert_eq!(shadow, Shadow { lruvec: VEC, eviction: 8, workingset: true });
         m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
         assert_eq!(age(&m), 9, "a page that does not become active leaves it");

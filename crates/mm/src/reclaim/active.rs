@@ -23,7 +23,7 @@ impl Memory {
         let backing = Backing::of(list);
         self.lru_add_drain(sc.cpu);
         let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
-        self.count_refill(lruvec, isolated.scanned);
+        self.count_refill(lruvec, isolated.scanned, sc);
         self.lru.vecs[lruvec].recent_scanned[backing.index()] += isolated.taken;
         let mut in_use = 0;
         // Pages that stay are put back before those that are deactivated.
@@ -40,7 +40,8 @@ impl Memory {
                 self.cull_isolated(pfn, sc);
                 continue;
             }
-            let by = if page.mapped { owner.references(pfn, number) } else { Default::default() };
+            let by =
+                if page.mapped { owner.references_within(self, pfn, number, sc.target) } else { Default::default() };
             if by.ptes > 0 {
                 in_use += u64::from(self.frames.tag(pfn).order().pages());
             }
@@ -67,11 +68,12 @@ impl Memory {
         let rotated = back(self, &stay[..nr_stay]);
         self.lru.vecs[lruvec].recent_rotated[backing.index()] += in_use;
         if self.shared.profile.lru.shadows_of_anon {
-            self.lru.vecs[lruvec].nonresident_age += rotated;
+            self.age_nonresident(lruvec, rotated);
         }
         let deactivated = back(self, &leave[..nr_leave]);
         self.shared.vmstat.add(VmEvent::Pgdeactivate, deactivated);
-        self.lru.vecs[lruvec].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        let of_root = self.root_of(lruvec);
+        self.lru.vecs[of_root].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
         if rotated > 0 && self.shared.profile.reclaim.cost_of_rotation {
             self.note_look(sc.cpu, lruvec, backing, 0, rotated);
         }

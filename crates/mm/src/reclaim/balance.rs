@@ -3,7 +3,7 @@
 //!
 //! Source: kernel-behaviour §4.2.
 
-use super::control::ScanControl;
+use super::control::{Protection, ScanControl};
 use crate::gfp::Wmark;
 use crate::rules::{BalancedBy, SlabShare};
 use crate::state::{Backing, LruList, Lruvec, Memory, NodeStat};
@@ -33,16 +33,24 @@ fn weights(swappiness: u32) -> [u64; 2] {
 /// Whether the inactive list is low: inactive × ratio < active. The ratio is 1 below one GiB, and
 /// then sqrt(10 × GiB of both lists).
 pub(super) fn inactive_is_low(vec: &Lruvec, backing: Backing) -> bool {
-    let pages = vec.size(backing.inactive()) + vec.size(backing.active());
+    let pages = vec.size_state(backing.inactive()) + vec.size_state(backing.active());
     is_low(vec, backing, pages)
 }
 
 /// The same, with the ratio for this many pages.
 fn is_low(vec: &Lruvec, backing: Backing, pages: u64) -> bool {
-    let (inactive, active) = (vec.size(backing.inactive()), vec.size(backing.active()));
+    let (inactive, active) = (vec.size_state(backing.inactive()), vec.size_state(backing.active()));
     let gib = pages >> 18;
     let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
     inactive * ratio < active
+}
+
+/// The part of a list that is scanned where its group is protected in part: in proportion to what
+/// is not, and at least a cluster, before the priority divides it.
+fn unprotected(size: u64, sc: &ScanControl) -> u64 {
+    let Some(Protection { pages, usage }) = sc.protection else { return size };
+    let open = size - size * pages / (usage.max(pages) + 1);
+    open.max(u64::from(CLUSTER_MAX))
 }
 
 impl Memory {
@@ -79,11 +87,16 @@ impl Memory {
         sc.cost = vec.cost;
         for backing in Backing::ALL {
             // Refaults mean that the working set is changing, so the old one has to go.
-            let refaulting = vec.stat(NodeStat::activate(backing)) != vec.refaults[backing.index()];
+            let refaulting = vec.state(NodeStat::activate(backing) as usize) != vec.refaults[backing.index()];
             sc.may_deactivate[backing.index()] = sc.force_deactivate || refaulting || inactive_is_low(vec, backing);
         }
         let [anon, file] = sc.may_deactivate;
-        sc.cache_trim_mode = vec.size(LruList::InactiveFile) >> sc.priority > 0 && !file && !sc.no_trimming;
+        sc.cache_trim_mode = vec.size_state(LruList::InactiveFile) >> sc.priority > 0 && !file && !sc.no_trimming;
+        let of_machine = sc.target.is_none();
+        if !of_machine {
+            // Of a group's files alone, nothing says how many of them there should be.
+            return;
+        }
         // As the file lists shrink, their pages have ever less time to be referenced again, which
         // would end in reclaiming all of them.
         let files = vec.size(LruList::ActiveFile) + vec.size(LruList::InactiveFile);
@@ -141,7 +154,7 @@ impl Memory {
         let scan = |force: bool| {
             LruList::EVICTABLE.map(|list| {
                 let backing = Backing::of(list);
-                let mut share = self.lru_size(lruvec, list, sc) >> sc.priority;
+                let mut share = unprotected(self.lru_size(lruvec, list, sc), sc) >> sc.priority;
                 if share == 0 && force {
                     share = self.lru_size(lruvec, list, sc).min(u64::from(CLUSTER_MAX));
                 }
@@ -161,6 +174,12 @@ impl Memory {
 
     /// Pages of a list that lie in zones up to the highest that helps.
     fn lru_size(&self, lruvec: LruvecId, list: LruList, sc: &ScanControl) -> u64 {
+        let vec = &self.lru.vecs[lruvec];
+        if let Some(counted) = &vec.in_group {
+            let sizes = vec.zones.iter().zip(&counted.sizes);
+            let help = sizes.filter(|(z, _)| self.zones[**z].managed > 0 && self.zones[**z].kind <= sc.highest);
+            return help.map(|(_, sizes)| sizes[list.index()]).sum::<i64>().max(0) as u64;
+        }
         let zones = self.lru.vecs[lruvec].zones.iter().map(|z| &self.zones[*z]);
         zones.filter(|z| z.managed > 0 && z.kind <= sc.highest).map(|z| z.lru.get(list.index())).sum()
     }
@@ -173,6 +192,10 @@ impl Memory {
     /// The only kind to scan, if it is just one.
     fn only_kind(&mut self, sc: &ScanControl) -> Option<Backing> {
         if !sc.may_swap || !self.can_reclaim_anon() {
+            return Some(Backing::File);
+        }
+        if sc.target.is_some() && self.shared.decide(&SWAPPINESS, |swappiness| swappiness == 0) {
+            // For a group's limit nothing is swapped then, however short memory is.
             return Some(Backing::File);
         }
         if self.scans_equally(sc) {

@@ -2,7 +2,7 @@
 
 use crate::gfp::Gfp;
 use crate::state::Sizes;
-use crate::types::{CpuId, Order, ZoneType};
+use crate::types::{CpuId, GroupId, Order, ZoneType};
 use alloc::boxed::Box;
 
 /// The priority at which every reclaim starts: 1/4096 of each list is scanned.
@@ -60,8 +60,28 @@ pub(crate) struct ScanControl {
     /// Some zone has enough room for compaction and needs no reclaim.
     pub(crate) compaction_ready: bool,
     pub(super) met: Met,
+    /// The memory control group whose limit is reclaimed for; none where the machine's memory is
+    /// short.
+    pub(crate) target: Option<GroupId>,
+    /// All groups are walked over, and the position that walks share is left alone.
+    pub(crate) full_walk: bool,
+    /// Groups that `memory.low` covers are reclaimed from, too.
+    pub(crate) low_reclaim: bool,
+    /// Something was spared because of `memory.low`.
+    pub(crate) low_skipped: bool,
+    /// The protection of the group whose lists are scanned.
+    pub(super) protection: Option<Protection>,
     /// Pages promoted and not yet counted so, where the reclaimer collects them.
     pub(super) promoted: Option<Box<Promoted>>,
+}
+
+/// The protection of a part of a group: its lists are scanned by what is not protected of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Protection {
+    /// Pages that are protected.
+    pub(super) pages: u64,
+    /// Pages that are charged.
+    pub(super) usage: u64,
 }
 
 /// Pages that belong to the youngest generation since they were found used through page tables.
@@ -100,6 +120,11 @@ impl ScanControl {
             cost: [0; 2],
             compaction_ready: false,
             met: Met::default(),
+            target: None,
+            full_walk: false,
+            low_reclaim: false,
+            low_skipped: false,
+            protection: None,
             promoted: None,
         }
     }

@@ -13,7 +13,7 @@ use crate::request::Request;
 use crate::rules::StallsFor;
 use crate::state::{Backing, Memory, NodeStat};
 use crate::step::{Daemon, Step, Wait};
-use crate::types::{LruvecId, NodeId, NodeSet, Order, ZoneId, ZoneType};
+use crate::types::{CLUSTER_MAX, CpuId, GroupId, LruvecId, NodeId, NodeSet, Order, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
 
 const ALLOCSTALL: [VmEvent; ZoneType::COUNT] = [
@@ -36,8 +36,6 @@ pub(crate) struct DirectReclaim {
     at: usize,
     first_node: Option<NodeId>,
     last_node: Option<NodeId>,
-    /// The retry that walks all memory cgroups has been made (up to 4.11, and from 6.13 on).
-    full_walk: bool,
     /// At this priority some zone is reclaimable or was reclaimed from (up to 4.7).
     zones_reclaimable: bool,
     /// Pages scanned at all priorities.
@@ -50,6 +48,8 @@ enum DirectReclaimStage {
     Begin {
         throttled: bool,
     },
+    /// The same for a memory control group's limit, which nobody waits for.
+    BeginGroup,
     Zones,
     Node(ShrinkNode),
     /// All zones have been shrunk at this priority; `waited` once the throttle was considered.
@@ -69,10 +69,23 @@ impl DirectReclaim {
             at: 0,
             first_node: None,
             last_node: None,
-            full_walk: false,
             zones_reclaimable: false,
             total_scanned: 0,
         }
+    }
+
+    /// A reclaim for a group's limit, of at least a cluster of pages, on all nodes, nearest first.
+    pub(crate) fn of_group(m: &Memory, cpu: CpuId, group: GroupId, pages: u64, gfp: Gfp) -> DirectReclaim {
+        let about_reclaim = Gfp::KERNEL.with(Gfp::HIGH).with(Gfp::NOWARN).with(Gfp::RETRY_MAYFAIL);
+        let about_reclaim = about_reclaim.with(Gfp::NOFAIL).with(Gfp::NORETRY).with(Gfp::NOMEMALLOC);
+        let gfp = gfp.without(gfp.without(about_reclaim)) | Gfp::HIGHUSER_MOVABLE.without(about_reclaim);
+        let request = Request::new(cpu, m.node_of_cpu(cpu), gfp, Order::ZERO);
+        let mut reclaim = DirectReclaim::new(request, Order::ZERO);
+        reclaim.sc.highest = ZoneType::Device;
+        reclaim.sc.target = Some(group);
+        reclaim.sc.nr_to_reclaim = pages.max(u64::from(CLUSTER_MAX));
+        reclaim.state = DirectReclaimStage::BeginGroup;
+        reclaim
     }
 
     /// Advances by one cluster of pages. Returns the pages freed; 1 if there are none but the
@@ -95,6 +108,11 @@ impl DirectReclaim {
                     m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimBegin { order, gfp });
                     self.begin_priorities(m);
                 }
+                DirectReclaimStage::BeginGroup => {
+                    let (order, gfp) = (self.sc.order, self.sc.gfp);
+                    m.shared.emit(Listen::VMSCAN, || Event::MemcgReclaimBegin { order, gfp });
+                    self.begin_priorities(m);
+                }
                 DirectReclaimStage::Zones => self.next_zone(m),
                 DirectReclaimStage::Node(node) => match node.step(m, owner, &mut self.sc) {
                     Step::Working => return Step::Working,
@@ -111,7 +129,11 @@ impl DirectReclaim {
                         return Step::Wait(wait);
                     }
                     if let Some(result) = self.next_priority(m, owner) {
-                        m.shared.emit(Listen::VMSCAN, || Event::DirectReclaimEnd { nr_reclaimed: result });
+                        let for_group = self.sc.target.is_some();
+                        m.shared.emit(Listen::VMSCAN, || match for_group {
+                            true => Event::MemcgReclaimEnd { nr_reclaimed: result },
+                            false => Event::DirectReclaimEnd { nr_reclaimed: result },
+                        });
                         return Step::Done(result);
                     }
                 }
@@ -121,7 +143,9 @@ impl DirectReclaim {
 
     /// Starts a pass through the priorities.
     fn begin_priorities(&mut self, m: &mut Memory) {
-        m.shared.vmstat.add(ALLOCSTALL[self.sc.highest.index()], 1);
+        if self.sc.target.is_none() {
+            m.shared.vmstat.add(ALLOCSTALL[self.sc.highest.index()], 1);
+        }
         self.sc.priority = DEF_PRIORITY;
         self.begin_zones();
     }
@@ -161,7 +185,9 @@ impl DirectReclaim {
                 return;
             }
             if self.last_node.replace(node) != Some(node) {
-                self.state = DirectReclaimStage::Node(ShrinkNode::new(m.zones[zone].lruvec, true));
+                let of_root = m.zones[zone].lruvec;
+                let lruvec = self.sc.target.map_or(of_root, |group| m.groups.lruvec(group, of_root));
+                self.state = DirectReclaimStage::Node(ShrinkNode::new(lruvec, true));
                 return;
             }
         }
@@ -170,7 +196,7 @@ impl DirectReclaim {
 
     /// A task without any progress waits a little before the last priority.
     fn consider_throttle<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> Option<Wait> {
-        if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion {
+        if m.shared.profile.reclaim.stalls_for == StallsFor::Congestion || self.sc.target.is_some() {
             return None;
         }
         let node = self.first_node?;
@@ -207,12 +233,18 @@ impl DirectReclaim {
         if self.sc.compaction_ready {
             return Some(1);
         }
-        if m.shared.profile.reclaim.stalls_twice && !core::mem::replace(&mut self.full_walk, true) {
+        if m.shared.profile.reclaim.stalls_twice && !core::mem::replace(&mut self.sc.full_walk, true) {
             self.begin_priorities(m);
             return None;
         }
         if core::mem::take(&mut self.sc.skipped_deactivate) {
             self.sc.force_deactivate = true;
+            self.begin_priorities(m);
+            return None;
+        }
+        if core::mem::take(&mut self.sc.low_skipped) {
+            // There is nothing else: what is protected in part only is taken, too.
+            (self.sc.force_deactivate, self.sc.low_reclaim) = (false, true);
             self.begin_priorities(m);
             return None;
         }
@@ -241,8 +273,12 @@ impl DirectReclaim {
     fn snapshot_refaults(&self, m: &mut Memory) {
         let mut at = 0;
         while let Some(zone) = m.next_zone(&self.request, &mut at) {
-            let lruvec = m.zones[zone].lruvec;
+            let of_root = m.zones[zone].lruvec;
+            let lruvec = self.sc.target.map_or(of_root, |group| m.groups.lruvec(group, of_root));
             m.snapshot_refaults(lruvec);
+            if self.sc.target.is_some() {
+                m.lru.vecs[lruvec].congested = false;
+            }
         }
     }
 
@@ -318,7 +354,7 @@ impl Memory {
             return;
         }
         let vec = &mut self.lru.vecs[lruvec];
-        vec.refaults = Backing::ALL.map(|backing| vec.stats.get(NodeStat::activate(backing) as usize));
+        vec.refaults = Backing::ALL.map(|backing| vec.state(NodeStat::activate(backing) as usize));
     }
 
     /// Whether tasks may reclaim without being throttled: free pages exceed half of the min

@@ -67,7 +67,7 @@ impl Memory {
                 if !self.shared.profile.lru.shadows_of_anon {
                     continue;
                 }
-                self.lru.vecs[lruvec].nonresident_age += pages;
+                self.age_nonresident(lruvec, pages);
             }
         }
         reclaimed
@@ -162,7 +162,7 @@ impl Memory {
         let unwritten = if self.shared.profile.reclaim.activates_unwritten { Fate::Activate } else { Fate::Keep };
         if page.writeback {
             let flags = self.lru.flags(pfn);
-            if sc.kswapd && flags.has(PageFlags::RECLAIM) && self.lru.vecs[lruvec].writeback {
+            if sc.kswapd && flags.has(PageFlags::RECLAIM) && self.lru.vecs[self.root_of(lruvec)].writeback {
                 stat.immediate += pages;
             } else {
                 self.lru.set_flags(pfn, flags | PageFlags::RECLAIM);
@@ -218,7 +218,7 @@ impl Memory {
         if page.private && !owner.release(pfn, number) {
             return Fate::Activate;
         }
-        self.remove_mapping(owner, pfn, number, page, pages)
+        self.remove_mapping(owner, pfn, number, page, pages, sc)
     }
 
     /// Splits an isolated large page. The kernel goes on with its pages at once; here they go to
@@ -235,6 +235,7 @@ impl Memory {
         }
         let flags = self.lru.flags(pfn);
         self.frames.split_allocated(pfn, order);
+        self.split_group(pfn, order);
         for (page, number) in (0..order.pages()).map(|i| pfn.plus(i)).zip(numbers) {
             self.frames.set(page, FrameKind::Lru, Order::ZERO);
             self.frames.set_owner(page, Order::ZERO, *number);
@@ -284,7 +285,7 @@ impl Memory {
         let by = match page.mapped {
             false => Default::default(),
             true if self.lru.has_generations() => self.references_around(owner, pfn, number, sc),
-            true => owner.references(pfn, number),
+            true => owner.references_within(self, pfn, number, sc.target),
         };
         let flags = self.lru.flags(pfn);
         let before = flags.has(PageFlags::REFERENCED);
@@ -316,7 +317,8 @@ impl Memory {
         stat: &mut ReclaimStat,
     ) -> Fate {
         let flags = self.lru.flags(pfn);
-        let vec = &mut self.lru.vecs[lruvec];
+        let of_root = self.root_of(lruvec);
+        let vec = &mut self.lru.vecs[of_root];
         // The flusher writes file pages in file order, which reclaim cannot do. kswapd writes one
         // only if it has met it before and the node is flagged dirty, and from 6.16 on never.
         let rules = &self.shared.profile.reclaim;
@@ -346,7 +348,7 @@ impl Memory {
                     if queued { flags | PageFlags::RECLAIM } else { flags.without(PageFlags::RECLAIM) },
                 );
                 self.shared.emit(Listen::VMSCAN, || Event::WriteFolio { pfn, backing: flags.backing() });
-                self.lru.vecs[lruvec].count_met(NodeStat::VmscanWrite, sc.cpu, pages, heads);
+                self.lru.vecs[of_root].count_met(NodeStat::VmscanWrite, sc.cpu, pages, heads);
                 stat.pageout += pages;
                 if queued { Fate::Keep } else { Fate::Free }
             }
@@ -359,7 +361,15 @@ impl Memory {
     }
 
     /// Removes the page from its owner, which keeps a shadow entry in its place.
-    fn remove_mapping<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, number: u32, page: PageState, pages: u64) -> Fate {
+    fn remove_mapping<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        pfn: Pfn,
+        number: u32,
+        page: PageState,
+        pages: u64,
+        sc: &ScanControl,
+    ) -> Fate {
         if self.is_held(pfn, page) {
             return Fate::Keep;
         }
@@ -371,7 +381,7 @@ impl Memory {
         } else if !self.shared.profile.lru.leaves_shadow(backing) {
             None
         } else {
-            Some(self.workingset_eviction(pfn, pages))
+            Some(self.workingset_eviction(pfn, pages, sc.target))
         };
         owner.removed(pfn, number, shadow);
         Fate::Free

@@ -42,15 +42,18 @@ impl Memory {
         }
     }
 
-    /// Counts scanned active pages.
-    pub(super) fn count_refill(&mut self, lruvec: LruvecId, pages: u64) {
+    /// Counts scanned active pages, unless they are scanned for a group's limit.
+    pub(super) fn count_refill(&mut self, lruvec: LruvecId, pages: u64, sc: &ScanControl) {
+        if sc.target.is_some() {
+            return;
+        }
         self.shared.vmstat.add(VmEvent::Pgrefill, pages);
         self.count_by_zone(lruvec, &PGREFILL, pages);
     }
 
     /// Whether more pages are isolated than a direct reclaimer may add to without waiting.
     pub(super) fn too_many_isolated(&self, lruvec: LruvecId, backing: Backing, sc: &ScanControl) -> bool {
-        let vec = &self.lru.vecs[lruvec];
+        let vec = &self.lru.vecs[self.root_of(lruvec)];
         let inactive = vec.size(backing.inactive());
         // A request without I/O or FS may isolate more, so that it does not wait for reclaimers
         // that wait for it.
@@ -81,7 +84,11 @@ impl Memory {
         self.lru_add_drain(sc.cpu);
         let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
         let [scan, steal] = self.counted_as(sc);
-        self.shared.vmstat.add(scan, isolated.scanned);
+        // What is reclaimed for a group's limit counts for the group alone.
+        let of_machine = sc.target.is_none();
+        if of_machine {
+            self.shared.vmstat.add(scan, isolated.scanned);
+        }
         self.count_by_zone(lruvec, &PGSCAN[usize::from(sc.kswapd)], isolated.scanned);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][backing.index()], isolated.scanned);
         if isolated.taken == 0 {
@@ -90,8 +97,11 @@ impl Memory {
         self.lru.vecs[lruvec].recent_scanned[backing.index()] += isolated.taken;
         let mut stat = ReclaimStat::default();
         let reclaimed = self.shrink_page_list(owner, lruvec, &isolated, sc, &mut stat);
-        self.lru.vecs[lruvec].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
-        self.shared.vmstat.add(steal, reclaimed);
+        let of_root = self.root_of(lruvec);
+        self.lru.vecs[of_root].count(NodeStat::isolated(backing), sc.cpu, -(isolated.taken as i64));
+        if of_machine {
+            self.shared.vmstat.add(steal, reclaimed);
+        }
         self.count_by_zone(lruvec, &PGSTEAL[usize::from(sc.kswapd)], reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);
         self.note_look(sc.cpu, lruvec, backing, stat.pageout, isolated.scanned - reclaimed);

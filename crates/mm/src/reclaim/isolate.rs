@@ -84,11 +84,12 @@ impl Memory {
             let zone = self.lru.vecs[lruvec].zones[i];
             let pages = taken[self.zones[zone].kind.index()];
             if pages > 0 {
-                self.count_listed(sc.cpu, zone, list, -(pages as i64));
+                self.count_listed_of(sc.cpu, zone, lruvec, list, -(pages as i64));
                 self.zones[zone].nr_isolated += pages;
             }
         }
-        self.lru.vecs[lruvec].count(NodeStat::isolated(Backing::of(list)), sc.cpu, out.taken as i64);
+        let of_root = self.root_of(lruvec);
+        self.lru.vecs[of_root].count(NodeStat::isolated(Backing::of(list)), sc.cpu, out.taken as i64);
         if self.shared.profile.lru.lists_per_zone {
             let zone = self.lru.vecs[lruvec].zones[0];
             self.zones[zone].pages_scanned += out.scanned;

@@ -12,7 +12,7 @@ use crate::owner::Owner;
 use crate::rules::{BalancedBy, StallsFor};
 use crate::state::{Backing, LruList, Memory};
 use crate::step::{Step, Wait};
-use crate::types::{CLUSTER_MAX, LruvecId};
+use crate::types::{CLUSTER_MAX, GroupId, LruvecId};
 
 /// How long a task waits when too many pages are isolated: 20 ms.
 const ISOLATED_WAIT_NS: u64 = 20_000_000;
@@ -38,6 +38,11 @@ pub(super) struct ShrinkLruvec {
 }
 
 impl ShrinkLruvec {
+    /// Whose lists they are.
+    pub(super) fn lruvec(&self) -> LruvecId {
+        self.lruvec
+    }
+
     pub(super) fn new(m: &mut Memory, lruvec: LruvecId, sc: &ScanControl) -> ShrinkLruvec {
         let targets = m.get_scan_count(lruvec, sc);
         ShrinkLruvec { lruvec, left: targets, targets, reclaimed: 0, turn: 0, stalled: false, adjusted: false }
@@ -94,7 +99,7 @@ impl ShrinkLruvec {
             }
             true => enough && !sc.kswapd,
             false => {
-                let proportional = !sc.kswapd && sc.priority == DEF_PRIORITY;
+                let proportional = !sc.kswapd && sc.target.is_none() && sc.priority == DEF_PRIORITY;
                 enough && !proportional && !self.drop_the_smaller()
             }
         };
@@ -130,6 +135,22 @@ impl ShrinkLruvec {
 }
 
 impl Memory {
+    /// Before kswapd scans a node: the same for all groups, if the inactive list of all is low.
+    pub(crate) fn age_anon_of_all<O: Owner>(&mut self, owner: &mut O, of_root: LruvecId, sc: &ScanControl) {
+        if !self.groups.are_kept() {
+            return self.age_anon(owner, of_root, sc);
+        }
+        if self.lru.swap.total == 0 || !self.has_few_inactive(of_root, Backing::Anon) {
+            return;
+        }
+        let mut at = self.groups.next(GroupId::ROOT, None);
+        while let Some(group) = at {
+            let lruvec = self.groups.lruvec(group, of_root);
+            self.shrink_active_list(owner, lruvec, LruList::ActiveAnon, u64::from(CLUSTER_MAX), sc);
+            at = self.groups.next(GroupId::ROOT, Some(group));
+        }
+    }
+
     /// Deactivates a cluster of anonymous pages if the inactive list is low and there is swap.
     pub(crate) fn age_anon<O: Owner>(&mut self, owner: &mut O, lruvec: LruvecId, sc: &ScanControl) {
         if self.lru.swap.total > 0 && self.has_few_inactive(lruvec, Backing::Anon) {

@@ -6,6 +6,7 @@
 
 use super::control::{DEF_PRIORITY, Met, ScanControl};
 use super::generations::shrink::ShrinkGenerations;
+use super::groups::GroupWalk;
 use super::lruvec::ShrinkLruvec;
 use crate::event::{CompactResult, Throttle};
 use crate::gfp::{AllocFlags, Gfp, Wmark};
@@ -25,6 +26,8 @@ pub(crate) struct ShrinkNode {
     /// Size of the lists that this round scans.
     considered: u64,
     state: ShrinkStage,
+    /// The walk over memory control groups, where there are any.
+    walk: Option<GroupWalk>,
     /// `nr_reclaimed` before this round.
     before: u64,
     reclaimable: bool,
@@ -52,6 +55,7 @@ impl ShrinkNode {
             scanned_before: 0,
             considered: 0,
             state: ShrinkStage::Begin,
+            walk: None,
             before: 0,
             reclaimable: false,
         }
@@ -94,8 +98,14 @@ impl ShrinkNode {
                 self.scanned_before = sc.nr_scanned;
                 m.prepare_scan_count(self.lruvec, sc);
                 self.considered = m.pages_considered(self.lruvec, sc);
-                m.offer_cpu(owner);
-                self.state = ShrinkStage::Lists(ShrinkLruvec::new(m, self.lruvec, sc));
+                let first = if m.groups().are_kept() {
+                    self.walk = Some(GroupWalk::new(m, self.lruvec, sc));
+                    self.next_group(m, owner, sc)
+                } else {
+                    m.offer_cpu(owner);
+                    Some(self.lruvec)
+                };
+                self.begin_lists(m, first, sc);
                 None
             }
             ShrinkStage::Lists(lists) => {
@@ -103,13 +113,15 @@ impl ShrinkNode {
                 if step != Step::Done(()) {
                     return Some(step);
                 }
-                if self.with_slab && sc.may_shrink_slab {
+                // Caches are charged to no group: they are shrunk with the root's lists.
+                let of_root = m.root_of(lists.lruvec()) == lists.lruvec();
+                if self.with_slab && sc.may_shrink_slab && of_root {
                     let scanned = sc.nr_scanned - self.scanned_before;
                     let node = m.lru.vecs[self.lruvec].node;
                     sc.nr_reclaimed += m.shrink_slab(owner, node, sc, (scanned, self.considered));
                 }
-                self.reclaimable |= sc.nr_reclaimed > self.before;
-                self.state = ShrinkStage::End { waited: false };
+                let next = self.next_group(m, owner, sc);
+                self.begin_lists(m, next, sc);
                 None
             }
             ShrinkStage::End { waited } => {
@@ -130,6 +142,27 @@ impl ShrinkNode {
                 Some(Step::Done(()))
             }
         }
+    }
+
+    /// The lists of the group that follows in the walk, unless there is none, or enough has been
+    /// reclaimed for a walk that need not go on.
+    fn next_group<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Option<LruvecId> {
+        let walk = self.walk.as_mut()?;
+        if walk.has_begun() && walk.is_partial() && sc.nr_reclaimed >= sc.nr_to_reclaim {
+            return None;
+        }
+        walk.next_lists(m, sc, |m| m.offer_cpu(owner))
+    }
+
+    /// Shrinks these lists next; without any, the round is over.
+    fn begin_lists(&mut self, m: &mut Memory, lists: Option<LruvecId>, sc: &ScanControl) {
+        self.state = match lists {
+            Some(lruvec) => ShrinkStage::Lists(ShrinkLruvec::new(m, lruvec, sc)),
+            None => {
+                self.reclaimable |= sc.nr_reclaimed > self.before;
+                ShrinkStage::End { waited: false }
+            }
+        };
     }
 
     /// Something was reclaimed, so the node is not hopeless.
@@ -156,6 +189,9 @@ impl ShrinkNode {
             vec.congested |= met.dirty > 0 && met.dirty == met.congested;
             let immediate = met.immediate > 0;
             return immediate.then(|| m.reclaim_throttle(node, Throttle::Writeback, 0)).flatten();
+        }
+        if sc.target.is_some() {
+            vec.congested |= met.dirty > 0 && met.dirty == met.congested;
         }
         let congested = vec.congested;
         let pending = owner.write_pending(node);

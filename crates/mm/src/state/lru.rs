@@ -209,6 +209,20 @@ pub struct Lruvec {
     pub dirty: bool,
     /// All pages that were met were under writeback.
     pub writeback: bool,
+    /// The counts of these lists, where there are memory control groups.
+    pub in_group: Option<Box<GroupLists>>,
+}
+
+/// The counts of a memory control group's lists. The node's own counters are kept with the root's
+/// lists.
+#[derive(Clone, Debug)]
+pub struct GroupLists {
+    /// The lists' sizes in each of the node's zones: these are exact.
+    pub sizes: Vec<[i64; LruList::COUNT]>,
+    /// The counters of the group alone.
+    pub own: [i64; NodeStat::COUNT],
+    /// The counters with those of all groups below, as they were when they were last added up.
+    pub flushed: [i64; NodeStat::COUNT],
 }
 
 impl Lruvec {
@@ -230,7 +244,30 @@ impl Lruvec {
             congested: false,
             dirty: false,
             writeback: false,
+            in_group: None,
         }
+    }
+
+    /// Counts for a group, from nothing on.
+    pub(crate) fn count_for_group(&mut self) {
+        let counters = [0; NodeStat::COUNT];
+        let sizes = vec![[0; LruList::COUNT]; self.zones.len()];
+        self.in_group = Some(Box::new(GroupLists { sizes, own: counters, flushed: counters }));
+    }
+
+    /// A counter as reclaim reads it of these lists (`lruvec_page_state`): of a group, as it was
+    /// when last added up.
+    #[inline(always)]
+    pub(crate) fn state(&self, item: usize) -> u64 {
+        match &self.in_group {
+            None => self.stats.get(item),
+            Some(counted) => counted.flushed[item].max(0) as u64,
+        }
+    }
+    /// The same of a list's size.
+    #[inline(always)]
+    pub(crate) fn size_state(&self, list: LruList) -> u64 {
+        self.state(list.index())
     }
 
     /// The pages of a list, newest first. Empty if the order is not kept.
@@ -349,6 +386,8 @@ pub struct Lru {
     /// The byte that pages carry besides, where they are in generations.
     pub(super) used: Vec<Used>,
     pub(crate) vecs: Table<LruvecId, Lruvec>,
+    /// How many of these there are without memory control groups; those of the groups follow.
+    of_root: usize,
     pub(crate) batches: Table<CpuId, [LruBatch; 6]>,
     pub(crate) swap: SwapSpace,
     /// Pages that reclaim passes over wait here. Kept to reuse its allocation.
@@ -372,6 +411,7 @@ impl Lru {
             used: Vec::new(),
             words: vec![0; kept],
             places: vec![0; kept],
+            of_root: vecs.len(),
             vecs,
             batches: (0..if ordered { cpus } else { 0 }).map(|_| [LruBatch::EMPTY; 6]).collect(),
             swap: SwapSpace::default(),
@@ -379,17 +419,28 @@ impl Lru {
         }
     }
 
-    /// All lists by node and, where each zone has its own, lowest zone first.
+    /// Adds lists for memory control groups, as many as there are of the root for each.
+    pub(crate) fn keep_groups(&mut self, groups: usize, cpus: usize) {
+        let of_root = || self.vecs.iter().take(self.of_root);
+        let more = (1..groups).flat_map(|_| of_root().map(|vec| Lruvec::new(vec.node, vec.zones.clone(), cpus)));
+        let mut vecs: Vec<Lruvec> = of_root().cloned().chain(more).collect();
+        vecs.iter_mut().for_each(Lruvec::count_for_group);
+        self.vecs = vecs.into_iter().collect();
+    }
+
+    /// All lists by node and, where each zone has its own, lowest zone first. With memory control
+    /// groups, the root's come first, and then those of each.
     pub fn vecs(&self) -> &[Lruvec] {
         &self.vecs
     }
 
-    /// A node's lists.
+    /// A node's lists; with memory control groups, the root's.
     ///
     /// # Panics
     /// If the kernel keeps lists by zone.
     pub fn of_node(&self, node: NodeId) -> &Lruvec {
-        let mut of_node = self.vecs.iter().filter(|vec| vec.node == node);
+        let of_root = self.vecs.iter().take(self.of_root);
+        let mut of_node = of_root.filter(|vec| vec.node == node);
         let vec = of_node.next().expect("every node has lists");
         assert!(of_node.next().is_none(), "the lists of this node's zones are kept apart");
         vec

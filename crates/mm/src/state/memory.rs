@@ -1,10 +1,10 @@
 //! The machine's memory: all state of the engine, and a host's view of it.
 
-use super::{Frames, Locked, Lru, Lruvec, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
+use super::{Frames, Group, Groups, Locked, Lru, Lruvec, Node, Pageblocks, Shared, SwapSpace, Table, Zone};
 use crate::event::Trace;
 use crate::rules::Profile;
 use crate::step::{Daemon, Wakes};
-use crate::types::{CpuId, LruvecId, NodeId, ZoneId};
+use crate::types::{CpuId, GroupId, LruvecId, NodeId, ZoneId};
 use crate::vmstat::Vmstat;
 use crate::work::Work;
 use alloc::vec::Vec;
@@ -15,6 +15,7 @@ pub struct Memory {
     pub(crate) frames: Frames,
     pub(crate) blocks: Pageblocks,
     pub(crate) lru: Lru,
+    pub(crate) groups: Groups,
     pub(crate) zones: Table<ZoneId, Zone>,
     pub(crate) nodes: Table<NodeId, Node>,
     pub(crate) shared: Shared,
@@ -46,6 +47,14 @@ impl Memory {
     /// The LRU of the machine.
     pub fn lru(&self) -> &Lru {
         &self.lru
+    }
+    /// The memory control groups.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+    /// A group, for a host that continues from the state of another machine.
+    pub fn group_mut(&mut self, group: GroupId) -> &mut Group {
+        self.groups.get_mut(group)
     }
     /// Keeps the order of users' pages from now on.
     ///

@@ -2,6 +2,7 @@
 
 mod direct_compaction_cost;
 mod fragmentation_avoidance;
+mod groups;
 mod lru;
 mod property;
 mod support;

@@ -57,6 +57,9 @@ pub struct About {
     /// The value of `lru_gen/enabled`: 0 for the classic lists.
     #[serde(default)]
     pub lru_gen: u8,
+    /// The parent of each memory control group, from number 1 on; 0 is the root.
+    #[serde(default)]
+    pub groups: Vec<u16>,
     #[serde(default)]
     pub faults: Faults,
     /// Seed of a generated trace.

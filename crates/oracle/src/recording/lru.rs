@@ -143,6 +143,8 @@ pub struct Shadow {
     pub age: u64,
     /// Whether `PG_workingset` was set.
     pub workingset: bool,
+    /// The memory control group whose age it is; 0 without groups.
+    pub group: u16,
 }
 
 /// A counter with its per-CPU delta.
@@ -179,7 +181,30 @@ pub struct LruState {
     pub shadows: Vec<Shadow>,
     /// The process's pages that are in swap alone, and where.
     pub swapped: BTreeMap<ProcessPage, u32>,
+    /// The memory control groups, by number; the root is the first. Empty without any.
+    pub groups: Vec<GroupState>,
 }
+
+/// The state of a memory control group and of its lists on the node.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GroupState {
+    /// `GROUP`, `LRUVEC` and `STOCK`: numbers by name. A limit that is none is [`UNLIMITED`].
+    pub numbers: BTreeMap<String, i64>,
+    /// Counters that are not 0, as reclaim reads them.
+    pub states: BTreeMap<String, i64>,
+    /// Each of [`LISTS`], from its head on. The root's are the node's ([`LruState::lists`]).
+    pub lists: [Vec<LruPage>; LISTS.len()],
+}
+
+impl GroupState {
+    /// A number, 0 where there is none of this name.
+    pub fn number(&self, name: &str) -> i64 {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// The number that stands for a limit that is none.
+pub const UNLIMITED: i64 = i64::MAX;
 
 impl LruState {
     /// A number of the node, 0 where the kernel has none of this name.
@@ -215,6 +240,8 @@ pub fn parse(path: &Path, text: &str) -> Result<LruState, BadRecording> {
 #[derive(Clone, PartialEq, Eq)]
 enum Into {
     List(usize),
+    /// A list of a group.
+    OfGroup(usize, usize),
     Generation(GenerationKey),
     Batch(usize),
 }
@@ -227,6 +254,8 @@ struct Reader {
     left: (usize, usize),
     /// Lists and batches so far, in order.
     headings: usize,
+    /// The group that is described, once groups are, and how many of its lists have been.
+    group: Option<(usize, usize)>,
     /// The line a page stands in, and the list.
     seen: BTreeMap<Pfn, (usize, &'static str)>,
     owned: BTreeMap<OwnedBy, usize>,
@@ -257,9 +286,53 @@ impl Reader {
             ["LRUVEC", ref rest @ ..] => {
                 let at = rest.iter().position(|w| *w == "refaults").filter(|at| at + 2 < rest.len());
                 let at = at.ok_or_else(|| "LRUVEC has no 'refaults' of two numbers".to_string())?;
+                if let Some((group, _)) = self.group {
+                    let (of, costs) = (&mut self.state.groups[group], rest[..at].chunks_exact(2));
+                    for pair in costs.chain([&["refaults_anon", rest[at + 1]][..], &["refaults_file", rest[at + 2]]]) {
+                        of.numbers.insert(pair[0].into(), integer(pair[1])?);
+                    }
+                    return Ok(None);
+                }
                 self.number("refaults_anon", rest[at + 1])?;
                 self.number("refaults_file", rest[at + 2])?;
                 self.numbers(&[&rest[..at], &rest[at + 3..]].concat())?;
+            }
+            ["GROUP", number, ref rest @ ..] => {
+                if integer(number)? != self.state.groups.len() as i64 {
+                    return Err(format!("group {number} comes after {} others: {AGAIN}", self.state.groups.len()));
+                }
+                let mut of = GroupState::default();
+                for pair in rest.chunks(2) {
+                    let [name, value] = pair else { return Err(format!("'{}' has no number", pair.concat())) };
+                    let value = if *value == "max" { UNLIMITED } else { integer(value)? };
+                    of.numbers.insert((*name).into(), value);
+                }
+                self.state.groups.push(of);
+            }
+            ["STOCK", group, pages] => {
+                if let Ok(group) = usize::try_from(integer(group)?) {
+                    let pages = integer(pages)?;
+                    self.group_mut(group)?.numbers.insert("stock".into(), pages);
+                }
+            }
+            ["OF", group] => {
+                let group = usize::try_from(integer(group)?).map_err(|_| format!("'{group}' is no group"))?;
+                self.group_mut(group)?;
+                self.group = Some((group, 0));
+            }
+            ["STATE", group, name, pages] => {
+                let group = usize::try_from(integer(group)?).map_err(|_| format!("'{group}' is no group"))?;
+                let pages = integer(pages)?;
+                self.group_mut(group)?.states.insert(name.into(), pages);
+            }
+            ["LIST", name, n] if self.group.is_some() => {
+                let (group, at) = self.group.unwrap_or_default();
+                if LISTS.get(at) != Some(&name) {
+                    return Err(format!("LIST {name} of group {group} does not come next: {AGAIN}"));
+                }
+                self.group = Some((group, at + 1));
+                self.into = Some(Into::OfGroup(group, at));
+                self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
             }
             ["LRUGEN", ref rest @ ..] => self.numbers(rest)?,
             ["PROCESS", start, pages] => {
@@ -297,13 +370,16 @@ impl Reader {
                 self.headings += 1;
                 self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
             }
-            ["SHADOW", page, age, workingset @ ("0" | "1")] => {
+            ["SHADOW", page, age, workingset @ ("0" | "1"), ref rest @ ..] if rest.len() <= 1 => {
+                let group = rest
+                    .first()
+                    .map_or(Ok(0), |group| group.parse().map_err(|_| format!("'{group}' is no group: {AGAIN}")))?;
                 let age = u64::from_str_radix(age, 16).map_err(|_| format!("'{age}' is no age"))?;
                 let page = file_page(page)?;
                 if let Some(line) = self.owned.insert(OwnedBy::File(page), number) {
                     return Err(format!("{page} is in line {line}, too: {AGAIN}"));
                 }
-                self.state.shadows.push(Shadow { page, age, workingset: workingset == "1" });
+                self.state.shadows.push(Shadow { page, age, workingset: workingset == "1", group });
             }
             ["SWAPPED", page, slot] => {
                 let page = process_page(page)?;
@@ -327,6 +403,10 @@ impl Reader {
             _ => return Err(format!("'{line}' is not understood here")),
         }
         Ok(None)
+    }
+
+    fn group_mut(&mut self, group: usize) -> Result<&mut GroupState, String> {
+        self.state.groups.get_mut(group).ok_or_else(|| format!("there is no group {group}: {AGAIN}"))
     }
 
     fn number(&mut self, name: &str, value: &str) -> Result<(), String> {
@@ -395,7 +475,7 @@ impl Reader {
         let into = self.into.clone().ok_or_else(|| format!("page {pfn} is on no list"))?;
         // Only pages of the lru_add batch are on no list; those of other batches stay on theirs.
         let exclusive = match into {
-            Into::List(at) => Some(LISTS[at]),
+            Into::List(at) | Into::OfGroup(_, at) => Some(LISTS[at]),
             Into::Generation(_) => Some("a generation"),
             Into::Batch(0) => Some(BATCHES[0]),
             Into::Batch(_) => None,
@@ -416,6 +496,7 @@ impl Reader {
         }
         match into {
             Into::List(at) => self.state.lists[at].push(page),
+            Into::OfGroup(group, at) => self.state.groups[group].lists[at].push(page),
             Into::Generation(key) => self.state.generations.entry(key).or_default().pages.push(page),
             Into::Batch(at) => self.state.batches[at].push(page),
         }
@@ -425,7 +506,9 @@ impl Reader {
     /// A line of which there is one is the first of its kind.
     fn is_said_once(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
         let begins = match words {
-            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS", ..] => 1,
+            ["LRUVEC", ..] if self.group.is_some() => return Ok(()),
+            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS" | "STOCK", ..] => 1,
+            ["OF", _] => 2,
             ["TIER", _, _, ..] => 3,
             ["EVENT", _, _] => 2,
             ["STAT", _, _, ..] => 3,

@@ -6,6 +6,7 @@
 //! (`traced`). `host` owns the pages.
 
 mod generations;
+mod groups;
 mod host;
 mod state;
 mod traced;
@@ -34,6 +35,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     if rec.about.lru_gen > 0 {
         memory.enable_lru_gen().map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
     }
+    groups::enable(rec, &mut memory)?;
     state::begin(rec, &mut memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
@@ -166,10 +168,22 @@ impl Runner {
             }
             LruOp::Age { swappiness, force } => self.age(swappiness, force),
             LruOp::Evict { beyond, swappiness, pages } => self.evict(beyond, swappiness, pages),
+            LruOp::Enter(group) => {
+                self.host.group = group;
+                Answer::Number(0)
+            }
+            LruOp::Limit { group, limit, pages } => {
+                groups::set_limit(&mut self.memory, &mut self.host, group, limit, pages)
+            }
+            LruOp::Flush => {
+                self.memory.flush_group_stats();
+                Answer::Done
+            }
             LruOp::Load(page) => self.access(page, false),
             LruOp::Store(page) => self.access(page, true),
             LruOp::Drop(page) => self.drop_page(page),
         };
+        groups::return_to_user(&mut self.memory, &mut self.host);
         daemons::let_sleep(&mut self.host, &mut self.memory);
         answer
     }
@@ -248,6 +262,10 @@ impl Runner {
             }
             None => {
                 let Some(pfn) = self.alloc(order, asks, Gfp::COMP) else { return Answer::Failed };
+                let group = self.host.group;
+                if !groups::charge(&mut self.memory, &mut self.host, pfn, order, group, asks.request.gfp()) {
+                    return Answer::Failed;
+                }
                 let first = FilePage { index: page.index & !(order.pages() - 1), ..page };
                 if self.host.is_in_part(first, order) {
                     self.memory.free(CPU, pfn, order);
@@ -322,7 +340,7 @@ impl Runner {
             }
             Some(Mapped::Swapped { cached: Some(number), .. }) => (Some(number), "shadow"),
             Some(Mapped::Swapped { cached: None, shadow }) => {
-                let number = self.fault(page, shadow);
+                let number = self.fault(page, shadow, true);
                 if let Some(number) = number {
                     self.brought_back(number, writes);
                     host::free_place(&mut self.memory);
@@ -347,14 +365,19 @@ impl Runner {
 
     /// The first store to a page of the process: it gets a zeroed page.
     fn first_page(&mut self, page: ProcessPage) -> Option<u32> {
-        let number = self.fault(page, None)?;
+        let number = self.fault(page, None, false)?;
         self.host.kept_mut(number).written = true;
         Some(number)
     }
 
-    /// Allocates a page for the process.
-    fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>) -> Option<u32> {
+    /// Allocates a page for the process. What comes back from swap is charged to the group that it
+    /// was charged to when it went.
+    fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>, from_swap: bool) -> Option<u32> {
         let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
+        let group = if from_swap { self.host.swapped_of(page) } else { self.host.group };
+        if !groups::charge(&mut self.memory, &mut self.host, pfn, Order::ZERO, group, Gfp::KERNEL) {
+            return None;
+        }
         let number = self.host.map(page, pfn);
         self.memory.set_owner(pfn, Order::ZERO, number);
         let mut flags = PageFlags::ANON;
@@ -381,7 +404,7 @@ impl Runner {
 
     /// The process writes to a shared page and gets a copy.
     fn copy(&mut self, page: ProcessPage, old: u32) -> Option<u32> {
-        let number = self.fault(page, None)?;
+        let number = self.fault(page, None, false)?;
         let Kept { pfn, .. } = self.host.remove(old, None);
         self.memory.free(CPU, pfn, Order::ZERO);
         Some(number)

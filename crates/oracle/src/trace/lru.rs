@@ -8,7 +8,7 @@
 mod text;
 
 use super::{BlockId, FAILED, Request, SKIPPED};
-use kontig_mm::{Order, Pfn};
+use kontig_mm::{GroupId, GroupLimit, Order, Pfn};
 pub use text::{file_page, parse, parse_answered, process_page, write_answered};
 
 /// Files a trace can name.
@@ -106,7 +106,25 @@ pub enum LruOp {
         /// Pages that are reclaimed at most, fewer than 2^24.
         pages: u32,
     },
+    /// `enter`: moves the process into a memory control group, which what follows is charged to.
+    Enter(GroupId),
+    /// `limit`: writes a group's `memory.max`, `high`, `low` or `min`.
+    Limit {
+        group: GroupId,
+        limit: GroupLimit,
+        /// Fewer than [`NO_LIMIT`]; `None` for none.
+        pages: Option<u32>,
+    },
+    /// `flush`: adds up the CPUs' parts of the groups' counters, as the kernel does every two
+    /// seconds.
+    Flush,
 }
+
+/// Most groups a trace can name, the root included.
+pub const MAX_GROUPS: u16 = 512;
+/// The pages that stand for no limit in a record.
+pub const NO_LIMIT: u32 = (1 << GROUP_SHIFT) - 1;
+const GROUP_SHIFT: u32 = 20;
 
 /// The swappiness of a command: its own, or the machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +170,8 @@ pub enum Answer {
     Skipped,
     /// Done, without a result.
     Done,
-    /// Number of pages (`finish`), of the state (`dump`), or of an error (`age`, `evict`).
+    /// Number of pages (`finish`), of the state (`dump`), or of an error (`age`, `evict`, `enter`,
+    /// `limit`).
     Number(u32),
     /// The page and its flags afterwards; for `truncate` and `drop`, before.
     Page(Page),
@@ -208,6 +227,9 @@ impl LruOp {
             LruOp::Dump => "dump",
             LruOp::Age { .. } => "age",
             LruOp::Evict { .. } => "evict",
+            LruOp::Enter(_) => "enter",
+            LruOp::Limit { .. } => "limit",
+            LruOp::Flush => "flush",
         }
     }
 
@@ -215,6 +237,7 @@ impl LruOp {
     fn record(&self) -> [u8; 8] {
         let at = |p: FilePage| u32::from(p.file) << FILE_SHIFT | p.index;
         let flags = |a: Asks| a.request.flags() | if a.dma32 { DMA32 } else { 0 };
+        let of_group = |group: GroupId, pages| (group.index() as u32) << GROUP_SHIFT | pages;
         let by = |s: Swappiness, option| u32::from(s.own().unwrap_or(Swappiness::NONE)) << Swappiness::SHIFT | option;
         let (code, order, flags, id) = match *self {
             LruOp::Alloc { id, order, asks } => (1, order, flags(asks), id.0),
@@ -237,6 +260,11 @@ impl LruOp {
             LruOp::Dump => (27, Order::ZERO, 0, 0),
             LruOp::Age { swappiness, force } => (28, Order::ZERO, 0, by(swappiness, u32::from(force))),
             LruOp::Evict { beyond, swappiness, pages } => (29, beyond, 0, by(swappiness, pages)),
+            LruOp::Enter(group) => (48, Order::ZERO, 0, of_group(group, 0)),
+            LruOp::Limit { group, limit, pages } => {
+                (49, Order::new(limit as u8), 0, of_group(group, pages.unwrap_or(NO_LIMIT)))
+            }
+            LruOp::Flush => (50, Order::ZERO, 0, 0),
         };
         let ([f0, f1], [i0, i1, i2, i3]) = (flags.to_le_bytes(), id.to_le_bytes());
         [code, order.get(), f0, f1, i0, i1, i2, i3]
@@ -247,8 +275,9 @@ impl LruOp {
         match (self, word) {
             (_, FAILED) => Answer::Failed,
             (_, SKIPPED) => Answer::Skipped,
-            (LruOp::Drain | LruOp::Wait | LruOp::Device { .. }, _) => Answer::Done,
+            (LruOp::Drain | LruOp::Wait | LruOp::Device { .. } | LruOp::Flush, _) => Answer::Done,
             (LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. }, n) => Answer::Number(n),
+            (LruOp::Enter(_) | LruOp::Limit { .. }, n) => Answer::Number(n),
             (_, word) => Answer::Page(Page { pfn: word & PFN, says: word & !PFN }),
         }
     }

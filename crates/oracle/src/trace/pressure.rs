@@ -7,6 +7,7 @@ mod blocks;
 mod corners;
 mod files;
 mod generations;
+mod groups;
 mod process;
 mod script;
 
@@ -43,6 +44,9 @@ pub struct Pressure {
     pub swap_mib: u32,
     /// The value of `lru_gen/enabled`; 0 for the classic lists.
     pub lru_gen: u8,
+    /// The tree of memory control groups: the parent of each, from number 1 on. None where it is
+    /// empty.
+    pub groups: &'static [u16],
     /// Sysctls to set before it.
     pub sysctls: &'static [(&'static str, &'static str)],
     make: fn(&mut Script),
@@ -51,11 +55,24 @@ pub struct Pressure {
 /// A trace on a small node of one zone, without a process and without watermark boost.
 const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
     let sysctls = &[("vm.watermark_boost_factor", "0")];
-    Pressure { name, what, ops, node: Node::SMALL, process_pages: 0, swap_mib: 0, lru_gen: 0, sysctls, make }
+    let node = Node::SMALL;
+    Pressure { name, what, ops, node, process_pages: 0, swap_mib: 0, lru_gen: 0, groups: &[], sysctls, make }
 }
 
 /// Free pages of such a node at the start, roughly.
 const PAGES: u32 = 31_000;
+
+/// Groups that have others below them, in the tree of many groups.
+const INNER: u16 = 11;
+/// A tree of 11 groups below the root and 20 below all but the first of these.
+const TREE: [u16; 211] = {
+    let (mut tree, mut i) = ([0; 211], INNER as usize);
+    while i < tree.len() {
+        tree[i] = 2 + ((i - INNER as usize) % 10) as u16;
+        i += 1;
+    }
+    tree
+};
 
 /// A request that reclaims directly.
 const DIRECT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::RETRY);
@@ -167,6 +184,68 @@ pub const TRACES: &[Pressure] = &[
         )
     },
     usual("lru-large", "page cache in folios of many sizes", 60_000, |s| files::large(s, BOTH)),
+    Pressure {
+        groups: &[0],
+        ..usual("group-file", "files of a memory control group that is limited to less than it reads", 40_000, |s| {
+            groups::files(s, 4_000);
+        })
+    },
+    Pressure {
+        groups: &[0],
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-anon", "a process's memory in a group that is limited to half of it", 40_000, |s| {
+            groups::process(s, 4_500, 9_000, 50);
+        })
+    },
+    Pressure {
+        groups: &[0],
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-mixed", "a process's memory and files in a limited group", 50_000, |s| {
+            groups::process(s, 6_000, 9_000, 2);
+        })
+    },
+    Pressure {
+        groups: &[0],
+        ..usual("group-high", "files of a group over its high mark", 30_000, |s| groups::high(s, 4_000))
+    },
+    Pressure {
+        groups: &[0],
+        ..usual("group-shrinking", "a group whose limit is set below what it uses, again and again", 40_000, |s| {
+            groups::shrinking(s, 6_000);
+        })
+    },
+    Pressure {
+        groups: &[0, 1, 1, 1],
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-siblings", "three groups below one whose limit they share", 40_000, |s| {
+            groups::siblings(s, (1, 6_000), &[2, 3, 4], 9_000);
+        })
+    },
+    Pressure {
+        groups: &[0, 1, 1, 3, 3],
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-protected", "groups below a limit, some protected by low and min", 40_000, |s| {
+            groups::protected(s, (1, 6_000), &[2, 4, 5], 9_000);
+        })
+    },
+    Pressure {
+        groups: &[0, 0, 2, 2, 2],
+        process_pages: 64_000,
+        swap_mib: 256,
+        ..usual("group-kswapd", "four groups whose memory and files are more than the node has", 80_000, |s| {
+            groups::unlimited(s, &[1, 3, 4, 5], 64_000);
+        })
+    },
+    Pressure {
+        groups: &TREE,
+        ..usual("group-tree", "a tree of 211 groups whose files are more than the node has", 80_000, |s| {
+            groups::tree(s, INNER + 1..TREE.len() as u16 + 1, 300);
+        })
+    },
     Pressure {
         lru_gen: 1,
         process_pages: 4_000,

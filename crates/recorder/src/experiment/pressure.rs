@@ -8,6 +8,8 @@ use crate::reclaim::{self, Reclaim};
 use kontig_oracle::trace::pressure::Pressure;
 use std::collections::BTreeMap;
 
+/// Kernels whose memory control groups are recorded.
+const WITH_GROUPS: [Series; 1] = [Series::V6_12];
 /// Kernels whose multi-generational LRU is recorded.
 const WITH_GENERATIONS: [Series; 1] = [Series::V6_12];
 
@@ -16,6 +18,9 @@ impl Plan {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if p.lru_gen > 0 && !WITH_GENERATIONS.contains(&series) {
             return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", p.name));
+        }
+        if !p.groups.is_empty() && !WITH_GROUPS.contains(&series) {
+            return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", p.name));
         }
         if asked.order.is_some() {
             return refuse("--order: a trace says the sizes of its requests itself".into());
@@ -44,6 +49,9 @@ impl Plan {
         }
         if given.has_generations() && !WITH_GENERATIONS.contains(&series) {
             return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", given.file));
+        }
+        if given.has_groups() && !WITH_GROUPS.contains(&series) {
+            return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", given.file));
         }
         if given.len() > MOST_OPS {
             return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.len()));

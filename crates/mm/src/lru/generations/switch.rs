@@ -26,6 +26,9 @@ impl Memory {
         if !self.lru.is_ordered() {
             return Err("this machine keeps no order of its pages".into());
         }
+        if self.groups.are_kept() {
+            return Err("memory control groups are known of the classic LRU alone".into());
+        }
         self.set_lru_gen(true, core::iter::empty());
         Ok(())
     }
@@ -33,7 +36,8 @@ impl Memory {
     /// Switches the multi-generational LRU on or off, where the order of pages is kept.
     /// `swap_cache` names the pages that have a slot in swap.
     pub fn set_lru_gen(&mut self, on: bool, swap_cache: impl Iterator<Item = Pfn>) {
-        if !self.lru.is_ordered() || on == self.lru.has_generations() {
+        // Control groups are known of the classic lists alone.
+        if !self.lru.is_ordered() || on == self.lru.has_generations() || self.groups.are_kept() {
             return;
         }
         self.lru.set_generations(on);

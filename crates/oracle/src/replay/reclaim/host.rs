@@ -7,8 +7,8 @@ use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Gfp, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker,
-    Shrunk, SwapSpace, Turn, Wait, WriteOut,
+    Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow,
+    Shrinker, Shrunk, SwapSpace, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -85,6 +85,12 @@ pub(super) struct Files {
     pub(super) objects: VecDeque<Pfn>,
     pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
     pub(super) dumps: u32,
+    /// The memory control group that the process is in.
+    pub(super) group: GroupId,
+    /// Pages that it charged above `memory.high` since it came into the kernel.
+    pub(super) over_high: u64,
+    /// The group that each of the process's pages in swap was charged to.
+    swapped_of: BTreeMap<ProcessPage, GroupId>,
     /// Pages of the process's memory, and the entry of its first page in that page's table.
     process_pages: u32,
     first_entry: u32,
@@ -107,10 +113,18 @@ impl Files {
             objects: VecDeque::new(),
             blocks: BTreeMap::new(),
             dumps: 0,
+            group: GroupId::ROOT,
+            over_high: 0,
+            swapped_of: BTreeMap::new(),
             process_pages: 0,
             first_entry: 0,
             beside: Beside::new(m.profile(), kcompactd_is_real_time),
         }
+    }
+
+    /// The group that a page in swap was charged to.
+    pub(super) fn swapped_of(&self, page: ProcessPage) -> GroupId {
+        self.swapped_of.get(&page).copied().unwrap_or_default()
     }
 
     /// The process has this much memory, and its first page is this entry of its page table.
@@ -303,12 +317,22 @@ impl Owner for Files {
         let young = std::mem::take(&mut self.kept_mut(owner).young);
         References { ptes: u32::from(young), ..References::default() }
     }
-    fn add_to_swap(&mut self, m: &mut Memory, _: Pfn, owner: u32) -> bool {
+    fn references_within(&mut self, m: &Memory, pfn: Pfn, owner: u32, target: Option<GroupId>) -> References {
+        // The process uses the page, wherever it was charged.
+        match target {
+            Some(target) if !m.groups().is_within(self.group, target) => References::default(),
+            _ => self.references(pfn, owner),
+        }
+    }
+    fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, owner: u32) -> bool {
         let space = m.swap_space();
         let Some(free) = space.free.checked_sub(1) else { return false };
         m.set_swap(SwapSpace { free, ..space });
         let kept = self.kept_mut(owner);
         (kept.swap_cache, kept.dirty) = (true, true);
+        if let Of::Process(page) = kept.of {
+            self.swapped_of.insert(page, m.groups().of_page(pfn));
+        }
         true
     }
     fn may_free_swap(&mut self, m: &mut Memory, _: Pfn, owner: u32) {

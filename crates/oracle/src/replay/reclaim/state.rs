@@ -2,7 +2,7 @@
 //! costs and counters with their per-CPU deltas.
 
 use super::host::{Entry, Mapped, Of};
-use super::{Runner, generations};
+use super::{Runner, generations, groups};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
 use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
@@ -107,6 +107,12 @@ pub(super) fn compare(
         compared.lru_pages += want.len() as u64;
     }
     let lists = |what: &str, want: &[LruPage], got: &[Pfn]| pages(name, what, want, got, runner);
+    for (list, want, got) in groups::lists(&want, memory) {
+        if let Some(d) = lists(&list, want, &got) {
+            return Ok(Err(d));
+        }
+        compared.lru_pages += want.len() as u64;
+    }
     match generations::compare(name, &want, memory, lists) {
         Ok((numbers, listed)) => {
             compared.counters += numbers;
@@ -120,7 +126,8 @@ pub(super) fn compare(
         }
     }
     compared.lru_states += 1;
-    for (what, kernel, engine) in numbers(&want, &rec.lru_state("t0")?, memory) {
+    let of_node = numbers(&want, &rec.lru_state("t0")?, memory);
+    for (what, kernel, engine) in of_node.into_iter().chain(groups::numbers(&want, memory)) {
         if kernel != engine {
             return Ok(Err(differs(name, &what, kernel, engine)));
         }
@@ -300,9 +307,12 @@ fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Diff
 
 fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
     let kernel: Vec<String> =
-        want.shadows.iter().map(|s| format!("{} {:x} {}", s.page, s.age, u8::from(s.workingset))).collect();
+        want.shadows.iter().map(|s| format!("{} {:x} {} {}", s.page, s.age, u8::from(s.workingset), s.group)).collect();
     let got = runner.host.files.iter().filter_map(|(page, entry)| match entry {
-        Entry::Shadow(s) => Some(format!("{page} {:x} {}", s.eviction, u8::from(s.workingset))),
+        Entry::Shadow(s) => {
+            let group = groups::of_shadow(&runner.memory, s);
+            Some(format!("{page} {:x} {} {group}", s.eviction, u8::from(s.workingset)))
+        }
         Entry::Page(_) => None,
     });
     let engine: Vec<String> = got.collect();

@@ -1,13 +1,16 @@
 //! Operations and answers as text, a line each.
 
-use super::{Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_FILES, PFN, Page, ProcessPage, SAYS, Swappiness};
+use super::{Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_FILES, MAX_GROUPS, NO_LIMIT, PFN, Page, ProcessPage};
+use super::{SAYS, Swappiness};
 use crate::trace::{BlockId, Request};
-use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
+use kontig_mm::{GroupId, GroupLimit, Order};
 use std::fmt;
 
 /// The swappiness of a command that names none.
 const OF_MACHINE: &str = "own";
+/// A limit that is none.
+const UNLIMITED: &str = "max";
 /// The most generations there are.
 const MOST_GENERATIONS: u32 = 4;
 
@@ -66,6 +69,13 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
             swappiness: swappiness(value)?,
             pages: number(pages, PFN)?,
         }),
+        ["enter", name] => Ok(LruOp::Enter(group(name)?)),
+        ["limit", name, which, pages] => Ok(LruOp::Limit {
+            group: group(name)?,
+            limit: limit(which)?,
+            pages: if pages == UNLIMITED { None } else { Some(number(pages, NO_LIMIT - 1)?) },
+        }),
+        ["flush"] => Ok(LruOp::Flush),
         _ => Err(format!("'{text}' is no operation")),
     }
 }
@@ -83,6 +93,15 @@ fn swappiness(word: &str) -> Result<Swappiness, String> {
         OF_MACHINE => Ok(Swappiness::OF_MACHINE),
         _ => number(word, Swappiness::MAX.into()).map(|n| Swappiness::new(n as u8)),
     }
+}
+
+fn group(word: &str) -> Result<GroupId, String> {
+    number(word, u32::from(MAX_GROUPS - 1)).map(|n| GroupId::new(n as u16)).map_err(|e| format!("the group {e}"))
+}
+
+fn limit(word: &str) -> Result<GroupLimit, String> {
+    let found = GroupLimit::ALL.into_iter().find(|limit| limit.name() == word);
+    found.ok_or_else(|| format!("'{word}' is no limit: max, high, low or min"))
 }
 
 fn file(word: &str) -> Result<u8, String> {
@@ -139,8 +158,9 @@ fn cache_asks(words: &[&str]) -> Result<Asks, String> {
 
 fn parse_answer(op: &LruOp, text: &str) -> Result<Answer, String> {
     let wrong = || format!("'{text}' is no answer to {}", op.name());
-    let of_number = matches!(op, LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. });
-    let of_nothing = matches!(op, LruOp::Drain | LruOp::Wait | LruOp::Device { .. });
+    let of_group = matches!(op, LruOp::Enter(_) | LruOp::Limit { .. });
+    let of_number = of_group || matches!(op, LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. });
+    let of_nothing = matches!(op, LruOp::Drain | LruOp::Wait | LruOp::Device { .. } | LruOp::Flush);
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match words[..] {
         ["failed"] if !of_number && !of_nothing => Ok(Answer::Failed),
@@ -192,7 +212,12 @@ impl fmt::Display for LruOp {
             LruOp::Device { file, slow } => write!(f, " f{file} {}", if slow { "slow" } else { "fast" }),
             LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => write!(f, " {page}"),
             LruOp::Object(asks) => write!(f, " {asks}"),
-            LruOp::Drain | LruOp::Wait | LruOp::Dump => Ok(()),
+            LruOp::Drain | LruOp::Wait | LruOp::Dump | LruOp::Flush => Ok(()),
+            LruOp::Enter(group) => write!(f, " {}", group.index()),
+            LruOp::Limit { group, limit, pages } => {
+                let pages = pages.map_or_else(|| UNLIMITED.to_string(), |pages| pages.to_string());
+                write!(f, " {} {} {pages}", group.index(), limit.name())
+            }
             LruOp::Age { swappiness, force } => write!(f, " {swappiness}{}", if force { " force" } else { "" }),
             LruOp::Evict { beyond, swappiness, pages } => write!(f, " {} {swappiness} {pages}", beyond.get()),
         }
@@ -229,7 +254,11 @@ mod tests {
     use crate::trace::{FAILED, SKIPPED};
     use kontig_mm::Pfn;
 
-    const LINES: [&str; 24] = [
+    const LINES: [&str; 28] = [
+        "enter 3 = 0",
+        "limit 3 max 1000 = 0",
+        "limit 3 low max = 0",
+        "flush = done",
         "age own force = 0",
         "evict 1 60 256 = 22",
         "alloc 3 9 movable kswapd direct retry dma32 = 104000",
@@ -294,6 +323,8 @@ mod tests {
         assert!(refused("load f0:0 = 1").contains("no page of the process"));
         assert!(refused("drain = 5").contains("'5' is no answer to drain"));
         assert!(refused("touch f0:0 = 5 happy").contains("no answer to touch"));
+        assert!(refused("limit 3 most 5 = 0").contains("'most' is no limit"));
+        assert!(refused("enter 512 = 0").contains("the group '512'"));
         assert!(refused("reclaim 5 = done").contains("'reclaim 5' is no operation"));
     }
 }
