@@ -17,6 +17,7 @@ use crate::recording::{CPU, NODE, Part, Recording};
 use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage, Swappiness};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
+use kontig_mm::state::LruGen;
 use kontig_mm::{Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
 
 /// The request of a process's page fault.
@@ -32,7 +33,10 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     let part = Part::Reclaim;
     let mut memory = rec.machine(part)?;
     if rec.about.lru_gen > 0 {
-        memory.enable_lru_gen().map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
+        let parts = LruGen(rec.about.lru_gen.into());
+        memory.enable_lru_gen(parts).map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
+        memory.lru_gen_add_mm(host::PROCESS);
+        memory.lru_gen_use_mm(host::PROCESS);
     }
     state::begin(rec, &mut memory)?;
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
