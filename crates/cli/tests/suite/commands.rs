@@ -635,20 +635,20 @@ steps = [{ do = "fill", size = "16 MiB" }, { do = "read", file = 1 }, { do = "to
 "#;
 
 #[test]
-fn a_run_in_generations_reclaims_otherwise_than_one_on_lists_and_says_what_its_kernel_walks_besides() {
+fn a_run_in_generations_reclaims_otherwise_than_one_on_lists_and_says_how_distributions_set_it() {
     let d = tmp();
     let dir = d.path();
     let machine = common::machine(dir, &[("source = \"chosen: 32 pageblocks\"\n", common::DISK)]);
     let pressed = common::write(dir, "pressed.toml", PRESSED);
-    let args = ["run", &pressed, "--machine", &machine, "--profile", "6.12", "--set", "lru_gen.enabled=0,1"];
+    let args = ["run", &pressed, "--machine", &machine, "--profile", "6.12", "--set", "lru_gen.enabled=0,1,7"];
     let doc = json(dir, &[&args[..], &["--json"]].concat());
-    let variants = doc["variants"].as_array().expect("two of them");
-    assert_eq!(variants.len(), 2);
+    let variants = doc["variants"].as_array().expect("three of them");
+    assert_eq!(variants.len(), 3);
     // What only active and inactive lists have: pages that are isolated to be looked at again.
     let told = doc.to_string();
     assert!(told.contains("pgsteal_file"), "{told}");
     let said = done(dir, &args);
-    for says in ["unless lru_gen.enabled=1 is set", "as with 1, without walks of page tables"] {
+    for says in ["unless lru_gen.enabled=7 is set", "here lru_gen.enabled is 1"] {
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(says), "{said}");
     }

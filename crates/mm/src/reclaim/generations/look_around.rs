@@ -35,8 +35,9 @@ impl Memory {
         let (seq, youngest) = (gens.max_seq, Gen::of(gens.max_seq));
         hot.drain(..).for_each(|table| gens.walker.insert(seq, table));
         self.lru.hot_tables = hot;
+        let collects = sc.promoted.is_some();
         for pfn in found.drain(..) {
-            if let Some(promoted) = &mut sc.promoted {
+            if collects && let Some(promoted) = &mut sc.promoted {
                 self.promote_and_note(pfn, youngest, promoted);
             } else {
                 self.have_promoted(pfn, youngest, sc);

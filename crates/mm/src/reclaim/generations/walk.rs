@@ -43,7 +43,7 @@ impl Walk<'_> {
     }
     /// Whether a page that was used is to become young.
     pub fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
-        m.lruvec_of(pfn) == self.lruvec && (self.can_swap || m.lru.flags(pfn).has(PageFlags::FILE))
+        m.lruvec_of(pfn) == self.lruvec && (self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE))
     }
     /// The page was used; its mark of use is cleared.
     pub fn found(&mut self, m: &mut Memory, pfn: Pfn) {
@@ -116,7 +116,7 @@ impl Memory {
             self.offer_cpu(owner);
             promoted = sc.promoted.take().unwrap_or_default();
         };
-        sc.promoted = Some(promoted);
+        sc.promoted.replace(promoted);
         ended
     }
 
