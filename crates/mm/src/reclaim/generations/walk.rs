@@ -27,7 +27,7 @@ pub struct Walk<'a> {
 }
 
 /// Whether enough entries of a table were used for the next walk to look at it.
-pub(super) const fn suits(entries: u32, young: u32) -> bool {
+pub(super) fn suits(entries: u32, young: u32) -> bool {
     young * ENTRIES_IN_LINE >= entries
 }
 
