@@ -314,6 +314,7 @@ impl Runner {
 
     /// The process reads or writes a byte of a page of its memory.
     fn access(&mut self, page: ProcessPage, writes: bool) -> Answer {
+        self.host.use_table(page);
         let rules = self.memory.profile().faults;
         let (number, said) = match self.host.process.get(&page).copied() {
             Some(Mapped::Page(number)) => {
@@ -342,6 +343,7 @@ impl Runner {
         };
         let Some(number) = number else { return Answer::Failed };
         self.host.process.insert(page, Mapped::Page(number));
+        self.host.use_table(page);
         let kept = self.host.kept_mut(number);
         (kept.mapped, kept.young) = (true, true);
         kept.written |= writes;

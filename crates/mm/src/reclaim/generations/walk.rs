@@ -36,10 +36,16 @@ impl Walk<'_> {
     pub fn includes_anon(&self) -> bool {
         self.can_swap
     }
-    /// Whether to look at a page table of small pages; `used` if any of its entries was used.
-    pub fn wants(&self, m: &Memory, table: u64, used: bool) -> bool {
-        let wanted = || m.lru.gens(self.lruvec).walker.has(self.seq, table);
-        self.force || !(self.skips_unused && !used) && wanted()
+    /// Whether to look at a page table of small pages. `used` is the table's own mark of use, which
+    /// this may clear.
+    pub fn wants(&self, m: &Memory, table: u64, used: &mut bool) -> bool {
+        if self.force {
+            return true;
+        }
+        if self.skips_unused && !core::mem::take(used) {
+            return false;
+        }
+        m.lru.gens(self.lruvec).walker.has(self.seq, table)
     }
     /// Whether a page that was used is to become young.
     pub fn fits(&self, m: &Memory, pfn: Pfn) -> bool {

@@ -270,7 +270,7 @@ impl Owner for Tenant {
             self.pages.iter().filter(|(_, p)| p.user && p.state.mapped).map(|(n, p)| (*n, *p)).collect();
         for table in mapped.chunk_by(|(a, _), (b, _)| table_of(*a) == table_of(*b)) {
             let (number, mut young) = (table_of(table[0].0), 0);
-            if !walk.wants(m, number, true) {
+            if !walk.wants(m, number, &mut true) {
                 continue;
             }
             for (_, page) in table {

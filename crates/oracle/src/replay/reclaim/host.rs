@@ -10,7 +10,7 @@ use kontig_mm::{
     Around, Gfp, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow,
     Shrinker, Shrunk, SwapSpace, Turn, Wait, Walk, WriteOut,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Entry of a file's tree.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +88,8 @@ pub(super) struct Files {
     /// Pages of the process's memory, and the entry of its first page in that page's table.
     process_pages: u32,
     first_entry: u32,
+    /// Page tables whose own mark of use is set.
+    used_tables: BTreeSet<u32>,
     beside: Beside,
 }
 
@@ -112,6 +114,7 @@ impl Files {
             dumps: 0,
             process_pages: 0,
             first_entry: 0,
+            used_tables: BTreeSet::new(),
             beside: Beside::new(m.profile(), kcompactd_is_real_time),
         }
     }
@@ -156,11 +159,9 @@ impl Files {
         (at + self.first_entry) / PAGEBLOCK_PAGES
     }
 
-    fn is_young(&self, at: u32) -> bool {
-        match self.process.get(&ProcessPage(at)) {
-            Some(Mapped::Page(number)) => self.kept(*number).mapped && self.kept(*number).young,
-            Some(Mapped::Zeroes | Mapped::Swapped { .. }) | None => false,
-        }
+    /// The process uses a page, and so the page table that maps it.
+    pub(super) fn use_table(&mut self, ProcessPage(at): ProcessPage) {
+        self.used_tables.insert(self.table(at));
     }
 
     /// Takes the mark of use off a page of the process, if it has one and fits; whether so.
@@ -384,8 +385,12 @@ impl Owner for Files {
             if self.process.range(ProcessPage(first)..ProcessPage(end)).next().is_none() {
                 continue;
             }
-            let used = pages.clone().any(|at| self.is_young(at));
-            if !walk.wants(m, table.into(), used) {
+            let mut used = self.used_tables.contains(&table);
+            let wanted = walk.wants(m, table.into(), &mut used);
+            if !used {
+                self.used_tables.remove(&table);
+            }
+            if !wanted {
                 continue;
             }
             let mut found = Vec::new();

@@ -777,7 +777,8 @@ impl AddressSpaces {
             }
             let table = table_number(mapping, first);
             let pages = first..(first + TABLE_PAGES).min(m.pages);
-            if !walk.wants(memory, table, pages.clone().any(|page| m.is_young(page))) {
+            let mut used = pages.clone().any(|page| m.is_young(page));
+            if !walk.wants(memory, table, &mut used) {
                 continue;
             }
             let (looked_at, mut young) = (pages.len() as u32, 0);
