@@ -69,13 +69,13 @@ pub struct PageState {
 /// Most entries of a page table that are looked at around one that was used.
 pub const NEIGHBOURS: usize = 64;
 
-/// What is found around an entry that was used.
+/// Something found around an entry that was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Around {
     /// A page whose entry was used.
     Page(Pfn),
-    /// This many entries of the table were looked at, of which so many were used, the first
-    /// included. The number is the host's own for the table.
+    /// The table, by the host's own number, the entries of it that were looked at, and those of
+    /// them that were used, the first included.
     Table { table: u64, entries: u32, young: u32 },
 }
 
@@ -198,10 +198,10 @@ pub trait Owner {
         self.references(pfn, owner)
     }
     /// Walks the page tables of an address space that the host has listed
-    /// ([`Memory::lru_gen_add_mm`]): of each mapping that `walk` includes, in order, each table that
-    /// it wants. Hands over the pages that were used and fit, clears their marks of use, and leaves
-    /// each table with the number of its entries and of those. A huge page is an entry without a
-    /// table.
+    /// ([`Memory::lru_gen_add_mm`]): of each mapping that `walk` includes, in order, each table
+    /// that it wants. Hands over the pages that were used and fit, clears their marks of use, and
+    /// leaves each table with the number of its entries and of those. A huge page is an entry
+    /// without a table.
     fn walk(&mut self, _m: &mut Memory, _mm: u32, _walk: &mut Walk) {}
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space
     /// left ([`Memory::set_swap`]). False if there is no slot.

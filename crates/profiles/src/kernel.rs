@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_them_is_true_of_the_profile_and_the_setting() {
+    fn a_profile_without_generations_says_so_and_one_with_them_says_how_they_differ() {
         let said = |name: &str, value| lru_gen_of_distributions(&crate::linux(name), value);
         assert_eq!((said("6.1", 0), said("6.12", 7)), (None, None));
         assert!(said("6.12", 0).is_some_and(|s| s.ends_with("here, unless lru_gen.enabled=7 is set")));

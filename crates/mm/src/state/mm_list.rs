@@ -24,7 +24,7 @@ struct Mm {
     used: u64,
 }
 
-/// The list.
+/// The address spaces in the order they were made in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MmList {
     mms: Vec<Mm>,

@@ -9,7 +9,7 @@ use crate::state::LruGen;
 
 pub(super) static ENABLED: Sysctl = Sysctl {
     name: "lru_gen.enabled",
-    summary: "whether pages are kept in generations (1), aged by walks of page tables (2) that pass over unused ones (4)",
+    summary: "generations of pages (1), aged by walks of page tables (2) that pass over unused ones (4)",
     setting: Some(Setting {
         get: |t| t.lru_gen.0,
         set: |t, n| t.lru_gen = LruGen(n),

@@ -137,7 +137,7 @@ fn looked_at(stride: u32) -> u64 {
 }
 
 #[test]
-fn what_is_found_used_makes_its_neighbours_young_with_it() {
+fn a_page_found_used_makes_its_neighbours_young_with_it() {
     let [beside, apart] = [1, 64].map(looked_at);
     assert!(beside < apart, "{beside} where they lie together, {apart} where none is near another");
 }

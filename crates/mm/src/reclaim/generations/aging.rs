@@ -20,7 +20,7 @@ pub(super) fn kinds(can_swap: bool) -> core::ops::Range<usize> {
 
 impl Memory {
     /// Begins a generation after `seq`, which was the youngest, once page tables are walked where
-    /// they are to be; all of them, if that is forced. False if they were walked for it before.
+    /// walks are on; all of them, if that is forced. False if they were walked for it before.
     pub(super) fn try_to_inc_max_seq<O: Owner>(
         &mut self,
         owner: &mut O,

@@ -56,7 +56,7 @@ impl Walk<'_> {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);
         m.promote_and_note(pfn, youngest, self.promoted);
     }
-    /// This many entries of the table were looked at, and so many of them were used.
+    /// The table is done: how many of its entries were looked at, and how many of them were used.
     pub fn leave(&mut self, m: &mut Memory, table: u64, entries: u32, young: u32) {
         if suits(entries, young) {
             m.lru.gens_mut(self.lruvec).walker.insert(self.seq + 1, table);
