@@ -101,6 +101,8 @@ void lru_put_page(struct buffer *b, struct page *page);
 bool lru_gen_is_on(void);
 void lru_gen_put(struct buffer *b);
 void lru_gen_put_page(struct buffer *b, struct page *page);
+int lru_gen_begin(void);
+void lru_gen_end(void);
 int lru_gen_prepare(void);
 u32 lru_gen_execute(const struct op *op);
 

@@ -6,6 +6,7 @@
  * The commands are written as a user would write them to the kernel's debugging file, by the function behind that file.
  * It reads from the memory of a process; a page of the process that runs the trace holds the command.
  */
+#include <linux/kprobes.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/mman.h>
@@ -20,6 +21,8 @@
 #define SWAPPINESS_SHIFT 24
 
 static const char * const kinds[] = { "anon", "file" };
+/* The process that runs the trace, and what has it found used whenever aging begins. */
+static struct mm_struct *process;
 static ssize_t (*command)(struct file *file, const char __user *from, size_t len, loff_t *at);
 static char __user *scratch;
 
@@ -103,6 +106,38 @@ void lru_gen_put(struct buffer *b)
 				put_generation(b, gens, gen, type, zone);
 }
 
+/*
+ * A walk of page tables passes over processes that have not run since the last one. Whether this one has been switched
+ * to in between depends on threads of which a replay knows nothing; so it counts as used.
+ */
+static int note_use(struct kprobe *probe, struct pt_regs *regs)
+{
+	lru_gen_use_mm(process);
+	return 0;
+}
+
+static struct kprobe aging = { .symbol_name = "try_to_inc_max_seq", .pre_handler = note_use };
+
+int lru_gen_begin(void)
+{
+	int error;
+
+	if (!lru_gen_is_on() || !current->mm)
+		return 0;
+	process = current->mm;
+	error = register_kprobe(&aging);
+	if (error)
+		pr_err("kontig: the start of aging cannot be watched\n");
+	return error;
+}
+
+void lru_gen_end(void)
+{
+	if (process)
+		unregister_kprobe(&aging);
+	process = NULL;
+}
+
 int lru_gen_prepare(void)
 {
 	unsigned long at;
@@ -157,6 +192,15 @@ void lru_gen_put_page(struct buffer *b, struct page *page)
 }
 
 void lru_gen_put(struct buffer *b)
+{
+}
+
+int lru_gen_begin(void)
+{
+	return 0;
+}
+
+void lru_gen_end(void)
 {
 }
 

@@ -431,6 +431,8 @@ static int prepare_lru(void)
 		error = lru_gen_prepare();
 	if (!error && groups_on())
 		error = groups_prepare();
+	if (!error)
+		error = lru_gen_begin();
 	if (error)
 		return error;
 	drain = hidden("lru_add_drain");
@@ -473,6 +475,7 @@ int trace_run(const char *before, const char *after, bool timed)
 	state_take(&first);
 	execute_all();
 	state_take(&last);
+	lru_gen_end();
 
 	error = state_send(&first, before) ?: send_dumps() ?: send("res.bin", results, nr_ops * sizeof(*results));
 	if (!error && timed)

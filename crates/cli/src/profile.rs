@@ -111,7 +111,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
         None => recorded.to_string(),
     };
     let recorded = wrap("", &recorded, 0, width());
-    let lru_gen = kontig_profiles::lru_gen_of_distributions(p, false);
+    let lru_gen = kontig_profiles::lru_gen_of_distributions(p, 0);
     let lru_gen = lru_gen.map_or(String::new(), |text| wrap("", &format!("{text}."), 0, width()));
     let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
     kontig_terminal::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))

@@ -341,9 +341,10 @@ fn pace_machine(session: &Session, result: &ExperimentResult) -> String {
 /// the machine reclaims at all. Not stored with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
     let source = source(session, result).filter(|source| source.machine.has_disks());
-    let variants = source.iter().flat_map(|source| source.experiment.variants.iter().zip(&source.profiles));
+    let variants = source.iter().flat_map(|source| source.experiment.variant.iter().zip(&source.profiles));
     let said = variants.enumerate().filter_map(|(i, (variant, profile))| {
-        let enabled = variant.sysctls_by_full_name().get("lru_gen.enabled").is_some_and(|value| value == "1");
+        let set = variant.sysctls_by_full_name();
+        let enabled = set.get("lru_gen.enabled").and_then(|value| value.parse().ok()).unwrap_or(0);
         Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile, enabled)? })
     });
     ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }

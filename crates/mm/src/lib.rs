@@ -137,9 +137,11 @@ pub use gfp::{AllocFlags, Gfp, Wmark};
 pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
-pub use owner::{Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut};
+pub use owner::{
+    Around, Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut,
+};
 pub use prefetch::prefetch;
-pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit};
+pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit, Walk};
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};

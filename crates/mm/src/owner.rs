@@ -6,6 +6,7 @@
 
 use crate::gfp::Gfp;
 use crate::lru::Shadow;
+use crate::reclaim::Walk;
 use crate::state::{FrameKind, Memory, Tag};
 use crate::step::Wait;
 use crate::types::{GroupId, NodeId, Order, Pfn, ZoneId};
@@ -67,6 +68,16 @@ pub struct PageState {
 
 /// Most entries of a page table that are looked at around one that was used.
 pub const NEIGHBOURS: usize = 64;
+
+/// Something found around an entry that was used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Around {
+    /// A page whose entry was used.
+    Page(Pfn),
+    /// The table, by the host's own number, the entries of it that were looked at, and those of
+    /// them that were used, the first included.
+    Table { table: u64, entries: u32, young: u32 },
+}
 
 /// The references that page tables have made to a page since the last check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -175,13 +186,14 @@ pub trait Owner {
     /// page that was used it hands the pages used beside it to `found`, in the order of their
     /// entries, and clears their marks of use. Looked at are those of [`NEIGHBOURS`] entries of the
     /// same page table and mapping: the first or the last, if the page's is within half as many of
-    /// that end, else those from half as many before it on. Only pages that `fits` names count.
+    /// that end, else those from half as many before it on. Only pages that `fits` names count. At
+    /// the end of each window of more than one entry it names the table.
     fn references_around(
         &mut self,
         pfn: Pfn,
         owner: u32,
         _fits: &dyn Fn(Pfn) -> bool,
-        _found: &mut dyn FnMut(Pfn),
+        _found: &mut dyn FnMut(Around),
     ) -> References {
         self.references(pfn, owner)
     }
@@ -191,6 +203,12 @@ pub trait Owner {
     fn references_within(&mut self, _m: &Memory, pfn: Pfn, owner: u32, _target: Option<GroupId>) -> References {
         self.references(pfn, owner)
     }
+    /// Walks the page tables of an address space that the host has listed
+    /// ([`Memory::lru_gen_add_mm`]): of each mapping that `walk` includes, in order, each table
+    /// that it wants. Hands over the pages that were used and fit, clears their marks of use, and
+    /// leaves each table with the number of its entries and of those. A huge page is an entry
+    /// without a table.
+    fn walk(&mut self, _m: &mut Memory, _mm: u32, _walk: &mut Walk) {}
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space
     /// left ([`Memory::set_swap`]). False if there is no slot.
     fn add_to_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) -> bool {

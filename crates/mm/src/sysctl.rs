@@ -446,7 +446,7 @@ impl Memory {
             }
         }
         if core::ptr::eq(sysctl, &lru_gen::ENABLED) {
-            self.set_lru_gen(n == 1, core::iter::empty());
+            self.set_lru_gen(self.shared.tunables.lru_gen.is_on(), core::iter::empty());
         }
         if core::ptr::eq(sysctl, &thp::ENABLED) {
             self.raise_min_free_for_huge_pages();

@@ -45,7 +45,7 @@ pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
 /// The same machine with a kernel whose pages are in generations.
 pub(crate) fn in_generations(blocks: u32) -> Memory {
     let mut m = ordered_machine_with(blocks, linux("6.12"));
-    m.enable_lru_gen().expect("6.12 has generations");
+    m.enable_lru_gen(crate::state::LruGen(1)).expect("6.12 has generations");
     m
 }
 

@@ -28,20 +28,21 @@ pub fn lru_gen_left_out(who: &str) -> String {
 }
 
 /// Says how the reclaim of a profile, under this value of `lru_gen.enabled`, differs from that of
-/// distributions' kernels; `None` where those leave the multi-generational LRU off.
-pub fn lru_gen_of_distributions(profile: &Profile, enabled: bool) -> Option<String> {
+/// distributions' kernels; `None` where it does not, or those leave the multi-generational LRU off.
+pub fn lru_gen_of_distributions(profile: &Profile, enabled: u32) -> Option<String> {
     if !is_run_with_lru_gen(profile) {
         return None;
     }
     let who = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age";
-    Some(match has_lru_gen(profile) {
-        false => lru_gen_left_out(who),
-        true if enabled => format!(
-            "{who} with the multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled is 7): here it is as with 1, \
-             without walks of page tables"
-        ),
-        true => format!("{}, unless lru_gen.enabled=1 is set", lru_gen_left_out(who)),
-    })
+    match enabled {
+        _ if !has_lru_gen(profile) => Some(lru_gen_left_out(who)),
+        7 => None,
+        0 => Some(format!("{}, unless lru_gen.enabled=7 is set", lru_gen_left_out(who))),
+        other => Some(format!(
+            "{who} with the multi-generational LRU on, walks of page tables included (/sys/kernel/mm/lru_gen/enabled \
+             is 7): here lru_gen.enabled is {other}"
+        )),
+    }
 }
 
 /// Whether the profile's kernel has a multi-generational LRU that is modelled.
@@ -116,12 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_them_is_true_of_the_profile_and_the_setting() {
-        let said = |name: &str, on| lru_gen_of_distributions(&crate::linux(name), on);
-        assert_eq!(said("6.1", false), None);
-        assert!(said("6.12", false).is_some_and(|s| s.ends_with("here, unless lru_gen.enabled=1 is set")));
-        assert!(said("6.12", true).is_some_and(|s| s.ends_with("as with 1, without walks of page tables")));
-        assert!(said("7.2", false).is_some_and(|s| s.ends_with("by active and inactive lists here")));
+    fn a_profile_without_generations_says_so_and_one_with_them_says_how_they_differ() {
+        let said = |name: &str, value| lru_gen_of_distributions(&crate::linux(name), value);
+        assert_eq!((said("6.1", 0), said("6.12", 7)), (None, None));
+        assert!(said("6.12", 0).is_some_and(|s| s.ends_with("here, unless lru_gen.enabled=7 is set")));
+        assert!(
+            said("6.12", 1)
+                .is_some_and(|s| s.ends_with("(/sys/kernel/mm/lru_gen/enabled is 7): here lru_gen.enabled is 1"))
+        );
+        assert!(said("7.2", 0).is_some_and(|s| s.ends_with("by active and inactive lists here")));
     }
 
     #[test]

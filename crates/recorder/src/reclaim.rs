@@ -19,12 +19,12 @@ const ANSWERED: &str = "lru.txt";
 const OWN_SWAP_MIB: u32 = 256;
 /// Keyword of the line that sets it, in MiB: `swap 1`.
 const SWAP: &str = "swap";
-/// Keyword of the line that switches the multi-generational LRU on: `lru_gen 1`.
+/// Keyword of the line that sets the parts of the multi-generational LRU that are on: `lru_gen 7`.
 const LRU_GEN: &str = "lru_gen";
 /// Keyword of the line with the parents of memory control groups 1, 2 and so on: `groups 0 1`.
 const GROUPS: &str = "groups";
-/// Values of `lru_gen/enabled` that can be recorded: without walks of page tables.
-const LRU_GEN_VALUES: [u8; 2] = [0, 1];
+/// Values of `lru_gen/enabled` that are recorded: off, or with or without walks of page tables.
+const LRU_GEN_VALUES: [u8; 4] = [0, 1, 3, 7];
 /// More states do not fit into node 0, which holds them until the end.
 const MOST_DUMPS: usize = 32;
 const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
@@ -78,7 +78,7 @@ impl GivenOps {
         let mut lru_gen = None;
         for (number, line) in on {
             let value = line[LRU_GEN.len()..].trim().parse().ok().filter(|value| LRU_GEN_VALUES.contains(value));
-            let value = value.ok_or_else(|| format!("{file}:{number}: write 'lru_gen 0' or 'lru_gen 1'"))?;
+            let value = value.ok_or_else(|| format!("{file}:{number}: write 'lru_gen N', N being 0, 1, 3 or 7"))?;
             if lru_gen.replace(value).is_some() {
                 return Err(format!("{file}:{number}: says a second time what lru_gen is; leave one out"));
             }
@@ -266,7 +266,7 @@ mod tests {
         assert!(refused("drain\nreed f0:2\n").starts_with("mine.txt:2: 'reed f0:2' is no operation; see docs"));
         assert!(refused("store a:10000\n").starts_with("mine.txt:1: the process has 10000 pages at most"));
         assert!(refused("alloc 1 0 movable\n").contains("'alloc 1 0 movable': blocks have numbers below"));
-        assert!(refused("lru_gen 7\ndrain\n").starts_with("mine.txt:1: write 'lru_gen 0' or 'lru_gen 1'"));
+        assert!(refused("lru_gen 8\ndrain\n").starts_with("mine.txt:1: write 'lru_gen N'"));
         assert!(refused("lru_gen 1\nlru_gen 1\n").starts_with("mine.txt:2: says a second time"));
         assert!(refused("# nothing\n").contains("holds no operation"));
         assert!(refused(&"dump\n".repeat(33)).contains("more than 32 dumps"));

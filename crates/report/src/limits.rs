@@ -6,8 +6,7 @@ pub const LIMITS: [&str; 10] = [
     "**Times are sums of costs** from the literature, from one host, or fitted to unpatched kernels' columns.",
     "**Some published rows are missed.** Each table names them, with the cause as far as a trial showed one.",
     "**Address translation** takes time in workloads of the kind `accesses` alone.",
-    "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's, \
-     without page-table walks.",
+    "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's.",
     "**Not modelled:** control groups (`check` and `prepare` count their limits), CMA, hotplug, zswap, \
      AutoNUMA, pinned pages.",
     "**The page cache has single pages**, not large folios; of metadata, a part of XFS's and the inodes \

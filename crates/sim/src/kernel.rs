@@ -157,7 +157,9 @@ impl Kernel {
         }
         let shootdowns = self.pages.take_shootdowns();
         self.stamp(begin, &w, shootdowns);
+        let walked = std::mem::take(&mut self.pages.walked);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
+        *now += ns(walked * self.costs.scan_entry);
         if w.migrated > 0 {
             // The cost of a migration already includes the copy by one thread.
             *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);

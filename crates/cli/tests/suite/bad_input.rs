@@ -77,9 +77,8 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         let says = format!("lru_gen.enabled: {says}; --profile 6.12 has it");
         set(&["--profile", profile, "--set", "lru_gen.enabled=1"], &says);
     }
-    // Walks of page tables are not modelled.
-    let walks = ["--profile", "6.12", "--set", "lru_gen.enabled=7"];
-    set(&walks, "lru_gen.enabled: '7' is not a whole number from 0 to 1");
+    let more = ["--profile", "6.12", "--set", "lru_gen.enabled=8"];
+    set(&more, "lru_gen.enabled: '8' is not a whole number from 0 to 7");
     let form = "write it as SYSCTL=VALUE, such as vm.compaction_proactiveness=60; several as 0,60 or 0..100:20";
     for text in ["vm.extfrag_threshold", "=5"] {
         set(&["--set", text], &format!("--set {text}: {form}"));

@@ -86,7 +86,7 @@ pub(super) struct Protection {
 
 /// Pages that belong to the youngest generation since they were found used through page tables.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Promoted {
+pub(in crate::reclaim) struct Promoted {
     pub(super) pages: u64,
     /// By how much each generation grew.
     pub(super) sizes: Sizes,

@@ -242,7 +242,7 @@ impl Memory {
             self.lru.set_flags(page, flags);
             if self.lru.has_generations() {
                 *self.lru.used_mut(page) = self.lru.used(pfn);
-                self.gen_add_oldest(sc.cpu, page, Order::ZERO);
+                self.gen_put_last(sc.cpu, page, Order::ZERO);
             } else {
                 self.link(sc.cpu, page, Order::ZERO, true);
             }

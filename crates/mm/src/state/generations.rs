@@ -7,6 +7,7 @@
 //! flags hold: one byte, kept only where generations are. Source: kernel-behaviour §4.10.
 
 use super::list::List;
+use super::mm_list::Walker;
 use crate::types::{Pfn, ZoneType};
 
 /// Most generations that have lists at a time.
@@ -110,6 +111,7 @@ pub struct Generations {
     pub min_seq: [u64; KINDS],
     /// The youngest generation for which page tables were walked, or could have been.
     pub walk_seq: u64,
+    pub(crate) walker: Walker,
     pub(crate) lists: [[[List; ZONES]; KINDS]; MAX_NR_GENS],
     /// The kernel's counts of the lists' pages: promotion is counted before a page moves.
     pub(crate) nr_pages: Sizes,
@@ -124,6 +126,7 @@ impl Generations {
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; KINDS],
             walk_seq: MIN_NR_GENS,
+            walker: Walker::default(),
             lists: [const { [const { [const { List::new() }; ZONES] }; KINDS] }; MAX_NR_GENS],
             nr_pages: Sizes::default(),
             tiers: [[Tier::default(); MAX_NR_TIERS]; KINDS],

@@ -11,6 +11,7 @@
 
 use super::generations::{Generations, Used};
 use super::list::{List, ListPos};
+use super::mm_list::MmList;
 use super::{FrameKind, Node, Stats, Table, Tag, Zone};
 use crate::prefetch::prefetch;
 use crate::types::{Backing, CpuId, LruList, LruvecId, NodeId, Order, Pfn, ZoneId};
@@ -392,6 +393,10 @@ pub struct Lru {
     pub(crate) swap: SwapSpace,
     /// Pages that reclaim passes over wait here. Kept to reuse its allocation.
     pub(crate) aside: Vec<Pfn>,
+    /// Address spaces whose page tables aging walks.
+    pub(crate) mms: MmList,
+    /// Page tables in which enough was found used beside a page. Kept to reuse its allocation.
+    pub(crate) hot_tables: Vec<u64>,
 }
 
 // The memory kept for a page in all.
@@ -416,6 +421,8 @@ impl Lru {
             batches: (0..if ordered { cpus } else { 0 }).map(|_| [LruBatch::EMPTY; 6]).collect(),
             swap: SwapSpace::default(),
             aside: Vec::new(),
+            mms: MmList::default(),
+            hot_tables: Vec::new(),
         }
     }
 

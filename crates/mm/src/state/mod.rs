@@ -14,6 +14,7 @@ mod lru;
 mod lru_gen;
 mod marks;
 mod memory;
+pub(crate) mod mm_list;
 mod node;
 mod pageblock;
 pub mod pcp_lists;
@@ -38,7 +39,7 @@ pub use node::{KcompactdState, KswapdState, Node, PassedBy, WentOn};
 pub use pageblock::Pageblocks;
 pub use pcp_lists::{AutoTuning, PerCpuPages};
 pub use tag::{FrameKind, Tag};
-pub use tunables::{Dirty, Khugepaged, Limit, Tunables};
+pub use tunables::{Dirty, Khugepaged, Limit, LruGen, Tunables};
 pub use zone::{NumaCounts, Zone};
 
 pub(crate) use generations::{MAX_REFS, Sizes};

@@ -30,8 +30,8 @@ pub struct Tunables {
     pub thp_enabled: u32,
     pub thp_defrag: HugeDefrag,
     pub khugepaged: Khugepaged,
-    /// `lru_gen.enabled`: whether pages are kept in generations.
-    pub lru_gen: bool,
+    /// `lru_gen.enabled`: the parts of the multi-generational LRU that are on ([`LruGen`]).
+    pub lru_gen: LruGen,
 }
 
 impl Default for Tunables {
@@ -50,7 +50,7 @@ impl Default for Tunables {
             thp_enabled: 1,
             thp_defrag: HugeDefrag::Madvise,
             khugepaged: Khugepaged::default(),
-            lru_gen: false,
+            lru_gen: LruGen(0),
         }
     }
 }
@@ -102,6 +102,28 @@ impl Default for Dirty {
             writeback_centisecs: 500,
             expire_centisecs: 3000,
         }
+    }
+}
+
+/// The parts of the multi-generational LRU that are on, as a mask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LruGen(pub u32);
+
+impl LruGen {
+    /// All of them: what distributions boot with.
+    pub const ALL: LruGen = LruGen(7);
+
+    /// Pages are kept in generations.
+    pub const fn is_on(self) -> bool {
+        self.0 & 1 != 0
+    }
+    /// Aging walks page tables.
+    pub(crate) const fn walks(self) -> bool {
+        self.0 & 2 != 0
+    }
+    /// A walk passes over page tables none of whose entries was used.
+    pub(crate) const fn skips_unused(self) -> bool {
+        self.0 & 4 != 0
     }
 }
 

@@ -18,6 +18,7 @@ use crate::recording::{CPU, NODE, Part, Recording};
 use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage, Swappiness};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
+use kontig_mm::state::LruGen;
 use kontig_mm::{Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
 
 /// The request of a process's page fault.
@@ -33,7 +34,10 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     let part = Part::Reclaim;
     let mut memory = rec.machine(part)?;
     if rec.about.lru_gen > 0 {
-        memory.enable_lru_gen().map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
+        let parts = LruGen(rec.about.lru_gen.into());
+        memory.enable_lru_gen(parts).map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
+        memory.lru_gen_add_mm(host::PROCESS);
+        memory.lru_gen_use_mm(host::PROCESS);
     }
     groups::enable(rec, &mut memory)?;
     state::begin(rec, &mut memory)?;
@@ -328,6 +332,7 @@ impl Runner {
 
     /// The process reads or writes a byte of a page of its memory.
     fn access(&mut self, page: ProcessPage, writes: bool) -> Answer {
+        self.host.use_table(page);
         let rules = self.memory.profile().faults;
         let (number, said) = match self.host.process.get(&page).copied() {
             Some(Mapped::Page(number)) => {
@@ -356,6 +361,7 @@ impl Runner {
         };
         let Some(number) = number else { return Answer::Failed };
         self.host.process.insert(page, Mapped::Page(number));
+        self.host.use_table(page);
         let kept = self.host.kept_mut(number);
         (kept.mapped, kept.young) = (true, true);
         kept.written |= writes;

@@ -255,6 +255,59 @@ pub const TRACES: &[Pressure] = &[
         })
     },
     Pressure {
+        lru_gen: 7,
+        process_pages: 4_000,
+        swap_mib: 256,
+        ..usual("gen-walk-commands", "gen-commands with walks of page tables", 24_000, |s| {
+            generations::commands(s, 4_000);
+        })
+    },
+    Pressure {
+        lru_gen: 7,
+        process_pages: 45_000,
+        swap_mib: 256,
+        ..usual("gen-walk-anon", "lru-anon in generations that are aged by walks of page tables", 90_000, |s| {
+            process::alone(s, 45_000);
+        })
+    },
+    Pressure {
+        lru_gen: 3,
+        process_pages: 24_000,
+        swap_mib: 256,
+        ..usual("gen-walk-mixed", "gen-mixed with walks that look at unused page tables, too", 90_000, |s| {
+            process::beside_files_with(s, 24_000, |s| {
+                generations::sometimes(s, 1_500, 24_000);
+                generations::used_often(s, PAGES / 2);
+            });
+        })
+    },
+    Pressure {
+        lru_gen: 7,
+        process_pages: 20_000,
+        swap_mib: 16,
+        ..usual("gen-walk-no-room", "gen-no-room with walks of page tables", 60_000, |s| {
+            process::beside_files_with(s, 20_000, |s| {
+                generations::sometimes(s, 1_500, 20_000);
+                generations::used_often(s, PAGES / 2);
+            });
+        })
+    },
+    Pressure {
+        lru_gen: 7,
+        process_pages: 3_000,
+        swap_mib: 256,
+        ..usual("gen-walk-tiers", "gen-tiers with walks of page tables", 40_000, |s| generations::tiers(s, 3_000))
+    },
+    Pressure {
+        lru_gen: 7,
+        process_pages: 16_000,
+        swap_mib: 256,
+        ..usual("gen-walk-compact", "gen-compact with walks of page tables", 70_000, |s| {
+            let mut held = std::collections::VecDeque::new();
+            process::beside_files_with(s, 16_000, |s| generations::large_blocks(s, &mut held));
+        })
+    },
+    Pressure {
         lru_gen: 1,
         ..usual("gen-file", "page cache in generations: a stream, a hot file, one too large", 70_000, |s| {
             files::mixed_with(s, DIRECT, |s| generations::sometimes(s, 2_000, PAGES));

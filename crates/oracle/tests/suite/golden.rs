@@ -173,6 +173,12 @@ fn linux_6_12_has_the_same_pages_in_the_same_generations() {
         ("6.12-gen-order9", 50_000, 37_877, 1_451),
         ("6.12-gen-tiers", 40_000, 5_542, 743),
         ("6.12-gen-two-zones", 110_000, 56_722, 6_549),
+        ("6.12-gen-walk-anon", 90_000, 59_839, 36_575),
+        ("6.12-gen-walk-commands", 24_000, 1_974, 2_155),
+        ("6.12-gen-walk-compact", 70_000, 53_962, 2_885),
+        ("6.12-gen-walk-mixed", 90_000, 51_194, 10_923),
+        ("6.12-gen-walk-no-room", 60_000, 42_622, 3_398),
+        ("6.12-gen-walk-tiers", 40_000, 5_256, 1_449),
     ];
     for (name, operations, pages, events) in recordings {
         let compared = reproduced(name);

@@ -90,6 +90,17 @@ impl Machine {
         (0..self.schedule.cpus()).for_each(|cpu| self.kernel.mem.vmstat_update(CpuId::new(cpu)));
     }
 
+    /// Where a CPU goes over to a thread of a process, walks of page tables learn of its use.
+    #[cold]
+    fn note_switch(&mut self, cpu: CpuId, id: TaskId) {
+        self.last_on.resize(self.schedule.cpus(), None);
+        if self.last_on[cpu.index()].replace(id) != Some(id)
+            && let Body::Process(process) = &self.tasks[id.index()].body
+        {
+            self.kernel.mem.lru_gen_use_mm(process.id());
+        }
+    }
+
     fn turn(&mut self, turn: Turn, until: u64) -> Result<(), SimError> {
         // Folding concerns every task, so no turn goes past it.
         let horizon = self.schedule.horizon(turn).min(self.next_fold).min(self.kernel.timers.next_at());
@@ -97,6 +108,9 @@ impl Machine {
         let node = self.kernel.mem.node_of_cpu(cpu);
         let id = TaskId(turn.task);
         self.kernel.pages.cpu = cpu;
+        if self.kernel.mem.lru().has_generations() {
+            self.note_switch(cpu, id);
+        }
         let task = &mut self.tasks[id.index()];
         let timed_out = task.state == TaskState::TimedOut;
         let policy = TaskPolicy::default();

@@ -58,6 +58,8 @@ pub struct Machine {
     tasks_made: u32,
     /// The time of the next folding of per-CPU counters.
     pub(crate) next_fold: u64,
+    /// The task that each CPU ran last, where pages are in generations.
+    last_on: Vec<Option<TaskId>>,
 }
 
 impl Machine {
@@ -73,6 +75,7 @@ impl Machine {
             turns: 0,
             tasks_made: 0,
             next_fold: STAT_INTERVAL_NS,
+            last_on: Vec::new(),
         };
         for (node, cpus) in nodes {
             // Programs are placed from a node's first CPU up, kernel threads from its last down.
@@ -257,6 +260,7 @@ impl Machine {
     /// Starts a program now, on one CPU or where the scheduler puts it.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
+        self.kernel.mem.lru_gen_add_mm(number);
         let body = Body::Process(Box::new(Process::new(number, program, self.now)));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {

@@ -1,12 +1,14 @@
-//! The references to a page and to those beside it, where pages are in generations.
+//! The references to a page and to those beside it, where pages are in generations, and walks of
+//! all page tables of a process.
 //!
 //! Each page table that maps the page is looked at for itself, one after the other: if its entry
 //! was used, so may be those around it (`lru_gen_look_around`). Of a huge page only its own entry
 //! is. Source: `mm/rmap.c`, `mm/vmscan.c` of 6.12; kernel-behaviour §4.10.2.
 
 use super::Pages;
+use crate::base::id::MappingId;
 use crate::state::file::Flags;
-use kontig_mm::{Pfn, References};
+use kontig_mm::{Around, Memory, Pfn, References, Walk};
 
 impl Pages {
     /// Those of an anonymous page.
@@ -15,7 +17,7 @@ impl Pages {
         pfn: Pfn,
         number: u32,
         fits: &dyn Fn(Pfn) -> bool,
-        found: &mut dyn FnMut(Pfn),
+        found: &mut dyn FnMut(Around),
     ) -> References {
         let (object, page) = self.objects.at(number);
         let Pages { spaces, objects, frames, .. } = self;
@@ -25,13 +27,16 @@ impl Pages {
                 ptes += u32::from(spaces.test_and_clear_young(mapping, page, pfn));
             } else if spaces.test_and_clear_young(mapping, page, pfn) {
                 ptes += 1;
-                spaces.young_around(mapping, page, fits, |young, written| {
-                    // What is in the swap cache learns of a write from its entry.
-                    if written && frames.flags(young).any(Flags::SWAP_CACHE) {
-                        frames.set(young, Flags::DIRTY);
-                    }
-                    found(young);
-                });
+                spaces
+                    .young_around(mapping, page, fits, |young, written| {
+                        // What is in the swap cache learns of a write from its entry.
+                        if written && frames.flags(young).any(Flags::SWAP_CACHE) {
+                            frames.set(young, Flags::DIRTY);
+                        }
+                        found(Around::Page(young));
+                    })
+                    .into_iter()
+                    .for_each(&mut *found);
             }
         }
         References { ptes, ..References::default() }
@@ -43,7 +48,7 @@ impl Pages {
         pfn: Pfn,
         number: u32,
         fits: &dyn Fn(Pfn) -> bool,
-        found: &mut dyn FnMut(Pfn),
+        found: &mut dyn FnMut(Around),
     ) -> References {
         let (inode, index) = self.files().place(number);
         let Some(object) = self.files().inodes[inode].object else { return References::default() };
@@ -53,9 +58,31 @@ impl Pages {
             let Some(page) = spaces.maps(mapping, index, pfn) else { continue };
             if spaces.test_and_clear_young(mapping, page, pfn) {
                 ptes += 1;
-                spaces.young_around(mapping, page, fits, |young, _| found(young));
+                spaces
+                    .young_around(mapping, page, fits, |young, _| found(Around::Page(young)))
+                    .into_iter()
+                    .for_each(&mut *found);
             }
         }
         References { ptes, ..References::default() }
+    }
+
+    /// Walks the page tables of a process, unless it is changing its memory map. A table has no
+    /// mark of use of its own here: its entries say whether it was used, also those that an
+    /// earlier walk has passed over, where the kernel's table would look unused.
+    pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut Walk) {
+        let Pages { spaces, frames, walked, .. } = self;
+        if !spaces.may_be_walked(process) {
+            return;
+        }
+        for mapping in spaces.mappings_of(process) {
+            if walk.includes_anon() || spaces.of(MappingId(mapping)).file().is_some() {
+                *walked += spaces.walk(mapping, m, walk, |young, written| {
+                    if written && frames.flags(young).any(Flags::SWAP_CACHE) {
+                        frames.set(young, Flags::DIRTY);
+                    }
+                });
+            }
+        }
     }
 }

@@ -11,8 +11,8 @@ use crate::state::object::{Objects, TABLE_PAGES};
 use crate::state::process::address_space::{AddressSpaces, Entry};
 use crate::state::swap::Swapping;
 use kontig_mm::{
-    CpuId, Gfp, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker, Shrunk,
-    WriteOut, ZoneId,
+    Around, CpuId, Gfp, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker,
+    Shrunk, Walk, WriteOut, ZoneId,
 };
 use kontig_program::Region;
 
@@ -47,6 +47,8 @@ pub(crate) struct Pages {
     pub(crate) wanted: (u64, u64),
     /// TLB shootdowns by migration since last taken.
     pub(crate) shootdowns: u64,
+    /// Page table entries that aging has walked since last taken.
+    pub(crate) walked: u64,
 }
 
 impl Pages {
@@ -221,12 +223,16 @@ impl Owner for Pages {
         pfn: Pfn,
         number: u32,
         fits: &dyn Fn(Pfn) -> bool,
-        found: &mut dyn FnMut(Pfn),
+        found: &mut dyn FnMut(Around),
     ) -> References {
         match self.frames.flags(pfn).any(Flags::FILE) {
             true => self.file_references_around(pfn, number, fits, found),
             false => self.anon_references_around(pfn, number, fits, found),
         }
+    }
+
+    fn walk(&mut self, m: &mut Memory, process: u32, walk: &mut Walk) {
+        self.walk_process(m, process, walk);
     }
 
     fn add_to_swap(&mut self, m: &mut Memory, pfn: Pfn, _number: u32) -> bool {

@@ -61,6 +61,7 @@ impl Hold {
 impl Kernel {
     /// Removes a process that has ended, with its locks.
     pub(crate) fn remove_process(&mut self, process: ProcessId) {
+        self.mem.lru_gen_del_mm(process);
         self.pages.spaces.remove_process(process).remove(&mut self.queues);
     }
 

@@ -1,5 +1,5 @@
 //! The multi-generational LRU under files, mappings, shared memory and swap: 6.12 with
-//! `lru_gen.enabled` 1.
+//! `lru_gen.enabled` 1 or, with walks of page tables, 7.
 
 use crate::support::disk::*;
 use crate::support::family::{Family, Has, act};
@@ -11,11 +11,11 @@ use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-/// A machine of this many pageblocks with files and swap on a disk; `on` if its pages are in
-/// generations.
-fn machine(blocks: u32, disk: DiskEntry, swap: &str, on: bool) -> Machine {
+/// A machine of this many pageblocks with files and swap on a disk, and this value of
+/// `lru_gen.enabled`.
+fn machine(blocks: u32, disk: DiskEntry, swap: &str, enabled: u32) -> Machine {
     let mut memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux("6.12")).expect("a machine");
-    memory.sysctl_write("lru_gen.enabled", if on { "1" } else { "0" }).expect("6.12 has it");
+    memory.sysctl_write("lru_gen.enabled", &enabled.to_string()).expect("6.12 has it");
     let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
     let swap = Some(SwapEntry { disk: disk.name.clone(), size: swap.into() });
     m.attach_disks(&MachineFile { disk: vec![disk], swap, ..xeon() }).expect("a disk that can be");
@@ -45,8 +45,9 @@ fn settle(m: &mut Machine) {
 
 #[test]
 fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
-    for (disk, huge) in [(ssd(), false), (hdd(), false), (ssd(), true)] {
-        let mut p = Prompt::new(machine(32, disk, "256 MiB", true), 1);
+    let ways = [(ssd(), false, 1), (hdd(), false, 7), (ssd(), true, 1), (ssd(), true, 7), (ssd(), false, 3)];
+    for (disk, huge, enabled) in ways {
+        let mut p = Prompt::new(machine(32, disk, "256 MiB", enabled), 1);
         let pages = 32 * 512 * 6 / 5;
         let r = p.mmap(0, pages);
         if huge {
@@ -69,7 +70,13 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
 
 #[test]
 fn a_mapped_file_larger_than_memory_is_unmapped_as_it_is_reclaimed() {
-    let mut p = Prompt::new(machine(32, ssd(), "64 MiB", true), 1);
+    for enabled in [1, 7] {
+        maps_twice_its_memory(enabled);
+    }
+}
+
+fn maps_twice_its_memory(enabled: u32) {
+    let mut p = Prompt::new(machine(32, ssd(), "64 MiB", enabled), 1);
     let pages = 2 * 32 * 512;
     let file = open(&mut p, pages);
     let region = map(&mut p, file, pages);
@@ -84,8 +91,8 @@ fn a_mapped_file_larger_than_memory_is_unmapped_as_it_is_reclaimed() {
 
 /// Reads a file in chunks beside memory that is used again and again; how much of that memory came
 /// back from swap, and how much of the file was read a second time.
-fn hot_memory_beside_a_stream(on: bool) -> (u64, u64) {
-    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", on), 1);
+fn hot_memory_beside_a_stream(enabled: u32) -> (u64, u64) {
+    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", enabled), 1);
     let pages = 4 * 32 * 512;
     let file = open(&mut p, pages);
     let hot = p.mmap(0, 6000);
@@ -103,9 +110,9 @@ fn hot_memory_beside_a_stream(on: bool) -> (u64, u64) {
 
 #[test]
 fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
-    for on in [false, true] {
-        let (swapped_in, read_in) = hot_memory_beside_a_stream(on);
-        assert!(swapped_in < 600, "{swapped_in} pages of 6000 came back (on: {on})");
+    for enabled in [0, 1, 7] {
+        let (swapped_in, read_in) = hot_memory_beside_a_stream(enabled);
+        assert!(swapped_in < 600, "{swapped_in} pages of 6000 came back with {enabled}");
         assert!(read_in < 4 * 32 * 512 * 101 / 100, "each page once");
     }
 }
@@ -113,7 +120,7 @@ fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
 /// Pages that reclaim looks at while 4000 are swapped out beside 1000 in use, every `stride`th of a
 /// mapping.
 fn looked_at(stride: u32) -> u64 {
-    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", true), 1);
+    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", 1), 1);
     let hot = p.mmap(0, 1000 * stride);
     let more = p.mmap(0, 60_000);
     for first in (0..).step_by(500) {
@@ -130,14 +137,14 @@ fn looked_at(stride: u32) -> u64 {
 }
 
 #[test]
-fn what_is_found_used_makes_its_neighbours_young_with_it() {
+fn a_page_found_used_makes_its_neighbours_young_with_it() {
     let [beside, apart] = [1, 64].map(looked_at);
     assert!(beside < apart, "{beside} where they lie together, {apart} where none is near another");
 }
 
 #[test]
 fn refaults_are_counted_by_tier() {
-    let mut p = Prompt::new(machine(16, ssd(), "64 MiB", true), 1);
+    let mut p = Prompt::new(machine(16, ssd(), "64 MiB", 1), 1);
     let pages = 16 * 512 * 3 / 2;
     let file = open(&mut p, pages);
     for _ in 0..4 {
@@ -156,15 +163,15 @@ fn refaults_are_counted_by_tier() {
 
 #[test]
 fn the_switch_is_thrown_while_pages_are_in_swap_and_on_their_way() {
-    let mut p = Prompt::new(machine(16, ssd(), "128 MiB", false), 1);
+    let mut p = Prompt::new(machine(16, ssd(), "128 MiB", 0), 1);
     let r = p.mmap(0, 16 * 512 * 5 / 4);
     for i in 0..6 {
         p.call(0, Op::Touch(r)).expect("touched");
         p.call(0, Op::Load(part(r, 0, 4000))).expect("read");
         p.m.check().expect("consistent before");
-        let value = if i % 2 == 0 { "1" } else { "0" };
+        let value = ["1", "0", "7", "2", "3", "0"][i];
         p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: value.into() }).expect("6.12 has it");
-        assert_eq!(p.m.memory().lru().has_generations(), value == "1");
+        assert_eq!(p.m.memory().lru().has_generations(), ["1", "3", "7"].contains(&value));
         p.m.check().expect("consistent after");
     }
     p.call(0, Op::Munmap(r)).expect("unmapped");
@@ -182,16 +189,17 @@ proptest! {
     fn pages_are_where_they_should_be_however_generations_have_them_swapped(
         acts in proptest::collection::vec(act(1700, 900), 1..40),
         switched_at in proptest::option::of(0..40usize),
+        parts in prop_oneof![Just(1u32), Just(3), Just(7)],
         on_flash: bool,
     ) {
         // Less room than the processes need.
-        let m = machine(4, if on_flash { ssd() } else { hdd() }, "64 MiB", switched_at.is_none());
+        let m = machine(4, if on_flash { ssd() } else { hdd() }, "64 MiB", if switched_at.is_none() { parts } else { 0 });
         let total = m.memory().swap_space().total;
         let mut p = Prompt::new(m, 1);
         let mut family = Family::new(&mut p, 1700);
         for (i, act) in acts.iter().enumerate() {
             if switched_at == Some(i) {
-                p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: "1".into() }).expect("6.12 has it");
+                p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: parts.to_string() }).expect("6.12");
             }
             family.act(&mut p, act);
             p.m.check().unwrap();

@@ -58,7 +58,7 @@ impl Memory {
     }
 
     /// Links an evictable page at the tail of the oldest generation, whatever its state.
-    pub(crate) fn gen_add_oldest(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
+    pub(crate) fn gen_put_last(&mut self, cpu: CpuId, pfn: Pfn, order: Order) {
         let place = self.gen_place(pfn);
         let of = Gen::of(self.lru.gens(place.lruvec).min_seq[place.kind()]);
         self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE));

@@ -88,7 +88,7 @@ impl Memory {
         if !self.lru.has_generations() {
             return self.lru_add(cpu, pfn, Order::ZERO, flags);
         }
-        let flags = if in_fault { flags | PageFlags::ACTIVE } else { flags };
+        let flags = if in_fault { self.flags_in_fault(flags) } else { flags };
         self.lru.set_known(pfn, Known::new(flags).held());
         self.begin_uses(pfn, flags);
         self.lru.used_mut(pfn).set_swap_cache(true);

@@ -7,7 +7,7 @@
 //! §4.10.7.
 
 use crate::rules::Generations;
-use crate::state::{Backing, Gen, LruList, Memory};
+use crate::state::{Backing, Gen, LruGen, LruList, Memory};
 use crate::types::{CpuId, LruvecId, Pfn, ZoneType};
 use alloc::string::String;
 
@@ -15,11 +15,11 @@ use alloc::string::String;
 const CPU: CpuId = CpuId::new(0);
 
 impl Memory {
-    /// Switches the multi-generational LRU on, without walks of page tables (`lru_gen/enabled` 1).
+    /// Switches the multi-generational LRU on, with these of its parts.
     ///
     /// # Errors
     /// In one line, if the kernel's is not known, or the machine keeps no order of its pages.
-    pub fn enable_lru_gen(&mut self) -> Result<(), String> {
+    pub fn enable_lru_gen(&mut self, parts: LruGen) -> Result<(), String> {
         if matches!(self.shared.profile.lru_gen.generations, Generations::None | Generations::Unmodelled) {
             return Err(alloc::format!("{} has no multi-generational LRU that is known", self.shared.profile.name));
         }
@@ -29,7 +29,8 @@ impl Memory {
         if self.groups.are_kept() {
             return Err("memory control groups are known of the classic LRU alone".into());
         }
-        self.set_lru_gen(true, core::iter::empty());
+        self.shared.tunables.lru_gen = parts;
+        self.set_lru_gen(parts.is_on(), core::iter::empty());
         Ok(())
     }
 
@@ -127,9 +128,11 @@ mod tests {
 
     #[test]
     fn a_kernel_without_known_generations_and_a_machine_without_order_have_none() {
-        assert!(ordered_machine_with(2, linux("7.2")).enable_lru_gen().is_err_and(|e| e.contains("that is known")));
+        assert!(
+            ordered_machine_with(2, linux("7.2")).enable_lru_gen(LruGen(1)).is_err_and(|e| e.contains("that is known"))
+        );
         let mut m = crate::testing::machine_with(2, linux("6.12"));
-        assert!(m.enable_lru_gen().is_err_and(|e| e.contains("keeps no order")));
+        assert!(m.enable_lru_gen(LruGen(1)).is_err_and(|e| e.contains("keeps no order")));
         m.sysctl_write("lru_gen.enabled", "1").expect("the kernel takes it");
         assert!(!m.lru.has_generations());
         m.check().expect("nothing is kept");

@@ -46,8 +46,8 @@ impl Memory {
         }
     }
 
-    /// The page is in the swap cache, or has left it. That reclaim has given a page a slot needs not
-    /// be said.
+    /// The page is in the swap cache, or has left it. That reclaim has given a page a slot needs
+    /// not be said.
     pub fn set_swap_cache(&mut self, pfn: Pfn, is: bool) {
         if self.lru.has_generations() {
             self.lru.used_mut(pfn).set_swap_cache(is);

@@ -6,6 +6,7 @@
 
 use super::MAX_LRU_BATCH;
 use crate::owner::Owner;
+use crate::reclaim::control::ScanControl;
 use crate::state::{Backing, Gen, MAX_NR_GENS, MIN_NR_GENS, Memory};
 use crate::types::{CpuId, LruvecId, ZoneType};
 
@@ -18,22 +19,29 @@ pub(super) fn kinds(can_swap: bool) -> core::ops::Range<usize> {
 }
 
 impl Memory {
-    /// Begins a generation after `seq`, which was the youngest. False if page tables were walked
-    /// for it before.
+    /// Begins a generation after `seq`, which was the youngest, once page tables are walked where
+    /// walks are on; all of them, if that is forced. False if they were walked for it before.
     pub(super) fn try_to_inc_max_seq<O: Owner>(
         &mut self,
         owner: &mut O,
-        cpu: CpuId,
+        sc: &mut ScanControl,
         lruvec: LruvecId,
         seq: u64,
         can_swap: bool,
+        force: bool,
     ) -> bool {
-        if seq <= self.lru.gens(lruvec).walk_seq {
+        let gens = self.lru.gens_mut(lruvec);
+        if seq <= gens.walk_seq {
             return false;
         }
-        // Nothing is walked.
-        self.lru.gens_mut(lruvec).walk_seq += 1;
-        self.inc_max_seq(owner, cpu, lruvec, seq, can_swap)
+        let walked = if self.shared.tunables.lru_gen.walks() {
+            self.walk_mms(owner, sc, lruvec, seq, can_swap, force)
+        } else {
+            (gens.walker.head, gens.walker.tail) = (None, None);
+            gens.walk_seq += 1;
+            true
+        };
+        walked && self.inc_max_seq(owner, sc.cpu, lruvec, seq, can_swap)
     }
 
     fn inc_max_seq<O: Owner>(&mut self, owner: &mut O, cpu: CpuId, lruvec: LruvecId, seq: u64, can_swap: bool) -> bool {
@@ -159,7 +167,8 @@ mod tests {
 
     fn age(m: &mut Memory) -> bool {
         let seq = m.lru.gens(VEC).max_seq;
-        m.try_to_inc_max_seq(&mut Nobody, CPU, VEC, seq, true)
+        let mut sc = ScanControl::new(CPU, crate::Gfp::KERNEL, crate::Order::ZERO, ZoneType::Normal);
+        m.try_to_inc_max_seq(&mut Nobody, &mut sc, VEC, seq, true, false)
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Memory {
         swappiness: Option<u8>,
         force: bool,
     ) -> Result<(), Refused> {
-        let sc = Memory::for_command(cpu);
+        let mut sc = Memory::for_command(cpu);
         let can_swap = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from) > 0;
         let gens = self.lru.gens(lruvec);
         if seq < gens.max_seq {
@@ -51,7 +51,7 @@ impl Memory {
         if !force && gens.nr_gens(usize::from(!can_swap)) >= MAX_NR_GENS as u64 {
             return Err(Refused::Full);
         }
-        self.try_to_inc_max_seq(owner, cpu, lruvec, seq, can_swap);
+        self.try_to_inc_max_seq(owner, &mut sc, lruvec, seq, can_swap, force);
         Ok(())
     }
 

@@ -5,8 +5,9 @@
 //! counts them at the end of the batch. Any other has them moved to the youngest generation by a
 //! batch. Source: kernel-behaviour §4.10.2.
 
-use crate::owner::{Owner, References};
-use crate::reclaim::control::ScanControl;
+use super::walk::suits;
+use crate::owner::{Around, Owner, References};
+use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::{Backing, BatchKind, Gen, Memory, PageFlags};
 use crate::types::Pfn;
 
@@ -22,13 +23,22 @@ impl Memory {
         let lruvec = self.lruvec_of(pfn);
         let file = self.lru.flags(pfn).has(PageFlags::FILE);
         let mut found = core::mem::take(&mut self.lru.aside);
+        let mut hot = core::mem::take(&mut self.lru.hot_tables);
         // A file's page may have copies of its neighbours beside it.
         let fits = |pfn: Pfn| self.lruvec_of(pfn) == lruvec && (!file || self.lru.flags(pfn).has(PageFlags::FILE));
-        let by = owner.references_around(pfn, number, &fits, &mut |pfn| found.push(pfn));
-        let youngest = Gen::of(self.lru.gens(lruvec).max_seq);
+        let by = owner.references_around(pfn, number, &fits, &mut |around| match around {
+            Around::Page(pfn) => found.push(pfn),
+            Around::Table { table, entries, young } if suits(entries, young) => hot.push(table),
+            Around::Table { .. } => {}
+        });
+        let gens = self.lru.gens_mut(lruvec);
+        let (seq, youngest) = (gens.max_seq, Gen::of(gens.max_seq));
+        hot.drain(..).for_each(|table| gens.walker.insert(seq, table));
+        self.lru.hot_tables = hot;
+        let collects = sc.promoted.is_some();
         for pfn in found.drain(..) {
-            if sc.promoted.is_some() {
-                self.promote_and_note(pfn, youngest, sc);
+            if collects && let Some(promoted) = &mut sc.promoted {
+                self.promote_and_note(pfn, youngest, promoted);
             } else {
                 self.have_promoted(pfn, youngest, sc);
             }
@@ -38,14 +48,12 @@ impl Memory {
     }
 
     /// Promotes a page where it is.
-    fn promote_and_note(&mut self, pfn: Pfn, youngest: Gen, sc: &mut ScanControl) {
+    pub(super) fn promote_and_note(&mut self, pfn: Pfn, youngest: Gen, promoted: &mut Promoted) {
         let Some(old) = self.promote(pfn, youngest).filter(|old| *old != youngest) else { return };
         let (at, pages) = (self.gen_place(pfn), i64::from(self.frames.tag(pfn).order().pages()));
-        if let Some(promoted) = &mut sc.promoted {
-            promoted.pages += 1;
-            promoted.sizes[old.index()][at.kind()][at.zone_type.index()] -= pages;
-            promoted.sizes[youngest.index()][at.kind()][at.zone_type.index()] += pages;
-        }
+        promoted.pages += 1;
+        promoted.sizes[old.index()][at.kind()][at.zone_type.index()] -= pages;
+        promoted.sizes[youngest.index()][at.kind()][at.zone_type.index()] += pages;
     }
 
     /// Has a page moved to the youngest generation through a batch.

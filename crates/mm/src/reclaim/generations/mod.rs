@@ -3,8 +3,8 @@
 //! [`shrink`] is one pass over a node: how much to evict, or whether to age first. [`aging`] begins
 //! generations and ends the oldest. [`evict`] takes pages from the tail of the oldest generation
 //! ([`scan`]) of the kind, up to the tier, that the feedback loop chooses ([`tiers`]), and frees
-//! them; what is found used on the way makes its neighbours young ([`look_around`]). Source:
-//! kernel-behaviour §4.10.
+//! them; what is found used on the way makes its neighbours young ([`look_around`]). Where walks
+//! are on, aging begins with one of all page tables ([`walk`]). Source: kernel-behaviour §4.10.
 
 mod aging;
 pub(crate) mod command;
@@ -13,6 +13,9 @@ mod look_around;
 mod scan;
 pub(super) mod shrink;
 mod tiers;
+mod walk;
+
+pub use walk::Walk;
 
 /// Pages that are isolated or passed over at a time.
 const MIN_LRU_BATCH: u64 = 64;

@@ -116,14 +116,14 @@ impl Memory {
         owner: &mut O,
         lruvec: LruvecId,
         can_swap: bool,
-        sc: &ScanControl,
+        sc: &mut ScanControl,
     ) -> Option<u64> {
         let (ages, total) = self.should_run_aging(lruvec, can_swap);
         if !ages || sc.priority == DEF_PRIORITY {
             return Some(total >> sc.priority);
         }
         let seq = self.lru.gens(lruvec).max_seq;
-        self.try_to_inc_max_seq(owner, sc.cpu, lruvec, seq, can_swap);
+        self.try_to_inc_max_seq(owner, sc, lruvec, seq, can_swap, false);
         None
     }
 

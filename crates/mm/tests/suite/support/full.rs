@@ -192,7 +192,8 @@ impl Full {
     pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
         let mut m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
         if plan.kernel == Kernel::Generations {
-            m.enable_lru_gen().expect("6.12 has generations");
+            m.enable_lru_gen(kontig_mm::state::LruGen::ALL).expect("6.12 has generations");
+            m.lru_gen_add_mm(0);
         }
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
         let nodes = m.nodes().len();
@@ -243,6 +244,7 @@ impl Full {
     }
 
     pub fn apply(&mut self, op: &Do) {
+        self.m.lru_gen_use_mm(0);
         match *op {
             Do::Fault(r, kind) => {
                 if let Some(id) = self.alloc_to_end(r) {

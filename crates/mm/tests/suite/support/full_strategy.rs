@@ -70,7 +70,7 @@ const SYSCTLS: &[(&str, &[&str])] = &[
     ("vm.watermark_boost_factor", &["0", "15000", "100000"]),
     ("compact_unevictable_allowed", &["0", "1"]),
     ("vm.defrag_mode", &["0", "1"]),
-    ("lru_gen.enabled", &["0", "1"]),
+    ("lru_gen.enabled", &["0", "1", "3", "7"]),
 ];
 
 fn sysctl() -> impl Strategy<Value = Do> {

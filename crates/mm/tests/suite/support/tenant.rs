@@ -7,6 +7,11 @@
 use kontig_mm::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The page table that has a user's page of this number.
+fn table_of(number: u32) -> u64 {
+    u64::from(number / NEIGHBOURS as u32)
+}
+
 /// A page or a large page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -240,7 +245,7 @@ impl Owner for Tenant {
         pfn: Pfn,
         owner: u32,
         fits: &dyn Fn(Pfn) -> bool,
-        found: &mut dyn FnMut(Pfn),
+        found: &mut dyn FnMut(Around),
     ) -> References {
         let by = self.references(pfn, owner);
         if by.ptes == 0 {
@@ -248,12 +253,35 @@ impl Owner for Tenant {
         }
         // Its neighbours are the pages that came after it.
         let beside: Vec<Page> = self.pages.range(owner + 1..owner + NEIGHBOURS as u32).map(|(_, p)| *p).collect();
+        let mut young = 1;
         for page in beside.iter().filter(|page| page.user && page.state.mapped) {
             if self.roll() < self.temper.used && fits(page.pfn) {
-                found(page.pfn);
+                young += 1;
+                found(Around::Page(page.pfn));
             }
         }
+        found(Around::Table { table: table_of(owner), entries: NEIGHBOURS as u32, young });
         by
+    }
+
+    /// All users' pages are one address space's, in tables of 64 by number.
+    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut Walk) {
+        let mapped: Vec<(u32, Page)> =
+            self.pages.iter().filter(|(_, p)| p.user && p.state.mapped).map(|(n, p)| (*n, *p)).collect();
+        for table in mapped.chunk_by(|(a, _), (b, _)| table_of(*a) == table_of(*b)) {
+            let (number, mut young) = (table_of(table[0].0), 0);
+            if !walk.wants(m, number, &mut true) {
+                continue;
+            }
+            for (_, page) in table {
+                let included = walk.includes_anon() || !page.state.anon;
+                if included && self.roll() < self.temper.used && walk.fits(m, page.pfn) {
+                    young += 1;
+                    walk.found(m, page.pfn);
+                }
+            }
+            walk.leave(m, number, table.len() as u32, young);
+        }
     }
 
     fn add_to_swap(&mut self, _: &mut Memory, pfn: Pfn, owner: u32) -> bool {

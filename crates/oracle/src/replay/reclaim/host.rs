@@ -7,10 +7,10 @@ use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow,
-    Shrinker, Shrunk, SwapSpace, Turn, Wait, WriteOut,
+    Around, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow,
+    Shrinker, Shrunk, SwapSpace, Turn, Wait, Walk, WriteOut,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Entry of a file's tree.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +94,13 @@ pub(super) struct Files {
     /// Pages of the process's memory, and the entry of its first page in that page's table.
     process_pages: u32,
     first_entry: u32,
+    /// Page tables whose own mark of use is set.
+    used_tables: BTreeSet<u32>,
     beside: Beside,
 }
+
+/// The address space of the process.
+pub(super) const PROCESS: u32 = 0;
 
 /// `seeks` and `batch` of the objects' shrinker.
 const SEEKS: u32 = 2;
@@ -118,6 +123,7 @@ impl Files {
             swapped_of: BTreeMap::new(),
             process_pages: 0,
             first_entry: 0,
+            used_tables: BTreeSet::new(),
             beside: Beside::new(m.profile(), kcompactd_is_real_time),
         }
     }
@@ -160,6 +166,28 @@ impl Files {
             () if end - at < most / 2 => end - most..end,
             () => at - most / 2..at + most / 2,
         }
+    }
+
+    /// The number of the page table that maps a page of the process.
+    fn table(&self, at: u32) -> u32 {
+        (at + self.first_entry) / PAGEBLOCK_PAGES
+    }
+
+    /// The process uses a page, and so the page table that maps it.
+    pub(super) fn use_table(&mut self, ProcessPage(at): ProcessPage) {
+        self.used_tables.insert(self.table(at));
+    }
+
+    /// Takes the mark of use off a page of the process, if it has one and fits; whether so.
+    fn take_young(&mut self, at: u32, fits: &dyn Fn(Pfn) -> bool, found: impl FnOnce(Pfn)) -> bool {
+        let Some(Mapped::Page(number)) = self.process.get(&ProcessPage(at)) else { return false };
+        let kept = &mut self.pages[*number as usize];
+        let takes = kept.mapped && kept.young && fits(kept.pfn);
+        if takes {
+            kept.young = false;
+            found(kept.pfn);
+        }
+        takes
     }
 
     /// Whether any page of this range is cached; of a split folio only some may be.
@@ -347,7 +375,7 @@ impl Owner for Files {
         pfn: Pfn,
         owner: u32,
         fits: &dyn Fn(Pfn) -> bool,
-        found: &mut dyn FnMut(Pfn),
+        found: &mut dyn FnMut(Around),
     ) -> References {
         let by = self.references(pfn, owner);
         // The trace's files are not mapped.
@@ -355,15 +383,47 @@ impl Owner for Files {
         if by.ptes == 0 {
             return by;
         }
-        for at in self.window(page) {
-            let Some(Mapped::Page(number)) = self.process.get(&ProcessPage(at)) else { continue };
-            let kept = &mut self.pages[*number as usize];
-            if kept.mapped && kept.young && fits(kept.pfn) {
-                kept.young = false;
-                found(kept.pfn);
-            }
+        let window = self.window(page);
+        let mut young = 1;
+        for at in window.clone() {
+            young += u32::from(self.take_young(at, fits, |pfn| found(Around::Page(pfn))));
+        }
+        if window.len() > 1 {
+            found(Around::Table { table: self.table(page.0).into(), entries: window.len() as u32, young });
         }
         by
+    }
+    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut Walk) {
+        // The module has the process count as used again when aging begins.
+        m.lru_gen_use_mm(PROCESS);
+        if !walk.includes_anon() {
+            return;
+        }
+        let mut at = 0;
+        while at < self.process_pages {
+            let table = self.table(at);
+            let end = ((table + 1) * PAGEBLOCK_PAGES - self.first_entry).min(self.process_pages);
+            let (pages, first) = (at..end, at);
+            at = end;
+            // There is a table where anything was used.
+            if self.process.range(ProcessPage(first)..ProcessPage(end)).next().is_none() {
+                continue;
+            }
+            let mut used = self.used_tables.contains(&table);
+            let wanted = walk.wants(m, table.into(), &mut used);
+            if !used {
+                self.used_tables.remove(&table);
+            }
+            if !wanted {
+                continue;
+            }
+            let mut found = Vec::new();
+            for at in pages {
+                self.take_young(at, &|pfn| walk.fits(m, pfn), |pfn| found.push(pfn));
+            }
+            found.iter().for_each(|pfn| walk.found(m, *pfn));
+            walk.leave(m, table.into(), end - first, found.len() as u32);
+        }
     }
     fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
         let kept = self.kept_mut(owner);

@@ -7,12 +7,13 @@
 use super::mmap_lock::{MappingLock, MmapLock};
 use super::page_table::{Mark, PageTables};
 use crate::base::id::{MappingId, Span, UserPage};
+use crate::base::rw_lock::Mode;
 use crate::base::slots::Slots;
 use crate::state::file::{Cache, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
-use kontig_mm::{MemPolicy, NEIGHBOURS, Order, Pfn};
+use kontig_mm::{Around, MemPolicy, Memory, NEIGHBOURS, Order, Pfn, Walk};
 use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
@@ -109,6 +110,9 @@ impl Table {
     pub(crate) fn set_accessed(&mut self) {
         self.huge |= ACCESSED;
     }
+    fn is_accessed(&self) -> bool {
+        self.huge & ACCESSED != 0
+    }
     /// Tests and clears whether the huge page was accessed.
     fn take_accessed(&mut self) -> bool {
         let was = self.huge & ACCESSED != 0;
@@ -128,6 +132,11 @@ impl fmt::Display for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "mapping {} of process {}", self.region, self.process)
     }
+}
+
+/// The number of the page table that has a page of a mapping.
+fn table_number(mapping: u32, page: u32) -> u64 {
+    u64::from(mapping) << 32 | u64::from(page / TABLE_PAGES)
 }
 
 /// The pages looked at around one of a mapping of this many: at most [`NEIGHBOURS`] of its table.
@@ -218,6 +227,13 @@ impl Mapping {
     /// Whether a page was accessed.
     pub(crate) fn is_young(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Accessed)
+    }
+    /// Takes the mark of use off the entry of a small page, if it was used and `fits` names the
+    /// page: the page, and whether it was written.
+    fn take_young(&mut self, page: u32, fits: &dyn Fn(Pfn) -> bool) -> Option<(Pfn, bool)> {
+        let pfn = self.pte(page).filter(|_| self.is_young(page)).filter(|pfn| fits(*pfn))?;
+        self.entries.mark(page, Mark::Accessed, false);
+        Some((pfn, self.entries.is(page, Mark::Dirty)))
     }
     /// Makes a page writable.
     pub(crate) fn unprotect(&mut self, page: u32) {
@@ -705,21 +721,78 @@ impl AddressSpaces {
 
     /// The small pages used in the window around a page of a mapping, in the order of their
     /// entries, as [`kontig_mm::Owner::references_around`] has it; whether each was also written.
-    /// The marks of use of those that `fits` names are cleared.
+    /// The marks of use of those that `fits` names are cleared. What it says of the table.
     pub(crate) fn young_around(
         &mut self,
         mapping: u32,
         page: u32,
         fits: &dyn Fn(Pfn) -> bool,
         mut found: impl FnMut(Pfn, bool),
-    ) {
+    ) -> Option<Around> {
         let m = &mut self.mappings[mapping];
-        for at in window(page, m.pages) {
-            if let Some(pfn) = m.pte(at).filter(|_| m.is_young(at)).filter(|pfn| fits(*pfn)) {
-                m.entries.mark(at, Mark::Accessed, false);
-                found(pfn, m.entries.is(at, Mark::Dirty));
+        let window = window(page, m.pages);
+        let entries = window.len() as u32;
+        let mut young = 1;
+        for at in window {
+            if let Some((pfn, written)) = m.take_young(at, fits) {
+                young += 1;
+                found(pfn, written);
             }
         }
+        (entries > 1).then_some(Around::Table { table: table_number(mapping, page), entries, young })
+    }
+
+    /// The mappings of a process, in order.
+    pub(crate) fn mappings_of(&self, process: u32) -> Vec<u32> {
+        self.spaces.get(process).iter().flat_map(|space| space.mappings.iter().map(|id| id.0)).collect()
+    }
+
+    /// Whether nobody holds or awaits the memory map of a process to change it.
+    pub(crate) fn may_be_walked(&self, process: u32) -> bool {
+        self.spaces.get(process).is_some_and(|space| space.lock.map.is_open(Mode::Read))
+    }
+
+    /// Walks the page tables of a mapping; `found` learns of each page that was used and fits, and
+    /// whether it was written. The number of entries looked at.
+    pub(crate) fn walk(
+        &mut self,
+        mapping: u32,
+        memory: &mut Memory,
+        walk: &mut Walk,
+        mut found: impl FnMut(Pfn, bool),
+    ) -> u64 {
+        let m = &mut self.mappings[mapping];
+        let mut entries = 0;
+        for first in (0..m.pages).step_by(TABLE_PAGES as usize) {
+            if m.table(first).page().is_none() {
+                continue;
+            }
+            if let Some(pfn) = m.table(first).huge() {
+                entries += 1;
+                if m.table(first).is_accessed() && walk.fits(memory, pfn) {
+                    m.table_mut(first).take_accessed();
+                    walk.found(memory, pfn);
+                }
+                continue;
+            }
+            let table = table_number(mapping, first);
+            let pages = first..(first + TABLE_PAGES).min(m.pages);
+            let mut used = pages.clone().any(|page| m.is_young(page));
+            if !walk.wants(memory, table, &mut used) {
+                continue;
+            }
+            let (looked_at, mut young) = (pages.len() as u32, 0);
+            for page in pages {
+                if let Some((pfn, written)) = m.take_young(page, &|pfn| walk.fits(memory, pfn)) {
+                    young += 1;
+                    found(pfn, written);
+                    walk.found(memory, pfn);
+                }
+            }
+            walk.leave(memory, table, looked_at, young);
+            entries += u64::from(looked_at);
+        }
+        entries
     }
 
     /// Replaces a mapping's entry for this frame by a slot in swap.
