@@ -73,7 +73,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
     format!("{}{node}{text}\n", clock(event))
 }
 
-/// The time, UTC.
+/// When it was, in UTC.
 fn clock(event: &Event) -> String {
     at::clock((event.unix_s * 1000.0) as i64) + " "
 }
