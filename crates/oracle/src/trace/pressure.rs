@@ -275,10 +275,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 24_000,
         swap_mib: 256,
         ..usual("gen-walk-mixed", "gen-mixed with walks that look at unused page tables, too", 90_000, |s| {
-            process::beside_files_with(s, 24_000, |s| {
-                generations::sometimes(s, 1_500, 24_000);
-                generations::used_often(s, PAGES / 2);
-            });
+            generations::beside_files(s, 24_000);
         })
     },
     Pressure {
@@ -286,10 +283,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 20_000,
         swap_mib: 16,
         ..usual("gen-walk-no-room", "gen-no-room with walks of page tables", 60_000, |s| {
-            process::beside_files_with(s, 20_000, |s| {
-                generations::sometimes(s, 1_500, 20_000);
-                generations::used_often(s, PAGES / 2);
-            });
+            generations::beside_files(s, 20_000);
         })
     },
     Pressure {
@@ -324,10 +318,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 24_000,
         swap_mib: 256,
         ..usual("gen-mixed", "lru-mixed in generations, which are aged by command now and then", 90_000, |s| {
-            process::beside_files_with(s, 24_000, |s| {
-                generations::sometimes(s, 1_500, 24_000);
-                generations::used_often(s, PAGES / 2);
-            });
+            generations::beside_files(s, 24_000);
         })
     },
     Pressure {
@@ -335,10 +326,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 20_000,
         swap_mib: 16,
         ..usual("gen-no-room", "a process's memory beside files in generations, and too little swap", 60_000, |s| {
-            process::beside_files_with(s, 20_000, |s| {
-                generations::sometimes(s, 1_500, 20_000);
-                generations::used_often(s, PAGES / 2);
-            });
+            generations::beside_files(s, 20_000);
         })
     },
     Pressure {

@@ -7,8 +7,15 @@
 
 use super::Pages;
 use crate::base::id::MappingId;
-use crate::state::file::Flags;
+use crate::state::file::{Flags, Frames};
 use kontig_mm::{Around, Memory, Pfn, References, Walk};
+
+/// What is in the swap cache learns of a write from its entry.
+fn note_write(frames: &mut Frames, pfn: Pfn, written: bool) {
+    if written && frames.flags(pfn).any(Flags::SWAP_CACHE) {
+        frames.set(pfn, Flags::DIRTY);
+    }
+}
 
 impl Pages {
     /// Those of an anonymous page.
@@ -29,10 +36,7 @@ impl Pages {
                 ptes += 1;
                 spaces
                     .young_around(mapping, page, fits, |young, written| {
-                        // What is in the swap cache learns of a write from its entry.
-                        if written && frames.flags(young).any(Flags::SWAP_CACHE) {
-                            frames.set(young, Flags::DIRTY);
-                        }
+                        note_write(frames, young, written);
                         found(Around::Page(young));
                     })
                     .into_iter()
@@ -77,11 +81,7 @@ impl Pages {
         }
         for mapping in spaces.mappings_of(process) {
             if walk.includes_anon() || spaces.of(MappingId(mapping)).file().is_some() {
-                *walked += spaces.walk(mapping, m, walk, |young, written| {
-                    if written && frames.flags(young).any(Flags::SWAP_CACHE) {
-                        frames.set(young, Flags::DIRTY);
-                    }
-                });
+                *walked += spaces.walk(mapping, m, walk, |young, written| note_write(frames, young, written));
             }
         }
     }
