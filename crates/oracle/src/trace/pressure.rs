@@ -59,6 +59,14 @@ const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut
     Pressure { name, what, ops, node, process_pages: 0, swap_mib: 0, lru_gen: 0, groups: &[], sysctls, make }
 }
 
+/// A process beside files, with commands now and then and pages of a file that are used often.
+fn aged_beside_files(s: &mut Script, pages: u32) {
+    process::beside_files_with(s, pages, |s| {
+        generations::sometimes(s, 1_500, pages);
+        generations::used_often(s, PAGES / 2);
+    });
+}
+
 /// Free pages of such a node at the start, roughly.
 const PAGES: u32 = 31_000;
 
@@ -275,7 +283,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 24_000,
         swap_mib: 256,
         ..usual("gen-walk-mixed", "gen-mixed with walks that look at unused page tables, too", 90_000, |s| {
-            generations::beside_files(s, 24_000);
+            aged_beside_files(s, 24_000);
         })
     },
     Pressure {
@@ -283,7 +291,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 20_000,
         swap_mib: 16,
         ..usual("gen-walk-no-room", "gen-no-room with walks of page tables", 60_000, |s| {
-            generations::beside_files(s, 20_000);
+            aged_beside_files(s, 20_000);
         })
     },
     Pressure {
@@ -318,7 +326,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 24_000,
         swap_mib: 256,
         ..usual("gen-mixed", "lru-mixed in generations, which are aged by command now and then", 90_000, |s| {
-            generations::beside_files(s, 24_000);
+            aged_beside_files(s, 24_000);
         })
     },
     Pressure {
@@ -326,7 +334,7 @@ pub const TRACES: &[Pressure] = &[
         process_pages: 20_000,
         swap_mib: 16,
         ..usual("gen-no-room", "a process's memory beside files in generations, and too little swap", 60_000, |s| {
-            generations::beside_files(s, 20_000);
+            aged_beside_files(s, 20_000);
         })
     },
     Pressure {

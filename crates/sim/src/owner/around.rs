@@ -8,9 +8,9 @@
 use super::Pages;
 use crate::base::id::MappingId;
 use crate::state::file::{Flags, Frames};
-use kontig_mm::{Around, Memory, Pfn, References, Walk};
+use kontig_mm::{Around, Memory, Pfn, References, TableWalk};
 
-/// What is in the swap cache learns of a write from its entry.
+/// A page in the swap cache learns of a write from its entry.
 fn note_write(frames: &mut Frames, pfn: Pfn, written: bool) {
     if written && frames.flags(pfn).any(Flags::SWAP_CACHE) {
         frames.set(pfn, Flags::DIRTY);
@@ -74,7 +74,7 @@ impl Pages {
     /// Walks the page tables of a process, unless it is changing its memory map. A table has no
     /// mark of use of its own here: its entries say whether it was used, also those that an
     /// earlier walk has passed over, where the kernel's table would look unused.
-    pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut Walk) {
+    pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut dyn TableWalk) {
         let Pages { spaces, frames, walked, .. } = self;
         if !spaces.may_be_walked(process) {
             return;

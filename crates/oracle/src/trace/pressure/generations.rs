@@ -1,7 +1,6 @@
 //! Traces of the multi-generational LRU.
 
 use super::script::Script;
-use super::{PAGES, process};
 use crate::trace::lru::{FilePage, LruOp, ProcessPage, Swappiness};
 use crate::trace::{BlockId, Request};
 use kontig_mm::Order;
@@ -76,17 +75,8 @@ pub fn sometimes(s: &mut Script, one_in: usize, pages: u32) {
     }
 }
 
-/// A process beside files ([`process::beside_files`]), with commands now and then and pages of a file
-/// that are used often.
-pub fn beside_files(s: &mut Script, pages: u32) {
-    process::beside_files_with(s, pages, |s| {
-        sometimes(s, 1_500, pages);
-        used_often(s, PAGES / 2);
-    });
-}
-
 /// Five uses of a page of a file, one time in 200.
-fn used_often(s: &mut Script, pages: u32) {
+pub fn used_often(s: &mut Script, pages: u32) {
     if s.random.chance(1, 200) {
         let i = s.skewed(pages);
         (0..5).for_each(|_| s.read(0, i, READS.with(Request::KSWAPD)));
