@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::ops::RangeInclusive;
 
 /// Name and version of a bound's schema.
-pub const SCHEMA: &str = "kontig.bound/1";
+pub const SCHEMA: &str = "kontig.bound/2";
 
 /// The bound of a snapshot for blocks of one order.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -65,7 +65,7 @@ pub struct Bound {
 
 /// Blocks by what they are good for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Counts {
+pub struct ByClass {
     pub blocks: u64,
     pub free: u64,
     /// Without a page that stays.
@@ -74,17 +74,23 @@ pub struct Counts {
     pub poisoned: u64,
     /// Partly no memory of the allocator's.
     pub never: u64,
-    /// Of the emptiable ones, those that there is room to empty, wherever pages are placed.
+}
+
+/// The blocks of all zones, and how many of the emptiable ones there is room to empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Counts {
+    #[serde(flatten)]
+    pub of_class: ByClass,
+    /// Wherever pages are placed.
     pub more_at_most: u64,
-    /// Of those, the ones with the room that the kernel's compaction uses: in movable pageblocks,
-    /// above the min mark.
+    /// With the room that the kernel's compaction uses: in movable pageblocks, above the min mark.
     pub more_in_compactions_room: u64,
 }
 
 impl Counts {
     fn of<'a>(blocks: impl Iterator<Item = &'a Block>, fewest: &Fewest) -> Counts {
         let more_in_compactions_room = fewest.in_compactions_room.min(fewest.most());
-        Counts { more_at_most: fewest.most(), more_in_compactions_room, ..counts(blocks) }
+        Counts { of_class: by_class(blocks), more_at_most: fewest.most(), more_in_compactions_room }
     }
 }
 
@@ -121,7 +127,7 @@ pub struct Range {
     /// Whether all of it lies in the zone.
     pub is_whole: bool,
     #[serde(flatten)]
-    pub counts: Counts,
+    pub of_class: ByClass,
     pub free_pages: u64,
     pub movable_pages: u64,
     pub staying_pages: u64,
@@ -243,8 +249,8 @@ fn shares<'a>(most: u64, probes: impl Iterator<Item = &'a Probe>) -> Vec<u64> {
     shares
 }
 
-fn counts<'a>(blocks: impl Iterator<Item = &'a Block>) -> Counts {
-    let mut counts = Counts::default();
+fn by_class<'a>(blocks: impl Iterator<Item = &'a Block>) -> ByClass {
+    let mut counts = ByClass::default();
     for block in blocks {
         counts.blocks += 1;
         *match block.class() {
@@ -317,7 +323,7 @@ fn ranges(found: &FoundZone, zone: &ZoneBlocks, page_bytes: u64) -> Vec<Range> {
             node: zone.node,
             start: range_of(&blocks[0]) * RANGE,
             is_whole: is_whole(range_of(&blocks[0]) * RANGE),
-            counts: counts(blocks.iter()),
+            of_class: by_class(blocks.iter()),
             free_pages: sum(Block::free),
             movable_pages: sum(|b| b.movable),
             staying_pages: sum(|b| b.staying),
@@ -365,10 +371,10 @@ mod tests {
     fn blocks_are_told_apart_and_ranges_add_up() {
         let snapshot = host("0 M F512 *2\n400 M a512\n600 U s1 a511\n800 M r1 F511\na00 M F512\n", 6);
         let bound = bound(&snapshot, None);
-        let Counts { blocks, free, emptiable, poisoned, never, more_at_most, .. } = bound.counts;
+        let Counts { of_class: ByClass { blocks, free, emptiable, poisoned, never }, more_at_most, .. } = bound.counts;
         assert_eq!((blocks, free, emptiable, poisoned, never), (6, 3, 1, 1, 1));
         assert_eq!(more_at_most, 0, "511 free pages outside free blocks are one too few");
-        assert_eq!((bound.ranges.len(), bound.ranges[0].counts.blocks), (1, 6));
+        assert_eq!((bound.ranges.len(), bound.ranges[0].of_class.blocks), (1, 6));
         assert_eq!(bound.histogram.iter().map(|cell| cell.blocks).sum::<u64>(), 6);
         let cell = |movable: u64, staying: u64| {
             let has = |bounds: [u64; 2], n: u64| bounds[0] <= n && n <= bounds[1];
@@ -419,7 +425,7 @@ mod tests {
         let of = |snapshot: &Snapshot| {
             let bound = bound(snapshot, None);
             let locked = bound.kinds.iter().find(|kind| kind.kind == "locked in memory").map(|kind| kind.blocks);
-            (bound.counts.emptiable, bound.counts.poisoned, locked, bound.probe.map(|end| end.more))
+            (bound.counts.of_class.emptiable, bound.counts.of_class.poisoned, locked, bound.probe.map(|end| end.more))
         };
         let (free, poisoned) = (of(&movable), of(&staying));
         assert_eq!((free.0, free.1, free.2), (8, 0, None));
@@ -432,7 +438,7 @@ mod tests {
         let snapshot = host("0 M a512 *4\n800 M F512 *4\n", 8);
         let bound =
             Bound::of(&snapshot, &kontig_profiles::linux("6.12"), Asked { order: 11, node: None, more: Some(1) });
-        assert_eq!((bound.counts.free, bound.counts.emptiable, bound.probe), (1, 1, None));
+        assert_eq!((bound.counts.of_class.free, bound.counts.of_class.emptiable, bound.probe), (1, 1, None));
         assert!(bound.no_probe.is_some_and(|why| why.contains("largest order")));
         assert_eq!(bound.gains[0].fewest_moves, None, "moving would take the free one");
     }

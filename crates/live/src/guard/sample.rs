@@ -140,6 +140,8 @@ pub struct Sampler {
     page_bytes: u64,
     huge_order: u32,
     zones: Option<(f64, Vec<ZoneSample>, Vec<u32>)>,
+    /// CPUs at work; `None` before the first look at zones.
+    cpus: Option<usize>,
     busy: Option<(f64, Busy)>,
 }
 
@@ -184,7 +186,7 @@ fn huge_order(texts: &impl Texts, page_bytes: u64) -> Option<u32> {
 
 impl Sampler {
     pub fn new(page_bytes: u64) -> Sampler {
-        Sampler { page_bytes, huge_order: USUAL_ORDER, zones: None, busy: None }
+        Sampler { page_bytes, huge_order: USUAL_ORDER, zones: None, cpus: None, busy: None }
     }
 
     /// The host at this moment.
@@ -195,7 +197,7 @@ impl Sampler {
         let nodes = self.nodes(texts, at_s)?;
         let busy = match self.busy {
             Some((then, busy)) if (0.0..BUSY_FOR_S).contains(&(at_s - then)) => busy,
-            _ => self.busy.insert((at_s, busy(texts))).1,
+            _ => self.busy.insert((at_s, busy(texts, self.cpus))).1,
         };
         let kernel_compacts =
             texts.proc("sys/vm/compaction_proactiveness").ok().and_then(|text| text.trim().parse().ok());
@@ -218,6 +220,7 @@ impl Sampler {
                 kept: zone.sizes.get("low").unwrap_or(0) + zone.protection.iter().copied().max().unwrap_or(0),
                 free: Vec::new(),
             });
+            self.cpus = info.cpus();
             self.huge_order = huge_order(texts, self.page_bytes).unwrap_or(USUAL_ORDER);
             self.zones = Some((at_s, zones.collect(), populated().map(|zone| zone.at.node).collect()));
         }
@@ -240,20 +243,19 @@ fn parsed<T>(texts: &impl Texts, file: &str, parse: impl Fn(&str, &str) -> Resul
     Ok(parse(&format!("/proc/{file}"), &texts.proc(file)?)?)
 }
 
-fn busy(texts: &impl Texts) -> Busy {
+fn busy(texts: &impl Texts, cpus: Option<usize>) -> Busy {
     let waited = |what: &str| {
         let pressure = parsed(texts, &format!("pressure/{what}"), Pressure::parse).ok()?;
         pressure.stall("some")?.share(10).map(|share| f64::from(share) / 10_000.0)
     };
-    Busy { waited_cpu: waited("cpu"), waited_memory: waited("memory"), load: load(texts) }
+    Busy { waited_cpu: waited("cpu"), waited_memory: waited("memory"), load: load(texts, cpus) }
 }
 
-/// The load average of the last minute for each CPU that `/proc/stat` names.
-fn load(texts: &impl Texts) -> Option<f64> {
+/// The load average of the last minute for each CPU that has lists of free pages: those at work.
+fn load(texts: &impl Texts, cpus: Option<usize>) -> Option<f64> {
     let average: f64 = texts.proc("loadavg").ok()?.split_whitespace().next()?.parse().ok()?;
-    let stat = texts.proc("stat").ok()?;
-    let cpus = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
-    (cpus > 0 && average.is_finite()).then(|| average / cpus as f64)
+    let cpus = cpus.filter(|cpus| *cpus > 0)?;
+    average.is_finite().then(|| average / cpus as f64)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Snapshot {
             infer::free_blocks(&mut frames, zone);
             infer::types(&mut types, &frames, zone, pages_per_block);
         }
-        let cpus = zone_info.0.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len()).max();
+        let cpus = zone_info.0.cpus();
         let pinned = match (vmstat.get("nr_foll_pin_acquired"), vmstat.get("nr_foll_pin_released")) {
             (Some(acquired), Some(released)) => Some(acquired.saturating_sub(released)),
             _ => None,
