@@ -27,7 +27,7 @@ impl Memory {
             }
         };
         add(&mut self.lru.vecs[lruvec]);
-        if self.groups.are_kept() {
+        if self.lru.has_groups() {
             self.for_lists_above(lruvec, add);
         }
     }
