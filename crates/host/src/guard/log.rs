@@ -54,6 +54,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
         What::Restored { path, was } => {
             format!("restored {path} to {was}, as the guard that had changed it was killed")
         }
+        What::NotRestored { path, was, journal, why } => not_restored(path.as_deref(), was.as_deref(), journal, why),
         What::PolicyRead => "the policy was read anew".into(),
         What::PolicyRefused { why } => format!("the old policy stays: {why}"),
         What::Failed { why } => format!("goes on without: {why}"),
@@ -71,6 +72,18 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
     };
     let node = event.node.map_or(String::new(), |node| format!("node {node}: "));
     format!("{}{node}{text}\n", clock(event))
+}
+
+/// A setting that a killed guard has left raised, and the command that restores it beside this one.
+fn not_restored(path: Option<&str>, was: Option<&str>, journal: &str, why: &str) -> String {
+    let still = match (path, was) {
+        (Some(path), Some(was)) => format!("{path} is still as a killed guard has set it, and was {was}"),
+        _ => "what a killed guard has changed is not restored".into(),
+    };
+    format!(
+        "{still} ({why}); {journal} stays, and 'kontig prepare --need 1xorder0 --execute --journal {journal}' restores \
+         it where it can be written"
+    )
 }
 
 /// When it was, in UTC.

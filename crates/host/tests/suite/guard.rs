@@ -275,6 +275,47 @@ fn the_next_guard_restores_what_is_left_where_the_restorer_was_killed_too() {
     assert_eq!(read(&tree, DRIVEN).trim(), "7");
 }
 
+/// A file that even root may not write, as all of `/proc/sys` under `ProtectKernelTunables`.
+fn not_writable(tree: &TempDir, file: &str) {
+    fs::remove_file(tree.path().join(file)).unwrap();
+    std::os::unix::fs::symlink("/proc/sys/kernel/ostype", tree.path().join(file)).unwrap();
+}
+
+#[test]
+fn a_setting_that_it_cannot_restore_keeps_it_from_nothing_and_the_journal_stays() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let raised = guard.wait_for("drives")["proactiveness"].as_u64().unwrap();
+    let restorer = restorer(guard.child.id());
+    kill_process(Pid::from_raw(restorer.try_into().unwrap()).unwrap(), Signal::KILL).expect("it runs");
+    drop(guard);
+    let journal = read(&tree, "run/guard.journal");
+    not_writable(&tree, DRIVEN);
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    let event = guard.wait_for("not_restored");
+    assert!(event["path"].as_str().unwrap().ends_with("compaction_proactiveness"), "{event}");
+    assert!(event["was"] == "7" && event["journal"] == "run/guard.journal", "{event}");
+    guard.wait_for("compacted");
+    drop(guard);
+    let (text, _) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 0);
+    let restores = "'kontig prepare --need 1xorder0 --execute --journal run/guard.journal' restores it";
+    assert!(text.lines().filter(|line| line.contains(restores)).count() == 1, "{text}");
+    // One that drives could do nothing.
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute", "--drive-sysctl", "--time", "1"], 5);
+    assert!(error.lines().count() == 1, "{error}");
+    assert_eq!(read(&tree, "run/guard.journal"), journal);
+    // Beside a guard at work, the command does it.
+    let guard = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
+    fs::remove_file(tree.path().join(DRIVEN)).unwrap();
+    write(&tree, DRIVEN, &raised.to_string());
+    let prepare = ["prepare", "--need", "1xorder0", "--execute", "--journal", "run/guard.journal"];
+    kontig(tree.path(), &[&prepare[..], &ROOTS[..4]].concat()).assert().code(0);
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+    assert!(!tree.path().join("run/guard.journal").exists());
+    drop(guard);
+}
+
 #[test]
 fn a_recorded_host_shows_when_it_would_have_compacted() {
     let tree = fragmented();

@@ -18,7 +18,7 @@ use super::watched::Watched;
 use super::{diagnose, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::ReadError;
-use crate::prepare::journal::{NoJournal, restore_left};
+use crate::prepare::journal::{Leftover, NoJournal, Setting, restore_left};
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
@@ -540,7 +540,9 @@ impl Daemon<'_> {
         self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
     }
 
-    /// Restores what a guard has left that was killed along with the process that restores.
+    /// Restores what a guard has left that was killed along with the process that restores. One that
+    /// compacts by itself goes on where it cannot: it needs no such setting, and the journal stays
+    /// for who may write it.
     fn restore(&mut self) -> Result<(), Failed> {
         if !self.changes_the_host() {
             return Ok(());
@@ -550,13 +552,30 @@ impl Daemon<'_> {
             match restore_left(&journal, self.means.roots) {
                 // This guard is alone: that one is dying, and exists for a while after its lock.
                 Err(NoJournal::Busy(process)) => process.wait_for_end(),
-                done => break done.map_err(Failed::NoJournal)?,
+                done => break done,
             }
         };
-        for setting in restored {
-            self.tell(None, What::Restored { path: setting.path.display().to_string(), was: setting.was });
+        let path = |setting: &Setting| setting.path.display().to_string();
+        match restored {
+            Ok(settings) => {
+                let told = settings.into_iter().map(|s| What::Restored { path: path(&s), was: s.was });
+                told.for_each(|what| self.tell(None, what));
+                Ok(())
+            }
+            Err(e) if matches!(self.means.mode, Mode::Drive(_)) => Err(Failed::NoJournal(e)),
+            Err(e) => {
+                let (why, settings) =
+                    (e.to_string(), Leftover::find(&journal).map_or(Vec::new(), |left| left.settings));
+                let journal = journal.display().to_string();
+                let told = settings.iter().map(|s| (Some(path(s)), Some(s.was.clone())));
+                // Of a journal that cannot be read, no setting is known.
+                let unknown = settings.is_empty().then_some((None, None));
+                for (path, was) in told.chain(unknown) {
+                    self.tell(None, What::NotRestored { path, was, journal: journal.clone(), why: why.clone() });
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn sum_up(&mut self) {

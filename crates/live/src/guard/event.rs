@@ -80,6 +80,8 @@ pub enum What {
     Released { before: u64, at_hand: u64 },
     /// A setting has its value again that a killed guard had changed.
     Restored { path: String, was: String },
+    /// It has not, as it could not be written, or what the journal says not be read: null then.
+    NotRestored { path: Option<String>, was: Option<String>, journal: String, why: String },
     /// The policy was read anew.
     PolicyRead,
     /// It was not: the old one holds.
