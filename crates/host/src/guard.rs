@@ -113,8 +113,11 @@ pub const HELP: &str = "Examples:\n  \
     kontig guard replay host.history --keep 2000x2M    what it would have kept last night\n\n\
     It looks every half second, compacts by the node's own file, and ends a compaction as soon as the blocks are \
     there or its CPU time is used up. Nothing is left to restore when it is killed.\n\n\
-    Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running, or another guard is at work; 2 asked \
-    wrongly; 5 more privilege is needed (root).";
+    Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running; 2 asked wrongly; 5 more privilege is \
+    needed (root); 10 another guard is at work.";
+
+/// The exit code where another guard is at work: a new start changes nothing while it is.
+const ANOTHER_IS_AT_WORK: u8 = 10;
 
 /// Carries out `kontig guard`.
 pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
@@ -236,6 +239,10 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         Err(e) if e.is_permission() => {
             say(&e.to_string());
             Ok(Ending::Unpermitted)
+        }
+        Err(e) if e.is_busy() => {
+            say(&e.to_string());
+            Ok(Ending::Code(ANOTHER_IS_AT_WORK))
         }
         Err(e) if e.is_wrong() => Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => Err(failed(e.to_string())),

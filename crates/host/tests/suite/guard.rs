@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -374,12 +375,43 @@ fn a_node_without_a_file_of_its_own_is_not_compacted_by_the_one_for_all() {
 }
 
 #[test]
+fn without_the_right_to_compact_a_node_it_ends_before_it_is_ready() {
+    let tree = fragmented();
+    second_node(&tree);
+    fs::create_dir_all(tree.path().join("sys/devices/system/node/node1")).unwrap();
+    write(&tree, "sys/devices/system/node/node1/compact", "");
+    not_writable(&tree, "sys/devices/system/node/node1/compact");
+    let manager = UnixDatagram::bind(tree.path().join("notify")).unwrap();
+    manager.set_nonblocking(true).unwrap();
+    let ended = |keep: &str| {
+        let mut command = Command::new(program());
+        command.args(["guard", "--keep", keep, "--execute", "--time", "1"]).args(ROOTS).current_dir(tree.path());
+        let output = command.env("NOTIFY_SOCKET", "notify").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = ended("1x2M");
+    assert_eq!((code, error.lines().count()), (Some(5), 1), "{error}");
+    assert!(error.contains("node/node1/compact: no permission to write it: "), "{error}");
+    assert!(manager.recv(&mut [0; 64]).is_err(), "it was never ready");
+    // It needs no right to a node that it leaves alone.
+    assert_eq!(ended("1x2M@0").0, Some(0));
+    assert_eq!(read(&tree, COMPACT), "1");
+    let mut told = [0; 64];
+    let n = manager.recv(&mut told).unwrap();
+    assert_eq!(&told[..n], b"READY=1");
+}
+
+#[test]
 fn only_one_guard_compacts() {
     let tree = fragmented();
     let mut first = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
     first.wait_for("watches");
-    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute"], 1);
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute"], 10);
     assert!(error.contains("another guard is at work (run/guard.running)") && error.lines().count() == 1, "{error}");
+    // The unit is not started anew where that changes nothing.
+    let unit = include_str!("../../../../packaging/systemd/kontig-guard.service");
+    let not_after = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+    assert_eq!(not_after.split(' ').collect::<Vec<_>>(), ["2", "5", "10"]);
     // A dry run is no second one.
     said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
 }

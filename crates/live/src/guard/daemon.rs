@@ -15,7 +15,7 @@ use super::runner::{self, Ran, Writer};
 use super::sample::{NodeSample, Sample, Sampler};
 use super::state::{Resting, State};
 use super::watched::Watched;
-use super::{diagnose, hold};
+use super::{diagnose, drive, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::ReadError;
 use crate::prepare::journal::{Leftover, NoJournal, Setting, restore_left};
@@ -187,11 +187,15 @@ impl Daemon<'_> {
                 Target::Blocks { count, .. } if count > node.present() >> order => {
                     return Err(Failed::TooSmall { node: node.node, asked: count, has: node.present() >> order });
                 }
-                _ if matches!(self.means.mode, Mode::Execute { .. }) => {
-                    self.file(node.node, sample.nodes.len() == 1)?;
-                }
                 _ => {}
             }
+            // Before it says that it is ready.
+            let written = match self.means.mode {
+                Mode::DryRun => continue,
+                Mode::Execute { .. } => self.file(node.node, sample.nodes.len() == 1)?,
+                Mode::Drive(_) => drive::setting(self.means.roots),
+            };
+            runner::may_write(&written).map_err(|e| Failed::Unwritten(written, e))?;
         }
         let left = sample.nodes.iter().find(|node| policy.of_node(node.node).is_none());
         match left {

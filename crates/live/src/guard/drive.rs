@@ -36,7 +36,7 @@ pub(super) struct Driving {
 }
 
 /// The file of the setting.
-fn setting(roots: &Roots) -> PathBuf {
+pub(super) fn setting(roots: &Roots) -> PathBuf {
     roots.proc("sys/vm/compaction_proactiveness")
 }
 

@@ -8,6 +8,7 @@
 use crate::prepare::release;
 use crate::roots::{self, Roots};
 use kontig_procfs::{ProcessStat, VmStat};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -43,6 +44,14 @@ pub struct Ran {
 pub fn file(roots: &Roots, node: u32, is_only_node: bool) -> Option<PathBuf> {
     let own = roots.sys(format!("devices/system/node/node{node}/compact"));
     if own.exists() { Some(own) } else { is_only_node.then(|| roots.proc("sys/vm/compact_memory")) }
+}
+
+/// Whether this process may write a file, with all that may keep it from that, without writing.
+///
+/// # Errors
+/// Why it may not.
+pub fn may_write(file: &Path) -> io::Result<()> {
+    Ok(accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 /// Gives free pages on CPUs' lists back, where the count of free blocks does not see them. A kernel
