@@ -138,6 +138,10 @@ fn nothing(why: &NoGain) -> String {
         NoGain::NothingScanned => "the kernel compacted nothing".into(),
         NoGain::Taken { most } => format!("there were {} blocks, and somebody took them at once", grouped(most)),
         NoGain::NoBlockWhole { moved } => format!("{} pages moved, and no block became whole", grouped(moved)),
+        NoGain::NotLooked { needs_s } => format!(
+            "every frame would have to be looked at for the reason, for {} of a CPU, which the CPU share does not have",
+            cpu(*needs_s)
+        ),
         NoGain::Killed { signal } => format!("the process that compacts was killed by signal {signal}"),
         NoGain::DryRun | NoGain::Unknown => "the reason is not known".into(),
     }

@@ -132,13 +132,7 @@ fn it_keeps_blocks_beside_the_kernel_and_leaves_a_score_to_it() {
 
 #[test]
 fn it_says_why_nothing_was_gained() {
-    // In every block a page that stays.
-    let tree = host(|pfn| match pfn % 512 {
-        0 => SLAB,
-        n if n % 2 == 1 => FREE,
-        _ => ANON,
-    });
-    fs::create_dir(tree.path().join("run")).unwrap();
+    let tree = poisoned();
     let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
     let event = guard.wait_for("compacted");
     assert_eq!((&event["no_gain"], &event["blocks"]), (&"poisoned".into(), &32.into()));
@@ -148,6 +142,62 @@ fn it_says_why_nothing_was_gained() {
     let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
     assert!(text.contains("no free memory: it makes 0 blocks at most"), "{text}");
     assert_eq!(read(&tree, COMPACT), "");
+}
+
+/// A host with a page that stays in every block.
+fn poisoned() -> TempDir {
+    let tree = host(|pfn| match pfn % 512 {
+        0 => SLAB,
+        n if n % 2 == 1 => FREE,
+        _ => ANON,
+    });
+    fs::create_dir(tree.path().join("run")).unwrap();
+    tree
+}
+
+#[test]
+fn a_look_at_the_frames_that_the_budget_does_not_have_is_not_taken() {
+    let tree = poisoned();
+    // As if of 256 GiB: that takes 11 s of a CPU, and 5 s are saved up at most.
+    let zones = read(&tree, "proc/zoneinfo");
+    let large = |size: &str| (format!("{size}  16384"), format!("{size}  67108864"));
+    let [(spanned, spans), (present, has)] = [large("spanned"), large("present")];
+    assert!(zones.contains(&spanned) && zones.contains(&present), "{zones}");
+    write(&tree, "proc/zoneinfo", &zones.replace(&spanned, &spans).replace(&present, &has));
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    let event = guard.wait_for("compacted");
+    assert_eq!(event["no_gain"], "not_looked", "{event}");
+    assert!(event["needs_s"].as_f64().unwrap() > 5.0, "{event}");
+}
+
+#[test]
+fn a_look_at_the_frames_keeps_it_from_neither_a_stop_nor_a_hold() {
+    for held in [false, true] {
+        let tree = poisoned();
+        // Nobody writes to it: a look would never end.
+        fs::remove_file(tree.path().join("proc/kpageflags")).unwrap();
+        let fifo = tree.path().join("proc/kpageflags");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+        let began = Instant::now();
+        while read(&tree, COMPACT).is_empty() || look_of(guard.child.id()).is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not look");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if held {
+            write(&tree, "run/guard.hold", "");
+            assert_eq!(guard.wait_for("rests")["why"], "held");
+        } else {
+            guard.signal(Signal::TERM);
+            guard.wait_for("ended");
+        }
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
+
+/// The child of a process that looks at the frames.
+fn look_of(guard: u32) -> Option<u32> {
+    child_with(guard, "look-at-frames")
 }
 
 #[test]
@@ -252,10 +302,15 @@ fn the_kernels_setting_is_driven_once_for_all_nodes() {
 
 /// The child of a process that restores its settings.
 fn restorer(guard: u32) -> u32 {
-    let children = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
-    let is_it =
-        |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap().windows(14).any(|w| w == b"restore-at-end");
-    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it).expect("a child restores")
+    child_with(guard, "restore-at-end").expect("a child restores")
+}
+
+/// The child of a process that has this command.
+fn child_with(parent: u32, command: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    let of = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_it = |pid: &u32| of(pid).split(|b| *b == 0).any(|word| word == command.as_bytes());
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it)
 }
 
 #[test]

@@ -282,6 +282,11 @@ impl Controller {
         self.backoff.filter(|backoff| at_s - backoff.until_s < LATELY_S).map(|backoff| backoff.after)
     }
 
+    /// Whether the budget has this much CPU time.
+    pub fn affords(&self, cpu_s: f64) -> bool {
+        cpu_s <= self.tokens
+    }
+
     /// Takes CPU time from the budget.
     pub fn spend(&mut self, cpu_s: f64) {
         self.tokens -= cpu_s;
@@ -446,6 +451,10 @@ mod tests {
             now += 0.5;
         }
         assert!((spent - 102.0).abs() < 0.5, "what was saved up, and a tenth of the time: {spent}");
+        let mut of = Controller::new(0, rules);
+        assert!(of.affords(2.0) && !of.affords(2.1));
+        of.spend(1.5);
+        assert!(of.affords(0.5) && !of.affords(0.6), "looks at the frames are charged, too");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::drive::{Drive, Driving, JOURNAL, proactiveness};
 use super::event::{Event, What};
 use super::failed::Failed;
 use super::hold::Hold;
+use super::look::{Looked, Looker, Looks};
 use super::notify::Notify;
 use super::policy::Policy;
 use super::reason::{NoGain, Rest};
@@ -38,8 +39,6 @@ const DOZE: Duration = Duration::from_millis(100);
 const REPEAT_S: f64 = 600.0;
 /// Time after which the state is written again though no reason has changed.
 const STATE_AGAIN: Duration = Duration::from_secs(5);
-/// Seconds for which a look at all frames answers why nothing is gained.
-const LOOK_FOR_S: f64 = 60.0;
 
 /// The act where blocks are lacking.
 pub enum Mode<'a> {
@@ -47,6 +46,7 @@ pub enum Mode<'a> {
     DryRun,
     Execute {
         writer: &'a Writer<'a>,
+        looker: &'a Looker<'a>,
     },
     /// Sets the kernel to do it.
     Drive(Drive<'a>),
@@ -87,6 +87,8 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         nodes: Vec::new(),
         driving: None,
         dirty: Dirty::default(),
+        looks: Looks::default(),
+        frames: 0,
         is_read: true,
         notify: Notify::from_environment(),
         written: None,
@@ -130,6 +132,9 @@ struct Daemon<'a> {
     nodes: Vec<Watched>,
     driving: Option<Driving>,
     dirty: Dirty,
+    looks: Looks,
+    /// Frames of all nodes.
+    frames: u64,
     /// Whether somebody reads the log.
     is_read: bool,
     notify: Notify,
@@ -253,6 +258,7 @@ impl Daemon<'_> {
     /// A look at all nodes.
     fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
         let held = self.hold.holds();
+        self.frames = sample.nodes.iter().map(NodeSample::present).sum();
         self.drive_on(sample, held);
         let mut wanted = Vec::new();
         for i in 0..self.nodes.len() {
@@ -267,7 +273,7 @@ impl Daemon<'_> {
             match (watched.controller.decide(sample, node, held), &self.means.mode) {
                 (Decision::Rest { why }, _) => self.rest(i, node, why),
                 (Decision::Compact { .. }, Mode::DryRun) => self.think(i, sample, node),
-                (Decision::Compact { cpu_s }, Mode::Execute { writer }) => {
+                (Decision::Compact { cpu_s }, Mode::Execute { writer, .. }) => {
                     let writer = *writer;
                     self.compact(i, (number, sample.nodes.len() == 1), writer, cpu_s)?;
                 }
@@ -279,6 +285,11 @@ impl Daemon<'_> {
         self.say_state();
         self.write_state(sample);
         Ok(())
+    }
+
+    /// CPU time of guard with that of its looks, which children take.
+    fn own_cpu_s(&self) -> f64 {
+        own_cpu_s() + self.looks.cpu_s
     }
 
     /// Whether it does more than look.
@@ -302,7 +313,7 @@ impl Daemon<'_> {
             Some(watched.node_state(node, self.means.page_bytes))
         };
         let nodes = self.nodes.iter().filter_map(state).collect();
-        match State::now(own_cpu_s(), nodes).write(self.means.dir) {
+        match State::now(self.own_cpu_s(), nodes).write(self.means.dir) {
             Ok(()) => self.written = Some(Ok((Instant::now(), reasons))),
             Err(e) => {
                 let told = matches!(self.written, Some(Err(_)));
@@ -456,17 +467,26 @@ impl Daemon<'_> {
             return why;
         }
         let now = self.now_s();
-        let by_frames = match self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
-            Some((_, why)) => why,
-            None => {
-                let cpu = own_cpu_s();
-                let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
-                self.nodes[i].controller.spend(own_cpu_s() - cpu);
-                self.nodes[i].looked = Some((now, why));
-                why
-            }
-        };
-        by_frames.unwrap_or_else(|| diagnose::by_moves(ran))
+        let known = self.nodes[i].looked;
+        if let Some(looked) = known.filter(|looked| looked.is_fresh(now)) {
+            return looked.found.unwrap_or_else(|| diagnose::by_moves(ran));
+        }
+        let Mode::Execute { looker, .. } = self.means.mode else { return diagnose::by_moves(ran) };
+        let needs_s = self.looks.needs_s(self.frames);
+        let controller = &self.nodes[i].controller;
+        let may_follow = |looked: Looked| looked.may_follow(now, needs_s, controller.rules().cpu_share);
+        // The run itself is not charged yet.
+        if !controller.affords(ran.cpu_s + needs_s) || !known.is_none_or(may_follow) {
+            return NoGain::NotLooked { needs_s };
+        }
+        let (notify, hold, stop) = (&mut self.notify, &self.hold, self.means.stop);
+        let (found, cpu_s) = self.looks.look(looker(after.node, order), || {
+            notify.alive();
+            !stop.load(Ordering::Relaxed) && !hold.holds()
+        });
+        self.nodes[i].controller.spend(cpu_s);
+        self.nodes[i].looked = Some(Looked { at_s: now, found });
+        found.unwrap_or_else(|| diagnose::by_moves(ran))
     }
 
     /// Tells the service manager the state of all nodes.
@@ -588,7 +608,7 @@ impl Daemon<'_> {
             watched.see(now, false);
         }
         let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
-        let what = What::Ended { seconds: self.now_s(), own_cpu_s: own_cpu_s(), nodes };
+        let what = What::Ended { seconds: self.now_s(), own_cpu_s: self.own_cpu_s(), nodes };
         self.tell(None, what);
     }
 }

@@ -110,7 +110,7 @@ fn counters(roots: &Roots) -> [Option<u64>; 4] {
 }
 
 /// Seconds that a process has had a CPU; to a tick of 10 ms where the kernel has no `schedstat`.
-fn on_cpu(pid: u32) -> Option<f64> {
+pub(super) fn on_cpu(pid: u32) -> Option<f64> {
     let read = |file: &str| roots::read(Path::new(&format!("/proc/{pid}/{file}"))).ok();
     if let Some(text) = read("schedstat") {
         let ns: f64 = text.split_whitespace().next()?.parse().ok()?;
@@ -121,12 +121,12 @@ fn on_cpu(pid: u32) -> Option<f64> {
 }
 
 /// A process that does not outlive this value.
-struct Running(Child);
+pub(super) struct Running(pub Child);
 
 impl Running {
     /// Kills it; returns the seconds that it has had a CPU in all, which the kernel keeps until it
     /// is waited for.
-    fn end(mut self) -> Option<f64> {
+    pub fn end(mut self) -> Option<f64> {
         let _ = self.0.kill();
         let pid = Pid::from_raw(self.0.id().try_into().ok()?)?;
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()?;

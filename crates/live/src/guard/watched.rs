@@ -2,6 +2,7 @@
 
 use super::controller::Controller;
 use super::event::Tally;
+use super::look::Looked;
 use super::reason::{NoGain, Rest};
 use super::rules::Rules;
 use super::sample::NodeSample;
@@ -22,8 +23,8 @@ pub struct Watched {
     pub seen: Option<(f64, bool)>,
     /// Its state, for the service manager.
     pub state: String,
-    /// The last look at its frames, and what it said.
-    pub looked: Option<(f64, Option<NoGain>)>,
+    /// The last look at its frames.
+    pub looked: Option<Looked>,
 }
 
 impl Watched {
