@@ -304,7 +304,7 @@ mod tests {
         NodeSample {
             node: 0,
             huge_order: 9,
-            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }],
+            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free, deferred: 0 }],
         }
     }
 

@@ -101,6 +101,7 @@ mod tests {
                 present: 1 << 20,
                 kept: 0,
                 free: vec![singles, 0, 0, 0, 0, 0, 0, 0, 0, blocks],
+                deferred: 0,
             }],
         };
         // 80 % in pieces; with 30 more of 100 blocks' worth, 50 %.

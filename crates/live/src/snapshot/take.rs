@@ -80,13 +80,9 @@ pub(crate) fn found_zones(
     buddy: &BuddyInfo,
     types: Option<&PageTypeInfo>,
 ) -> Vec<FoundZone> {
-    let mut left = *not_initialised;
-    let populated = zones.zones.iter().filter(|z| z.sizes.get("present").is_some_and(|pages| pages > 0));
-    let zone = |z: &Zone| {
-        let own = deferred::of_zone(z, zones, left);
-        left -= own;
-        FoundZone { deferred: own + deferred::not_accepted(z), ..found_zone(z, zones, buddy, types) }
-    };
+    let each = zones.zones.iter().zip(deferred::of_zones(zones, *not_initialised));
+    let populated = each.filter(|(z, _)| z.sizes.get("present").is_some_and(|pages| pages > 0));
+    let zone = |(z, deferred): (&Zone, u64)| FoundZone { deferred, ..found_zone(z, zones, buddy, types) };
     let mut found: Vec<FoundZone> = populated.map(zone).collect();
     found.sort_by_key(|z| z.start);
     found
