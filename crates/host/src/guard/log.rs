@@ -148,17 +148,17 @@ fn nothing(why: &NoGain) -> String {
 }
 
 fn tally(t: &Tally, seconds: f64) -> String {
-    format!(
-        "it had what is kept for {} of the time; {} runs, {} without gain, made {} blocks for {} page moves and {} of \
-         a CPU ({})",
-        percent(if t.watched_s > 0.0 { t.kept_s / t.watched_s } else { 0.0 }),
-        grouped(t.runs),
-        grouped(t.fruitless),
-        grouped(t.gained),
-        grouped(t.pages_moved),
-        cpu(t.cpu_s),
-        percent(t.cpu_s / seconds)
-    )
+    let moves = t.pages_moved.map(|pages| format!("{} page moves", grouped(pages)));
+    let took = t.cpu_s.map(|cpu_s| format!("{} of a CPU ({})", cpu(cpu_s), percent(cpu_s / seconds)));
+    let cost: Vec<String> = [moves, took].into_iter().flatten().collect();
+    let cost = if cost.is_empty() { "what nobody counts".into() } else { cost.join(" and ") };
+    // One that was watched for no time had no share of it.
+    let kept = match t.watched_s > 0.0 {
+        true => format!("it had what is kept for {} of the time; ", percent(t.kept_s / t.watched_s)),
+        false => String::new(),
+    };
+    let [runs, fruitless, gained] = [t.runs, t.fruitless, t.gained].map(grouped);
+    format!("{kept}{runs} runs, {fruitless} without gain, made {gained} blocks for {cost}")
 }
 
 #[cfg(test)]
@@ -174,6 +174,15 @@ mod tests {
             "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for \
              4.0 s: all other blocks, 1,234, are poisoned by pages that stay\n"
         );
+        let ended = |tally| said(What::Ended { seconds: 10.0, own_cpu_s: 0.01, nodes: vec![tally] });
+        let counted = Tally { watched_s: 10.0, kept_s: 5.0, runs: 3, ..Tally::counted(1) };
+        let text = ended(counted);
+        assert!(
+            text.contains("for 50% of the time; 3 runs") && text.contains("for 0 page moves and 0.000 s"),
+            "{text}"
+        );
+        let text = ended(Tally { pages_moved: None, cpu_s: None, ..counted });
+        assert!(text.ends_with("made 0 blocks for what nobody counts\n"), "{text}");
         let why = Rest::KernelCompacts { proactiveness: 20 };
         assert!(said(What::Rests { at_hand: 7, score: 93, why }).contains("set that to 0"));
         assert!(said(What::PolicyRefused { why: "x: line 3: y".into() }).ends_with("stays: x: line 3: y\n"));

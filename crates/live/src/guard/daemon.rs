@@ -4,7 +4,7 @@ use super::controller::{Decision, Outcome};
 use super::diagnose::Blocks;
 use super::dirty::Dirty;
 use super::drive::{Drive, Driving, JOURNAL, proactiveness};
-use super::event::{Event, What};
+use super::event::{Event, Tally, What};
 use super::failed::Failed;
 use super::hold::Hold;
 use super::look::{Looked, Looker, Looks};
@@ -171,7 +171,13 @@ impl Daemon<'_> {
                     watched.controller.set_rules(rules);
                     watched
                 }
-                None => Watched::new(node, rules),
+                None => Watched::new(
+                    match self.means.mode {
+                        Mode::Drive(_) => Tally::driven(node),
+                        Mode::DryRun | Mode::Execute { .. } => Tally::counted(node),
+                    },
+                    rules,
+                ),
             };
             self.nodes.push(watched);
             let beside = sample.kernel_compacts.filter(|p| *p > 0 && matches!(rules.target, Target::Blocks { .. }));
@@ -351,7 +357,8 @@ impl Daemon<'_> {
             Ok((effort, fewest)) => (Some(effort), fewest, None),
             Err(why) => (None, None, Some(why)),
         };
-        let outcome = Outcome { at_s: sample.at_s, cpu_s: own_cpu_s() - cpu, made: 0, no_gain: Some(NoGain::DryRun) };
+        let outcome =
+            Outcome { at_s: sample.at_s, cpu_s: Some(own_cpu_s() - cpu), made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
         self.nodes[i].told = None;
         let (at_hand, score) = (node.at_hand(order), node.score());
@@ -433,7 +440,7 @@ impl Daemon<'_> {
         let no_gain = (!gained).then(|| self.why_not(i, after, ran, Blocks { before, most, after: now }));
         let (at_s, made) = (self.now_s(), if gained { now.saturating_sub(before) } else { 0 });
         let watched = &mut self.nodes[i];
-        watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
+        watched.controller.finished(Outcome { at_s, cpu_s: Some(ran.cpu_s), made, no_gain }, after);
         watched.see(at_s, watched.controller.is_kept(after));
         if gained {
             watched.told = None;
@@ -444,8 +451,8 @@ impl Daemon<'_> {
         watched.ran(no_gain);
         let tally = &mut watched.tally;
         tally.gained += made;
-        tally.pages_moved += ran.moved.unwrap_or(0);
-        tally.cpu_s += ran.cpu_s;
+        tally.pages_moved = tally.pages_moved.zip(ran.moved).map(|(sum, moved)| sum + moved);
+        tally.cpu_s = tally.cpu_s.map(|sum| sum + ran.cpu_s);
         let what = What::Compacted {
             before,
             after: now,
@@ -541,7 +548,7 @@ impl Daemon<'_> {
             }
             let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
             let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
-            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, made: 0, no_gain }, node);
+            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: None, made: 0, no_gain }, node);
             watched.ran(no_gain);
             watched.tally.gained += at_hand.saturating_sub(before);
             released.push((number, What::Released { before, at_hand }));

@@ -106,7 +106,20 @@ pub struct Tally {
     /// Blocks that there were more after runs which moved pages than before them, whoever freed
     /// them.
     pub gained: u64,
-    pub pages_moved: u64,
-    /// Seconds of a CPU for the runs.
-    pub cpu_s: f64,
+    /// Null where the kernel compacts by itself, or does not count them.
+    pub pages_moved: Option<u64>,
+    /// Seconds of a CPU for the runs; null where the kernel's own thread has them.
+    pub cpu_s: Option<f64>,
+}
+
+impl Tally {
+    /// Of a node for which nothing was done yet, where runs are counted.
+    pub fn counted(node: u32) -> Tally {
+        Tally { pages_moved: Some(0), cpu_s: Some(0.0), ..Tally::driven(node) }
+    }
+
+    /// Of a node that the kernel compacts by itself: nobody counts what that costs.
+    pub fn driven(node: u32) -> Tally {
+        Tally { node, ..Tally::default() }
+    }
 }

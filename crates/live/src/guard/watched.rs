@@ -29,10 +29,10 @@ pub struct Watched {
 
 impl Watched {
     /// A node of which nothing is known yet.
-    pub fn new(node: u32, rules: Rules) -> Watched {
+    pub fn new(tally: Tally, rules: Rules) -> Watched {
         Watched {
-            controller: Controller::new(node, rules),
-            tally: Tally { node, ..Tally::default() },
+            controller: Controller::new(tally.node, rules),
+            tally,
             fruitless_by: BTreeMap::new(),
             rests: None,
             told: None,
