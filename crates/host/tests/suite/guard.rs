@@ -485,9 +485,15 @@ fn only_one_guard_compacts() {
 fn a_mistake_is_one_line_and_exit_code_2() {
     let tree = fragmented();
     write(&tree, "bad.toml", "# a policy\nkeeps = \"3x2M\"\n");
+    write(&tree, "long.toml", &"# a policy\n".repeat(1 << 17));
+    assert!(Command::new("mkfifo").arg(tree.path().join("fifo")).status().unwrap().success());
     let cases = [
         (&["--policy", "bad.toml"][..], "bad.toml:2: unknown field `keeps`"),
         (&["--policy", "none.toml"], "none.toml"),
+        (&["--policy", "/dev/zero"], "/dev/zero: cannot be read: this is no regular file"),
+        (&["--policy", "fifo"], "fifo: cannot be read: this is no regular file"),
+        (&["--policy", "sys"], "sys: cannot be read: this is no regular file"),
+        (&["--policy", "long.toml"], "long.toml: cannot be read: it is longer than 1 MiB"),
         (&["--keep", "2000x3M"], "3M is no power of two"),
         (&["--keep", "1x2M|2x2M"], "is a ladder"),
         (&["--keep", "1x1G"], "compaction makes blocks up to the largest of the free lists, 4M"),
