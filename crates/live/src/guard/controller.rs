@@ -28,7 +28,8 @@ pub enum Decision {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     pub at_s: f64,
-    pub cpu_s: f64,
+    /// Seconds of a CPU; `None` of the kernel's own thread.
+    pub cpu_s: Option<f64>,
     /// Blocks that it made.
     pub made: u64,
     /// Why nothing was gained, where nothing was.
@@ -248,11 +249,11 @@ impl Controller {
 
     /// Learns from a run.
     pub fn finished(&mut self, outcome: Outcome, node: &NodeSample) {
-        self.spend(outcome.cpu_s);
+        self.spend(outcome.cpu_s.unwrap_or(0.0));
         let order = self.rules.target.order(node.huge_order);
         let now = node.at_hand(order);
-        if outcome.cpu_s > 0.0 && outcome.made > 0 {
-            let of_second = outcome.made as f64 / outcome.cpu_s;
+        if let Some(cpu_s) = outcome.cpu_s.filter(|cpu_s| *cpu_s > 0.0 && outcome.made > 0) {
+            let of_second = outcome.made as f64 / cpu_s;
             self.yield_per_s = Some(self.yield_per_s.map_or(of_second, |known| known + (of_second - known) / 4.0));
         }
         // Blocks that the run made are no sign of use.
@@ -262,12 +263,11 @@ impl Controller {
             None => (self.backoff, self.fruitless) = (None, 0),
             Some(after) => {
                 let doubled = FIRST_BACKOFF_S * f64::from(1u32 << self.fruitless.min(16));
-                let earned = outcome.cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
-                let for_s = match after {
-                    NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
-                    // The cost of the kernel's own thread is not known.
-                    _ if after.may_pass() && outcome.cpu_s > 0.0 => {
-                        doubled.min(LONGEST_BACKOFF_S).min(earned.max(PASSING_BACKOFF_S))
+                let earned = |cpu_s: f64| cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
+                let for_s = match (after, outcome.cpu_s) {
+                    (NoGain::DryRun | NoGain::Poisoned { .. }, _) => LONGEST_BACKOFF_S,
+                    (_, Some(cpu_s)) if after.may_pass() => {
+                        doubled.min(LONGEST_BACKOFF_S).min(earned(cpu_s).max(PASSING_BACKOFF_S))
                     }
                     _ => doubled.min(LONGEST_BACKOFF_S),
                 };
@@ -280,6 +280,11 @@ impl Controller {
     /// Why the last run gained nothing, if that was a moment ago.
     pub fn failed_lately(&self, at_s: f64) -> Option<NoGain> {
         self.backoff.filter(|backoff| at_s - backoff.until_s < LATELY_S).map(|backoff| backoff.after)
+    }
+
+    /// Whether the budget has this much CPU time.
+    pub fn affords(&self, cpu_s: f64) -> bool {
+        cpu_s <= self.tokens
     }
 
     /// Takes CPU time from the budget.
@@ -299,7 +304,7 @@ mod tests {
         NodeSample {
             node: 0,
             huge_order: 9,
-            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }],
+            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free, deferred: 0 }],
         }
     }
 
@@ -319,7 +324,7 @@ mod tests {
     }
 
     fn fruitless(at_s: f64, after: NoGain) -> Outcome {
-        Outcome { at_s, cpu_s: 0.45, made: 0, no_gain: Some(after) }
+        Outcome { at_s, cpu_s: Some(0.45), made: 0, no_gain: Some(after) }
     }
 
     #[test]
@@ -399,7 +404,7 @@ mod tests {
             now += wait;
         }
         // A gain makes the next wait short again.
-        of.finished(Outcome { at_s: now, cpu_s: 0.01, made: 1, no_gain: None }, &lacking);
+        of.finished(Outcome { at_s: now, cpu_s: Some(0.01), made: 1, no_gain: None }, &lacking);
         of.finished(fruitless(now, NoGain::Unknown), &lacking);
         assert_eq!(rest(of.decide(&at(now + 1.0), &lacking, false)), None);
     }
@@ -409,7 +414,7 @@ mod tests {
         let waits = |cpu_s: f64, why: NoGain| {
             let (mut of, lacking) = (keeping(100), node(0, 1000));
             for run in 0..6 {
-                of.finished(Outcome { cpu_s, ..fruitless(f64::from(run), why) }, &lacking);
+                of.finished(Outcome { cpu_s: Some(cpu_s), ..fruitless(f64::from(run), why) }, &lacking);
             }
             assert_eq!((of.failed_lately(60.0), of.failed_lately(100.0)), (Some(why), None));
             match of.decide(&at(5.0), &lacking, false) {
@@ -441,11 +446,15 @@ mod tests {
         while now < 1000.0 {
             if let Decision::Compact { cpu_s } = of.decide(&at(now), &lacking, false) {
                 spent += cpu_s;
-                of.finished(Outcome { at_s: now, cpu_s, made: 0, no_gain: None }, &lacking);
+                of.finished(Outcome { at_s: now, cpu_s: Some(cpu_s), made: 0, no_gain: None }, &lacking);
             }
             now += 0.5;
         }
         assert!((spent - 102.0).abs() < 0.5, "what was saved up, and a tenth of the time: {spent}");
+        let mut of = Controller::new(0, rules);
+        assert!(of.affords(2.0) && !of.affords(2.1));
+        of.spend(1.5);
+        assert!(of.affords(0.5) && !of.affords(0.6), "looks at the frames are charged, too");
     }
 
     #[test]
@@ -461,7 +470,7 @@ mod tests {
         assert!((30..=50).contains(&of.reserve()), "{}", of.reserve());
         assert_eq!(rest(of.decide(&at(10.0), &node(1060, 1000), false)), None, "1050 would do without use");
         // Blocks made by a run are no sign of use, nor is their number before it.
-        of.finished(Outcome { at_s: 11.0, cpu_s: 0.5, made: 140, no_gain: None }, &node(1200, 900));
+        of.finished(Outcome { at_s: 11.0, cpu_s: Some(0.5), made: 140, no_gain: None }, &node(1200, 900));
         let before = of.demand();
         of.decide(&at(12.0), &node(1200, 900), false);
         assert!(of.demand() < before);

@@ -80,6 +80,8 @@ pub enum What {
     Released { before: u64, at_hand: u64 },
     /// A setting has its value again that a killed guard had changed.
     Restored { path: String, was: String },
+    /// It has not, as it could not be written, or what the journal says not be read: null then.
+    NotRestored { path: Option<String>, was: Option<String>, journal: String, why: String },
     /// The policy was read anew.
     PolicyRead,
     /// It was not: the old one holds.
@@ -104,7 +106,20 @@ pub struct Tally {
     /// Blocks that there were more after runs which moved pages than before them, whoever freed
     /// them.
     pub gained: u64,
-    pub pages_moved: u64,
-    /// Seconds of a CPU for the runs.
-    pub cpu_s: f64,
+    /// Null where the kernel compacts by itself, or does not count them.
+    pub pages_moved: Option<u64>,
+    /// Seconds of a CPU for the runs; null where the kernel's own thread has them.
+    pub cpu_s: Option<f64>,
+}
+
+impl Tally {
+    /// Of a node for which nothing was done yet, where runs are counted.
+    pub fn counted(node: u32) -> Tally {
+        Tally { pages_moved: Some(0), cpu_s: Some(0.0), ..Tally::driven(node) }
+    }
+
+    /// Of a node that the kernel compacts by itself: nobody counts what that costs.
+    pub fn driven(node: u32) -> Tally {
+        Tally { node, ..Tally::default() }
+    }
 }

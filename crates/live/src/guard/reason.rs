@@ -1,6 +1,6 @@
 //! Why guard leaves a node alone, and why a run gained nothing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a node is left alone.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -44,7 +44,7 @@ impl Rest {
 }
 
 /// Why a run gained nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "no_gain", rename_all = "snake_case")]
 pub enum NoGain {
     /// No block is without a page of the kernel's that stays.
@@ -71,6 +71,10 @@ pub enum NoGain {
     NoBlockWhole {
         moved: u64,
     },
+    /// The frames would tell, and a look at them takes more of a CPU than the budget has.
+    NotLooked {
+        needs_s: f64,
+    },
     /// The process that compacts was killed by somebody.
     Killed {
         signal: i32,
@@ -91,6 +95,7 @@ impl NoGain {
             NoGain::NothingScanned => "nothing_scanned",
             NoGain::Taken { .. } => "taken",
             NoGain::NoBlockWhole { .. } => "no_block_whole",
+            NoGain::NotLooked { .. } => "not_looked",
             NoGain::Killed { .. } => "killed",
             NoGain::DryRun => "dry_run",
             NoGain::Unknown => "unknown",
@@ -100,6 +105,7 @@ impl NoGain {
     /// Whether the next run may gain something though nothing else has changed: the kernel may have
     /// ended this one at a folio that it could not move then.
     pub const fn may_pass(self) -> bool {
-        matches!(self, NoGain::NoBlockWhole { .. } | NoGain::Taken { .. } | NoGain::Unknown)
+        use NoGain::{NoBlockWhole, NotLooked, Taken, Unknown};
+        matches!(self, NoBlockWhole { .. } | Taken { .. } | NotLooked { .. } | Unknown)
     }
 }

@@ -150,7 +150,8 @@ impl Node {
                 let cpu_s = makes as f64 * of_block;
                 replayed.cpu_s += cpu_s;
                 replayed.runs.push(ThoughtOf { unix_ms, at_hand, makes });
-                self.controller.finished(Outcome { at_s: sample.at_s, cpu_s, made: makes, no_gain: None }, &shown);
+                self.controller
+                    .finished(Outcome { at_s: sample.at_s, cpu_s: Some(cpu_s), made: makes, no_gain: None }, &shown);
             }
         }
         replayed.kept_with_guard += u64::from(self.controller.is_kept(&shown));

@@ -125,7 +125,7 @@ mod tests {
             target: Some(10),
             is_kept: false,
             rests: Some(resting),
-            tally: Tally { node: 1, runs: 3, fruitless: 2, cpu_s: 0.25, ..Tally::default() },
+            tally: Tally { node: 1, runs: 3, fruitless: 2, cpu_s: Some(0.25), ..Tally::default() },
             fruitless_by: [("poisoned".to_string(), 2)].into(),
         };
         let state = State::now(0.5, vec![node]);
