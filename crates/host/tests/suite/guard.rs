@@ -477,6 +477,11 @@ fn only_one_guard_compacts() {
     let unit = include_str!("../../../../packaging/systemd/kontig-guard.service");
     let not_after = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
     assert_eq!(not_after.split(' ').collect::<Vec<_>>(), ["2", "5", "10"]);
+    // In a container, the directory of the lock is the host's.
+    let container = include_str!("../../../../packaging/container/Containerfile");
+    assert!(container.contains("-v /run/kontig:/run/kontig") && !container.contains("tmpfs"), "{container}");
+    let pods = include_str!("../../../../packaging/kubernetes/guard-daemonset.yaml");
+    assert!(pods.contains("hostPath: {path: /run/kontig, "), "{pods}");
     // A dry run is no second one.
     said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
 }
