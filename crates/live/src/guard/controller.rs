@@ -119,6 +119,16 @@ impl Controller {
         self.demand
     }
 
+    /// The order of the blocks that are kept on its node.
+    pub fn order(&self, node: &NodeSample) -> u32 {
+        self.rules.target.order(node.huge_order)
+    }
+
+    /// Blocks of that order at hand.
+    pub fn at_hand(&self, node: &NodeSample) -> u64 {
+        node.at_hand(self.order(node))
+    }
+
     /// Blocks with which it is content, without headroom; `None` where the target is a score.
     pub fn kept(&self) -> Option<u64> {
         match self.rules.target {
@@ -153,7 +163,7 @@ impl Controller {
         if !self.is_low(node) {
             return rest(Rest::AtTarget);
         }
-        let order = self.rules.target.order(node.huge_order);
+        let order = self.order(node);
         let (at_hand, possible) = (node.at_hand(order), node.possible(order));
         if possible <= at_hand || self.goal(node).is_some_and(|goal| at_hand >= goal) {
             let content = self.kept().is_none_or(|kept| at_hand >= kept);
@@ -180,7 +190,7 @@ impl Controller {
         let passed = self.last_s.map_or(0.0, |last| (at_s - last).max(0.0));
         self.last_s = Some(at_s);
         self.tokens = (self.tokens + passed * self.rules.cpu_share).min(self.rules.cpu_burst_s);
-        let now = node.at_hand(self.rules.target.order(node.huge_order));
+        let now = self.at_hand(node);
         if let Some(before) = self.before.filter(|_| passed > 0.0) {
             let used = before.saturating_sub(now) as f64 / passed;
             let over_s = if used > self.demand { DEMAND_RISES_S } else { DEMAND_FALLS_S };
@@ -215,7 +225,7 @@ impl Controller {
 
     /// Blocks that a run has to make.
     pub fn lacks(&self, node: &NodeSample) -> u64 {
-        let order = self.rules.target.order(node.huge_order);
+        let order = self.order(node);
         match self.rules.target {
             Target::Blocks { .. } => self.goal(node).unwrap_or(0).saturating_sub(node.at_hand(order)),
             Target::Score { until, .. } => {
@@ -228,7 +238,7 @@ impl Controller {
     /// Blocks with which a run ends; `None` where the target is a score.
     fn goal(&self, node: &NodeSample) -> Option<u64> {
         let kept = self.kept()?;
-        let possible = node.possible(self.rules.target.order(node.huge_order));
+        let possible = node.possible(self.order(node));
         let cheap = possible - possible / DEAR_ONE_IN;
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
@@ -250,7 +260,7 @@ impl Controller {
     /// Learns from a run.
     pub fn finished(&mut self, outcome: Outcome, node: &NodeSample) {
         self.spend(outcome.cpu_s.unwrap_or(0.0));
-        let order = self.rules.target.order(node.huge_order);
+        let order = self.order(node);
         let now = node.at_hand(order);
         if let Some(cpu_s) = outcome.cpu_s.filter(|cpu_s| *cpu_s > 0.0 && outcome.made > 0) {
             let of_second = outcome.made as f64 / cpu_s;

@@ -342,15 +342,15 @@ impl Daemon<'_> {
             return;
         }
         watched.told = Some((now, why));
-        let order = watched.controller.rules().target.order(node.huge_order);
-        watched.state = format!("{} ({} at hand)", why.name(), node.at_hand(order));
-        self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
+        let at_hand = watched.controller.at_hand(node);
+        watched.state = format!("{} ({at_hand} at hand)", why.name());
+        self.tell(Some(node.node), What::Rests { at_hand, score: node.score(), why });
     }
 
     /// Says what a run would gain.
     fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
         let controller = &self.nodes[i].controller;
-        let (order, lacks) = (controller.rules().target.order(node.huge_order), controller.lacks(node));
+        let (order, lacks) = (controller.order(node), controller.lacks(node));
         let cpu = own_cpu_s();
         let predicted = self.predict(node.node, order, lacks);
         let (predicted, fewest_moves, not_predicted) = match predicted {
@@ -395,7 +395,7 @@ impl Daemon<'_> {
         if controller.is_enough(&before) {
             return Ok(());
         }
-        let (mut most, order) = (0, controller.rules().target.order(before.huge_order));
+        let (mut most, order) = (0, controller.order(&before));
         let enough = || {
             notify.alive();
             let now = sampler.nodes(roots, at_s).ok();
@@ -429,8 +429,7 @@ impl Daemon<'_> {
         sync_s: Option<f64>,
     ) {
         let rules = self.nodes[i].controller.rules();
-        let order = rules.target.order(node.huge_order);
-        let (before, now) = (node.at_hand(order), after.at_hand(order));
+        let [before, now] = [node, after].map(|node| self.nodes[i].controller.at_hand(node));
         // What others have freed meanwhile is no gain of a run that moved nothing.
         let gained = ran.moved.is_none_or(|moved| moved > 0)
             && match rules.target {
@@ -469,7 +468,7 @@ impl Daemon<'_> {
     }
 
     fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, blocks: Blocks) -> NoGain {
-        let order = self.nodes[i].controller.rules().target.order(after.huge_order);
+        let order = self.nodes[i].controller.order(after);
         if let Some(why) = diagnose::by_counters(ran, blocks, after, order) {
             return why;
         }
@@ -507,7 +506,7 @@ impl Daemon<'_> {
         let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
         let value_for = |(i, node): &(usize, &NodeSample)| {
             let controller = &self.nodes[*i].controller;
-            proactiveness(node, controller.lacks(node), controller.rules().target.order(node.huge_order))
+            proactiveness(node, controller.lacks(node), controller.order(node))
         };
         let Some(value) = wanted.iter().map(value_for).max() else { return Ok(()) };
         // The operator's own value is never lowered.
@@ -519,7 +518,7 @@ impl Daemon<'_> {
         let mut driving = driving.map_err(Failed::NoJournal)?;
         let mut told = Vec::new();
         for (i, node) in wanted {
-            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order(node.huge_order));
+            let at_hand = self.nodes[*i].controller.at_hand(node);
             driving.nodes.push((node.node, at_hand));
             self.nodes[*i].told = None;
             self.nodes[*i].rests = None;
@@ -546,7 +545,7 @@ impl Daemon<'_> {
                 driving.nodes.push((number, before));
                 continue;
             }
-            let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
+            let at_hand = watched.controller.at_hand(node);
             let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
             watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: None, made: 0, no_gain }, node);
             watched.ran(no_gain);

@@ -3,8 +3,8 @@
 use super::reason::{NoGain, Rest};
 use super::rules::Rules;
 use crate::bound::Effort;
+use crate::clock::unix_s;
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name and version of a line's schema.
 pub const SCHEMA: &str = "kontig.guard/1";
@@ -23,8 +23,7 @@ pub struct Event {
 impl Event {
     /// An event of this moment.
     pub fn now(node: Option<u32>, what: What) -> Event {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Event { schema: SCHEMA, unix_s: (since.as_secs_f64() * 1000.0).round() / 1000.0, node, what }
+        Event { schema: SCHEMA, unix_s: unix_s(), node, what }
     }
 }
 

@@ -133,7 +133,7 @@ impl Replay {
 
 impl Node {
     fn look(&mut self, unix_ms: i64, sample: &Sample, recorded: &NodeSample) {
-        let order = self.controller.rules().target.order(recorded.huge_order);
+        let order = self.controller.order(recorded);
         let (mut shown, made) = recorded.with_blocks(self.made, order);
         self.made = made;
         let replayed = &mut self.replayed;

@@ -5,6 +5,7 @@
 //! killed guard has left is old, which the time in it shows.
 
 use super::event::Tally;
+use crate::clock::unix_s;
 use crate::error::ReadError;
 use crate::roots;
 use kontig_error::files::write_file_for_all;
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name and version of the file's schema.
 const SCHEMA: &str = "kontig.guard-state/1";
@@ -102,11 +102,6 @@ impl State {
     pub fn is_of_a_guard_at_work(&self) -> bool {
         (unix_s() - self.unix_s).abs() < OLD_S
     }
-}
-
-fn unix_s() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
 #[cfg(test)]

@@ -72,10 +72,10 @@ impl Watched {
 
     /// The state of the node as others see it.
     pub fn node_state(&self, node: &NodeSample, page_bytes: u64) -> NodeState {
-        let order = self.controller.rules().target.order(node.huge_order);
+        let order = self.controller.order(node);
         NodeState {
             block_bytes: page_bytes << order,
-            at_hand: node.at_hand(order),
+            at_hand: self.controller.at_hand(node),
             target: self.controller.kept(),
             is_kept: self.controller.is_kept(node),
             rests: self.resting(),
