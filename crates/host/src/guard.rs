@@ -255,8 +255,8 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     }
 }
 
-/// Looks at every frame for a guard, whose child this is, and prints why no blocks of this order are
-/// made of this node; null where the frames do not tell.
+/// Looks at every frame for a guard, whose child this is, and prints why no blocks of this order
+/// are made of this node; null where the frames do not tell.
 pub fn look_at_frames(roots: &Roots, node: u32, order: u32) -> Result<Ending, Error> {
     kontig_live::prepare::end_with_parent();
     let found = by_frames(roots, page_size(), node, order);

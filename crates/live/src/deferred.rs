@@ -24,8 +24,8 @@ pub(crate) fn not_initialised(zones: &ZoneInfo, meminfo: Option<&MemInfo>, page_
     if more_free > more / 2 { more } else { 0 }
 }
 
-/// The free pages on no list of each zone of the file, in its order, where `left` pages of all zones
-/// are not initialised.
+/// The free pages on no list of each zone of the file, in its order, where `left` pages of all
+/// zones are not initialised.
 pub(crate) fn of_zones(zones: &ZoneInfo, mut left: u64) -> Vec<u64> {
     let of = |zone: &Zone| {
         let own = of_zone(zone, zones, left);

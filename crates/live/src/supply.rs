@@ -3,9 +3,9 @@
 //! The rule is the allocator's own: a block of order o comes from a free block of that order or of
 //! a larger one, which it splits; and a zone gives none if its free pages would fall below the low
 //! mark plus its reserve against requests of this kind. Free memory that is on no list until it is
-//! wanted ([`crate::deferred`]) is among it: requests get it before they reclaim or compact. Higher zones are asked first, larger needs
-//! before smaller ones. Blocks above the largest order of the free lists have to be found by
-//! address, which takes a look at every frame.
+//! wanted ([`crate::deferred`]) is among it: requests get it before they reclaim or compact. Higher
+//! zones are asked first, larger needs before smaller ones. Blocks above the largest order of the
+//! free lists have to be found by address, which takes a look at every frame.
 //!
 //! A caller that uses pools takes their free pages first.
 
@@ -154,9 +154,10 @@ impl Supply {
 }
 
 impl ZoneSupply {
-    /// A zone with these free blocks, and `deferred` pages that it gets when a request finds nothing
-    /// else: in blocks of the largest order, before anything is reclaimed or moved. It keeps its low
-    /// mark (boost included), and `protection` pages more from the kernel's requests and from users'.
+    /// A zone with these free blocks, and `deferred` pages that it gets when a request finds
+    /// nothing else: in blocks of the largest order, before anything is reclaimed or moved. It
+    /// keeps its low mark (boost included), and `protection` pages more from the kernel's requests
+    /// and from users'.
     pub(crate) fn new(node: u32, mut free: Vec<u64>, deferred: u64, low: u64, protection: [u64; 2]) -> ZoneSupply {
         let largest = free.len().saturating_sub(1);
         free.iter_mut().skip(largest).for_each(|blocks| *blocks += deferred >> largest);

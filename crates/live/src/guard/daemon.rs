@@ -570,9 +570,9 @@ impl Daemon<'_> {
         self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
     }
 
-    /// Restores what a guard has left that was killed along with the process that restores. One that
-    /// compacts by itself goes on where it cannot: it needs no such setting, and the journal stays
-    /// for who may write it.
+    /// Restores what a guard has left that was killed along with the process that restores. One
+    /// that compacts by itself goes on where it cannot: it needs no such setting, and the journal
+    /// stays for who may write it.
     fn restore(&mut self) -> Result<(), Failed> {
         if !self.changes_the_host() {
             return Ok(());

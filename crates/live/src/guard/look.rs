@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Seconds of a CPU for each frame, for an estimate before the first look. Measured on Linux 6.18
 /// with two virtual CPUs of an EPYC: 0.95 to 1.09 s for 6.29 million frames.
 const OF_FRAME_S: f64 = 165e-9;
-/// The part of the CPU share that looks may take in the long run: the rest is for what they explain.
-/// Chosen.
+/// The part of the CPU share that looks may take in the long run: the rest is for what they
+/// explain. Chosen.
 const PART: f64 = 0.25;
 /// Seconds for which a look answers. Chosen.
 const FRESH_S: f64 = 60.0;
@@ -59,8 +59,8 @@ impl Looks {
         self.last_s.unwrap_or(frames as f64 * OF_FRAME_S)
     }
 
-    /// Looks, until it is found or `goes_on` says no, which is asked every few milliseconds. Returns
-    /// the CPU time as well.
+    /// Looks, until it is found or `goes_on` says no, which is asked every few milliseconds.
+    /// Returns the CPU time as well.
     pub fn look(&mut self, child: io::Result<Child>, mut goes_on: impl FnMut() -> bool) -> (Option<NoGain>, f64) {
         let Ok(child) = child else { return (None, 0.0) };
         let mut child = Running(child);

@@ -3,7 +3,8 @@
 //! A killed process restores nothing. So a child of it, the restorer, waits for its end: it reads
 //! its standard input, which ends with the process that holds the other end. A process that
 //! completes its work says so there; one that does not was killed, and once it is gone the restorer
-//! writes the journal's values back. Where it cannot be started, or is killed too, the next run does.
+//! writes the journal's values back. Where it cannot be started, or is killed too, the next run
+//! does.
 
 use super::journal::{NoJournal, Setting, restore_left};
 use crate::roots::Roots;

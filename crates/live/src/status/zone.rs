@@ -21,8 +21,8 @@ pub struct Zone {
     pub free_bytes: u64,
     /// Free memory on lists of single CPUs, bytes.
     pub on_cpus_bytes: u64,
-    /// Free memory on no list until a request finds nothing else, bytes: not initialised yet, or not
-    /// accepted by a confidential guest.
+    /// Free memory on no list until a request finds nothing else, bytes: not initialised yet, or
+    /// not accepted by a confidential guest.
     pub deferred_bytes: u64,
     /// Free memory of it that only movable data may have (CMA), bytes.
     pub free_cma_bytes: Option<u64>,

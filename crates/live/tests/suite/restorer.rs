@@ -1,5 +1,5 @@
-//! A process that has changed a setting is killed: its restorer restores it, and where that is killed
-//! as well, who comes next.
+//! A process that has changed a setting is killed: its restorer restores it, and where that is
+//! killed as well, who comes next.
 //!
 //! The processes are this program itself, started again with a part to play.
 
