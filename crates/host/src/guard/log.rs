@@ -178,7 +178,7 @@ mod tests {
         let counted = Tally { watched_s: 10.0, kept_s: 5.0, runs: 3, ..Tally::counted(1) };
         let text = ended(counted);
         assert!(
-            text.contains("for 50% of the time; 3 runs") && text.contains("for 0 page moves and 0.000 s"),
+            text.contains("for 50 % of the time; 3 runs") && text.contains("for 0 page moves and 0.000 s"),
             "{text}"
         );
         let text = ended(Tally { pages_moved: None, cpu_s: None, ..counted });
