@@ -5,6 +5,9 @@
 //! it may not (`out_of_memory`). The kernel retries such a request at once and for ever; here it
 //! retries after a tick, and kills after a second of retries.
 //!
+//! A block that a memory control group pays for is charged once it is allocated
+//! ([`crate::paging::charge`]), and given back where that fails.
+//!
 //! In defrag_mode, an unmovable request on 7.2 loops for ever if no pageblock can be emptied:
 //! reclaim reports progress because compaction could begin. On 6.15 as posted, so does any request
 //! that finds nothing. The kernel hangs there; the machine stops with an error.
@@ -17,9 +20,10 @@ use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
+use crate::paging::charge::PageCharge;
 use crate::paging::oom::Blame;
 use crate::paging::purpose::Purpose;
-use kontig_mm::{AllocFailure, AllocSlow, Gfp, Order, Pfn, Request, Step, Work};
+use kontig_mm::{AllocFailure, AllocSlow, Gfp, GroupId, Order, Pfn, Request, Step, Work};
 
 #[derive(Clone)]
 pub(crate) struct Allocation {
@@ -28,6 +32,12 @@ pub(crate) struct Allocation {
     slow: Option<Box<Slow>>,
     /// Ticks waited because a request without `__GFP_FS` kills nobody.
     spared: u32,
+    /// The group that pays for the block, with the flags of the charge; the root does not pay.
+    pays: Option<(GroupId, Gfp)>,
+    /// Set once the block is allocated and a limit is in the way of its charge.
+    charge: Option<Box<PageCharge>>,
+    /// Whether the last failure is that of a charge.
+    over_limit: bool,
 }
 
 /// The block wanted and, for a page of a process, the place whose policy decides the node.
@@ -53,23 +63,90 @@ const MOST_SPARED: u32 = 250;
 
 impl Allocation {
     pub(crate) fn new(gfp: Gfp, order: Order) -> Allocation {
-        Allocation { wanted: Wanted::Block(gfp, order, None), slow: None, spared: 0 }
+        Allocation::of(Wanted::Block(gfp, order, None))
     }
 
     /// A page for this place in a process, allocated without a fault.
     pub(crate) fn at(gfp: Gfp, order: Order, at: At) -> Allocation {
-        Allocation { wanted: Wanted::Block(gfp, order, Some(at)), slow: None, spared: 0 }
+        Allocation::of(Wanted::Block(gfp, order, Some(at)))
     }
 
     /// The allocation of a fault that has already tried the fast path.
     pub(crate) fn of_fault(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At) -> Allocation {
         let wanted = Wanted::Fault(purpose, at);
-        Allocation { wanted, slow: Some(Box::new(Slow::new(k, c, wanted))), spared: 0 }
+        let slow = Some(Box::new(Slow::new(k, c, wanted)));
+        let pays = k.charge_of_fault(c, purpose, at);
+        Allocation { slow, pays, ..Allocation::of(wanted) }
+    }
+
+    /// That of a fault which has allocated the block, and whose charge meets a limit.
+    pub(crate) fn of_charge(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At, pfn: Pfn) -> Allocation {
+        let pays = k.charge_of_fault(c, purpose, at);
+        let charge = pays.map(|(group, gfp)| Box::new(PageCharge::new(c, (pfn, purpose.order()), group, gfp)));
+        Allocation { pays, charge, ..Allocation::of(Wanted::Fault(purpose, at)) }
+    }
+
+    fn of(wanted: Wanted) -> Allocation {
+        Allocation { wanted, slow: None, spared: 0, pays: None, charge: None, over_limit: false }
+    }
+
+    /// The same, charged to a memory control group by a request with these flags.
+    pub(crate) fn charged_to(mut self, group: GroupId, gfp: Gfp) -> Allocation {
+        self.pay(group, gfp);
+        self
+    }
+
+    /// Changes the group that the next block is charged to. It has no effect on one that is being
+    /// charged already.
+    pub(crate) fn pay(&mut self, group: GroupId, gfp: Gfp) {
+        self.pays = (group != GroupId::ROOT).then_some((group, gfp));
+    }
+
+    /// Whether the last failure is that of a charge.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.over_limit
     }
 
     /// Steps towards the block. The error is [`AllocFailure::Failed`] also if the caller was
     /// killed. After `Done`, the same value allocates the next block.
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        if self.charge.is_some() {
+            return self.charge(k, c);
+        }
+        match self.allocate(k, c) {
+            Step::Done(Ok(pfn)) if self.pays.is_some() => self.begin_charge(k, c, pfn),
+            step => step,
+        }
+    }
+
+    fn order(&self) -> Order {
+        match self.wanted {
+            Wanted::Block(_, order, _) => order,
+            Wanted::Fault(purpose, _) => purpose.order(),
+        }
+    }
+
+    #[cold]
+    fn begin_charge(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        let Some((group, gfp)) = self.pays else { return Step::Done(Ok(pfn)) };
+        let block = (pfn, self.order());
+        if k.charges_at_once(c, block, group) {
+            return Step::Done(Ok(pfn));
+        }
+        self.charge = Some(Box::new(PageCharge::new(c, block, group, gfp)));
+        Step::Working
+    }
+
+    #[cold]
+    fn charge(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
+        let Some(charge) = &mut self.charge else { return Step::Working };
+        let got = done!(charge.step(k, c));
+        self.charge = None;
+        self.over_limit = got.is_err();
+        Step::Done(got)
+    }
+
+    fn allocate(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let Some(slow) = &mut self.slow else {
             let request = self.wanted.request(k, c);
             let got = k.mem.alloc(request);
