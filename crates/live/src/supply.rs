@@ -3,7 +3,7 @@
 //! The rule is the allocator's own: a block of order o comes from a free block of that order or of
 //! a larger one, which it splits; and a zone gives none if its free pages would fall below the low
 //! mark plus its reserve against requests of this kind. Free memory that is on no list until it is
-//! wanted ([`crate::deferred`]) is among it: requests get it before they reclaim or compact. Higher
+//! wanted (`deferred`) is among it: requests get it before they reclaim or compact. Higher
 //! zones are asked first, larger needs before smaller ones. Blocks above the largest order of the
 //! free lists have to be found by address, which takes a look at every frame.
 //!
