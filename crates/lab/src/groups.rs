@@ -2,8 +2,9 @@
 //! make, and what it counts of each.
 //!
 //! Figures have the names of the group's files (`memory.current`, `memory.events`, `memory.stat`)
-//! and, as these, cover the group and all below it. What is a number of pages there is a size at
-//! the end of the phase; everything else is counted within the phase.
+//! or of the machine's counters (`/proc/vmstat`), and cover the group and all below it. What is a
+//! number of pages there is a size at the end of the phase; everything else is counted within the
+//! phase.
 
 use kontig_mm::rules::GroupCharges;
 use kontig_mm::{GroupId, GroupLimit, Profile};
