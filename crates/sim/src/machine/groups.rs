@@ -70,7 +70,10 @@ impl Machine {
     /// All groups, the root first; empty where there are none.
     pub fn groups(&self) -> Vec<GroupReport> {
         let groups = self.kernel.mem.groups();
-        let mut reports: Vec<GroupReport> = groups.ids().map(|group| self.report_group(group)).collect();
+        let in_swap = self.kernel.pages.swap.as_ref().map(|swap| swap.area.used_by_group(groups.len()));
+        let in_swap = |group: GroupId| in_swap.as_ref().map_or(0, |used| used[group.index()]);
+        let mut reports: Vec<GroupReport> =
+            groups.ids().map(|group| self.report_group(group, in_swap(group))).collect();
         // A group comes after the one it is in: from the last on, each is complete when its turn
         // comes.
         for group in groups.ids().rev() {
@@ -83,7 +86,7 @@ impl Machine {
     }
 
     /// The report of a group by itself.
-    fn report_group(&self, id: GroupId) -> GroupReport {
+    fn report_group(&self, id: GroupId, in_swap: u64) -> GroupReport {
         let (mem, pages) = (&self.kernel.mem, &self.kernel.pages);
         let group = mem.groups().get(id);
         let listed = |backing| {
@@ -103,7 +106,7 @@ impl Machine {
             counts: pages.groups.counts(id),
             anon: listed(Backing::Anon),
             file: listed(Backing::File),
-            in_swap: pages.swap.as_ref().map_or(0, |swap| swap.area.used_by(id)),
+            in_swap,
         }
     }
 }

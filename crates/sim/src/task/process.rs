@@ -225,15 +225,9 @@ impl Process {
                 }
             };
             let step = current.call.step(k, c)?;
-            self.over_high += std::mem::take(&mut c.over_high);
-            if self.over_high > 0 {
-                // It does so when it returns to its program, or once it has charged more than a
-                // batch.
+            if self.over_high | c.over_high > 0 {
                 let returns = matches!(step, Step::Done(_)) || current.call.may_end();
-                if returns || self.over_high > CHARGE_BATCH {
-                    let pages = std::mem::take(&mut self.over_high);
-                    self.above_high = Some(Box::new(OverHigh::new(c.cpu, c.group, pages, Gfp::KERNEL)));
-                }
+                self.above_high = above_high(&mut self.over_high, c, returns);
             }
             match step {
                 Step::Working => {}
@@ -276,4 +270,16 @@ impl Program for Ended {
     fn progress(&self) -> f64 {
         1.0
     }
+}
+
+/// The work for pages charged above `memory.high`: when the task returns to its program, or once it
+/// has charged more than a batch.
+#[cold]
+#[inline(never)]
+fn above_high(charged: &mut u64, c: &mut Context, returns: bool) -> Option<Box<OverHigh>> {
+    *charged += std::mem::take(&mut c.over_high);
+    if !returns && *charged <= CHARGE_BATCH {
+        return None;
+    }
+    Some(Box::new(OverHigh::new(c.cpu, c.group, std::mem::take(charged), Gfp::KERNEL)))
 }

@@ -95,10 +95,13 @@ impl Swap {
         self.groups.get(slot.index()).copied().unwrap_or(GroupId::ROOT)
     }
 
-    /// Slots in use whose pages were charged to a group.
-    pub(crate) fn used_by(&self, group: GroupId) -> u64 {
-        let is_its = |slot: &Slot| self.is_used(*slot) && self.group_of(*slot) == group;
-        (0..self.slots()).map(Slot).filter(is_its).count() as u64
+    /// Slots in use, by the group that their pages were charged to, of so many groups.
+    pub(crate) fn used_by_group(&self, groups: usize) -> Vec<u64> {
+        let mut used = vec![0; groups];
+        for slot in (0..self.slots()).map(Slot).filter(|slot| self.is_used(*slot)) {
+            used[self.group_of(slot).index()] += 1;
+        }
+        used
     }
 
     /// Adds a page to the swap cache for a slot that page table entries name; the shadow it
