@@ -27,7 +27,7 @@ impl Memory {
             }
         };
         add(&mut self.lru.vecs[lruvec]);
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             self.for_lists_above(lruvec, add);
         }
     }

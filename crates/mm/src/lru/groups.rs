@@ -47,7 +47,7 @@ impl Memory {
     /// The lists of a group on a node.
     pub fn lruvec_of_group(&self, group: GroupId, node: NodeId) -> LruvecId {
         let of_root = self.node_lruvec(node);
-        if self.lru.has_groups() { self.groups.lruvec(group, of_root) } else { of_root }
+        if self.groups.are_kept() { self.groups.lruvec(group, of_root) } else { of_root }
     }
 
     /// Takes a page's charge off its group; it is being freed.
@@ -63,7 +63,7 @@ impl Memory {
 
     /// A block becomes single pages, which belong to its group.
     pub(crate) fn split_group(&mut self, pfn: Pfn, order: Order) {
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             let group = self.groups.of_page(pfn);
             (0..order.pages()).for_each(|i| self.groups.set_of_page(pfn.plus(i), group));
         }
@@ -72,7 +72,7 @@ impl Memory {
     /// The root's lists on the same node, where the node's counters are.
     #[inline(always)]
     pub(crate) fn root_of(&self, lruvec: LruvecId) -> LruvecId {
-        if self.lru.has_groups() { self.groups.root_of(lruvec) } else { lruvec }
+        if self.groups.are_kept() { self.groups.root_of(lruvec) } else { lruvec }
     }
 
     /// Does something to the lists, on the same node, of all groups that a group is in.
@@ -131,7 +131,7 @@ impl Memory {
     /// A migrated page's charge goes to the page that replaces it.
     #[inline(always)]
     pub(super) fn move_charge(&mut self, from: Pfn, to: Pfn) {
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             let group = self.groups.of_page(from);
             self.groups.set_of_page(from, GroupId::ROOT);
             self.groups.set_of_page(to, group);

@@ -194,7 +194,7 @@ impl Memory {
     /// Counts pages that joined one of these lists, or left it if `pages` is negative.
     #[inline(always)]
     pub(crate) fn count_listed_of(&mut self, cpu: CpuId, zone: ZoneId, lruvec: LruvecId, list: LruList, pages: i64) {
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             self.count_listed_in_group(zone, lruvec, list, pages);
         }
         self.count_listed(cpu, zone, list, pages);

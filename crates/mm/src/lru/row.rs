@@ -44,7 +44,7 @@ impl Memory {
     fn lru_add_in_batches(&mut self, cpu: CpuId, mut pages: &[Pfn], flags: PageFlags) {
         pages.iter().for_each(|pfn| self.lru.prefetch(pfn.get()));
         let size = self.shared.profile.lru.batch as usize;
-        let rows = !self.lru.has_generations() && !self.lru.has_groups();
+        let rows = !self.lru.has_generations() && !self.groups.are_kept();
         while let [first, others @ ..] = pages {
             if rows && pages.len() >= size && self.lru.batch(cpu, BatchKind::Add).is_empty() {
                 // They would be moved before anyone could look at the batch.
@@ -65,7 +65,7 @@ impl Memory {
     /// held only by this batch and not freed. 0 if the first page is not such a page.
     #[inline(always)]
     pub(super) fn row_to_insert(&self, pages: &[Pfn]) -> usize {
-        if self.lru.has_generations() || self.lru.has_groups() {
+        if self.lru.has_generations() || self.groups.are_kept() {
             return 0;
         }
         let known = self.lru.known(pages[0]);
@@ -147,7 +147,7 @@ impl Memory {
         if !self.lru.is_ordered() {
             return pages.iter().take_while(|pfn| alike(**pfn)).count();
         }
-        if self.lru.has_generations() || self.lru.has_groups() {
+        if self.lru.has_generations() || self.groups.are_kept() {
             return 0;
         }
         let (known, place) = (self.lru.known(pages[0]), self.lru.place(pages[0]));

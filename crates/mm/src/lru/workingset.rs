@@ -48,7 +48,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn age_nonresident(&mut self, lruvec: LruvecId, pages: u64) {
         self.lru.vecs[lruvec].nonresident_age += pages;
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             self.for_lists_above(lruvec, |vec| vec.nonresident_age += pages);
         }
     }
@@ -104,7 +104,7 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn lruvec_in(&self, zone: ZoneId, pfn: Pfn) -> LruvecId {
         let of_root = self.zones[zone].lruvec;
-        if self.lru.has_groups() { self.groups.lruvec(self.groups.of_page(pfn), of_root) } else { of_root }
+        if self.groups.are_kept() { self.groups.lruvec(self.groups.of_page(pfn), of_root) } else { of_root }
     }
 }
 

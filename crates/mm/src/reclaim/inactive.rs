@@ -91,7 +91,7 @@ impl Memory {
         }
         self.count_by_zone(lruvec, &PGSCAN[usize::from(sc.kswapd)], isolated.scanned);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][backing.index()], isolated.scanned);
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             self.count_scanned_in_group(lruvec, sc.kswapd, isolated.scanned);
         }
         if isolated.taken == 0 {
@@ -107,7 +107,7 @@ impl Memory {
         }
         self.count_by_zone(lruvec, &PGSTEAL[usize::from(sc.kswapd)], reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);
-        if self.lru.has_groups() {
+        if self.groups.are_kept() {
             self.count_reclaimed_in_group(lruvec, sc.kswapd, reclaimed);
         }
         self.note_look(sc.cpu, lruvec, backing, stat.pageout, isolated.scanned - reclaimed);

@@ -137,7 +137,7 @@ impl ShrinkLruvec {
 impl Memory {
     /// Before kswapd scans a node: the same for all groups, if the inactive list of all is low.
     pub(crate) fn age_anon_of_all<O: Owner>(&mut self, owner: &mut O, of_root: LruvecId, sc: &ScanControl) {
-        if !self.lru.has_groups() {
+        if !self.groups.are_kept() {
             return self.age_anon(owner, of_root, sc);
         }
         if self.lru.swap.total == 0 || !self.has_few_inactive(of_root, Backing::Anon) {

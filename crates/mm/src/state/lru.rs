@@ -408,13 +408,6 @@ impl Lru {
     /// The most bytes for each: lists have holes, and rings that have just grown.
     pub const MOST_BYTES_PER_FRAME: usize = Lru::BYTES_PER_FRAME - List::BYTES_PER_BLOCK + List::MOST_BYTES_PER_BLOCK;
 
-    /// Whether there are lists of memory control groups. On the path of every page: all that it
-    /// reads lies beside the lists.
-    #[inline(always)]
-    pub(crate) fn has_groups(&self) -> bool {
-        self.vecs.len() > self.of_root
-    }
-
     pub(crate) fn new(ordered: bool, frames: usize, vecs: Table<LruvecId, Lruvec>, cpus: usize) -> Lru {
         let kept = if ordered { frames } else { 0 };
         Lru {
