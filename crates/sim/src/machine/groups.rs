@@ -70,6 +70,9 @@ impl Machine {
     /// All groups, the root first; empty where there are none.
     pub fn groups(&self) -> Vec<GroupReport> {
         let groups = self.kernel.mem.groups();
+        if groups.is_empty() {
+            return Vec::new();
+        }
         let in_swap = self.kernel.pages.swap.as_ref().map(|swap| swap.area.used_by_group(groups.len()));
         let in_swap = |group: GroupId| in_swap.as_ref().map_or(0, |used| used[group.index()]);
         let mut reports: Vec<GroupReport> =

@@ -38,7 +38,7 @@ pub(crate) struct Allocation {
     over_limit: bool,
 }
 
-/// What takes more than the fast path.
+/// The work of a block that the fast path has not got.
 #[derive(Clone)]
 enum Effort {
     Slow(Box<Slow>),
@@ -152,7 +152,7 @@ impl Allocation {
         }
     }
 
-    /// The fast path.
+    /// A step without more effort than the fast path has.
     #[inline(always)]
     fn at_once(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Result<Pfn, AllocFailure>, Wait> {
         let request = self.wanted.request(k, c);

@@ -95,7 +95,7 @@ impl Swap {
         self.groups.get(slot.index()).copied().unwrap_or(GroupId::ROOT)
     }
 
-    /// Slots in use, by the group that their pages were charged to, of so many groups.
+    /// Slots in use, by the group that their pages were charged to; `groups` is the number of all.
     pub(crate) fn used_by_group(&self, groups: usize) -> Vec<u64> {
         let mut used = vec![0; groups];
         for slot in (0..self.slots()).map(Slot).filter(|slot| self.is_used(*slot)) {
