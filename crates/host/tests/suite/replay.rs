@@ -26,7 +26,7 @@ fn recorded() -> (TempDir, Sample) {
     (tree, sample)
 }
 
-/// Writes `h` in `dir`: so many samples, 10 s apart.
+/// Writes `h` in `dir`: `count` samples, 10 s apart.
 fn write(dir: &Path, sample: &Sample, count: i64) {
     let path = dir.join("h");
     if path.exists() {

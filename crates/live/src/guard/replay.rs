@@ -29,7 +29,7 @@ pub struct Replayed {
     /// Samples without free lists or zones.
     pub unread: u64,
     pub nodes: Vec<ReplayedNode>,
-    /// What of the file cannot be read.
+    /// Parts of the file that cannot be read.
     pub damage: Damage,
 }
 

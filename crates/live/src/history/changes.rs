@@ -71,7 +71,7 @@ fn gap(before: &Sample, seconds: f64) -> Option<What> {
     is_gap(before.interval_s(), seconds).then_some(What::Gap { seconds })
 }
 
-/// Whether samples are missing in so many seconds, where one was to come every `interval_s`.
+/// Whether samples are missing in `seconds`, where one should come every `interval_s`.
 pub fn is_gap(interval_s: f64, seconds: f64) -> bool {
     // A busy host is late by a sample or two.
     seconds > interval_s * 3.0 + 5.0

@@ -257,7 +257,7 @@ fn other_settings(settings: &[SetOtherwise]) -> String {
     }
 }
 
-/// What of the two files cannot be read.
+/// Sentences on the damage of the two files.
 fn lost(damage: &[Damage; 2]) -> Vec<String> {
     let damaged = ["A", "B"].into_iter().zip(damage).filter(|(_, damage)| damage.is_any());
     damaged.map(|(name, damage)| format!("Of the file of {name} {damage}.")).collect()
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_no_difference() {
+    fn a_count_that_was_not_told_for_a_while_is_no_difference() {
         let of = Comparison::of(&told(100, |_| true), &told(100, |i| i % 5 != 4));
         let said = "B differs from A in no figure by more than each varies in itself. All settings are the same.";
         assert_eq!((of.conclusion.as_str(), &of.not_compared), (said, &Vec::new()));

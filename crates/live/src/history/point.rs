@@ -30,7 +30,7 @@ pub struct Point {
     pub unix_ms: i64,
     pub boot: Option<Arc<str>>,
     pub uptime_s: Option<f64>,
-    /// Seconds after which the next sample was to be taken.
+    /// Seconds after which the next sample should be taken.
     pub interval_s: f64,
     pub nodes: Vec<NodePoint>,
     pub counts: BTreeMap<Count, f64>,
