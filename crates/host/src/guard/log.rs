@@ -30,19 +30,24 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
                 cpu(*cpu_s)
             )
         }
-        What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted } => {
+        What::WouldCompact { at_hand, score, lacks, predicted, not_predicted } => {
             let gain = match (predicted, not_predicted) {
-                (Some(effort), _) => format!(
-                    "one run makes {} more for {} page moves and {} of a CPU (the fewest moves are {})",
-                    grouped(effort.more),
-                    grouped(effort.pages_moved),
-                    cpu(effort.cpu_seconds),
-                    fewest_moves.map_or("not known".into(), grouped)
+                (Some(run), _) => format!(
+                    "one run is predicted to make {} for {} page moves and {} of a CPU (the fewest moves are {}){}{}",
+                    grouped(run.effort.more),
+                    grouped(run.effort.pages_moved),
+                    cpu(run.effort.cpu_seconds),
+                    run.fewest_moves.map_or("not known".into(), grouped),
+                    if run.ends_early { ", and ends early at a large dirty folio" } else { "" },
+                    match run.from_cpus_lists {
+                        0 => String::new(),
+                        blocks => format!("; emptying CPUs' lists makes {} ahead of it", grouped(blocks)),
+                    }
                 ),
                 (None, why) => format!("what it would gain is not known: {}", why.as_deref().unwrap_or("–")),
             };
             let lacks = grouped(lacks);
-            format!("would compact, {} blocks at hand (score {score}), {lacks} lacking: {gain}", grouped(at_hand))
+            format!("would compact for {lacks} more, {} blocks at hand (score {score}): {gain}", grouped(at_hand))
         }
         What::Drives { proactiveness, at_hand } => {
             format!("vm.compaction_proactiveness is {proactiveness} for now, {} blocks at hand", grouped(at_hand))

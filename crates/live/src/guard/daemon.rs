@@ -4,7 +4,7 @@ use super::controller::{Decision, Outcome};
 use super::diagnose::Blocks;
 use super::dirty::Dirty;
 use super::drive::{Drive, Driving, JOURNAL, proactiveness};
-use super::event::{Event, Tally, What};
+use super::event::{Event, Predicted, Tally, What};
 use super::failed::Failed;
 use super::hold::Hold;
 use super::look::{Looked, Looker, Looks};
@@ -372,26 +372,33 @@ impl Daemon<'_> {
         let (order, lacks) = (controller.order(node), controller.lacks(node));
         let cpu = own_cpu_s();
         let predicted = self.predict(node.node, order, lacks);
-        let (predicted, fewest_moves, not_predicted) = match predicted {
-            Ok((effort, fewest)) => (Some(effort), fewest, None),
-            Err(why) => (None, None, Some(why)),
+        let (predicted, not_predicted) = match predicted {
+            Ok(predicted) => (Some(predicted), None),
+            Err(why) => (None, Some(why)),
         };
         let outcome =
             Outcome { at_s: sample.at_s, cpu_s: Some(own_cpu_s() - cpu), made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
         self.nodes[i].told.clear();
         let (at_hand, score) = (node.at_hand(order), node.score());
-        let what = What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted };
+        let what = What::WouldCompact { at_hand, score, lacks, predicted, not_predicted };
         self.tell(Some(node.node), what);
     }
 
-    /// The gain and the cost of the kernel's compaction where `lacks` blocks are lacking, and the
-    /// fewest moves for as many.
-    fn predict(&self, node: u32, order: u32, lacks: u64) -> Result<(Effort, Option<u64>), String> {
+    /// A run of the kernel's compaction where `lacks` blocks are lacking. It begins once CPUs'
+    /// lists are emptied, so what that makes is no gain of its own.
+    fn predict(&self, node: u32, order: u32, lacks: u64) -> Result<Predicted, String> {
         let snapshot = Snapshot::take(self.means.roots, self.means.page_bytes).map_err(|e| e.to_string())?;
         let probe = Probe::run(&snapshot, self.means.profile, order, &[node])?;
-        let effort = probe.until(lacks).unwrap_or_else(|| probe.end());
-        Ok((effort, bound::fewest(&snapshot, order, Some(node)).moves(effort.more)))
+        let fewest = bound::fewest(&snapshot, order, Some(node));
+        let for_nothing = fewest.without_a_move();
+        let effort = probe.until(lacks + for_nothing).unwrap_or_else(|| probe.end());
+        Ok(Predicted {
+            fewest_moves: fewest.moves(effort.more),
+            effort: Effort { more: effort.more.saturating_sub(for_nothing), ..effort },
+            from_cpus_lists: for_nothing,
+            ends_early: !probe.ended.is_empty(),
+        })
     }
 
     /// A run for a node, which may be the only one.

@@ -64,13 +64,10 @@ pub enum What {
     WouldCompact {
         at_hand: u64,
         score: u64,
-        /// Blocks that it lacks.
+        /// Blocks that a run would have to make.
         lacks: u64,
-        /// The gain and cost of the kernel's compaction, by the engine; null where the frames
-        /// may not be read.
-        predicted: Option<Effort>,
-        /// The fewest page moves for as many blocks.
-        fewest_moves: Option<u64>,
+        /// Null where the frames may not be read.
+        predicted: Option<Predicted>,
         not_predicted: Option<String>,
     },
     /// The kernel was set to compact by itself.
@@ -93,6 +90,19 @@ pub enum What {
     /// The end, with what it all came to. Of guard's own CPU time, looks at every frame took
     /// `looks_cpu_s`.
     Ended { seconds: f64, own_cpu_s: f64, looks_cpu_s: f64, nodes: Vec<Tally> },
+}
+
+/// A run by the engine, on a copy of the host.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Predicted {
+    #[serde(flatten)]
+    pub effort: Effort,
+    /// The fewest page moves for as many blocks.
+    pub fewest_moves: Option<u64>,
+    /// Blocks that emptying CPUs' lists makes ahead of it.
+    pub from_cpus_lists: u64,
+    /// Whether it ends before its scanners meet, at a large dirty folio.
+    pub ends_early: bool,
 }
 
 /// All that was found and done on a node.
