@@ -15,7 +15,7 @@ use kontig_live::stalls::Stalls;
 use kontig_live::stalls::instance::NoTrace;
 use kontig_live::stalls::watch::Watch;
 use kontig_terminal::{Ending, interrupt};
-use look::Look;
+use look::{Look, Seldom};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,9 +59,10 @@ const PAGE: usize = 60;
 /// Carries out `kontig top`.
 pub fn top(a: &TopArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
+    let mut seldom = Seldom::default();
     let view = match &a.past.history {
         Some(file) => past(a, file)?,
-        None => View::new(vec![Look::of_host(&roots, a.interval)], true),
+        None => View::new(vec![Look::of_host(&roots, a.interval, &mut seldom)], true),
     };
     if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         let reason = "top: this is no terminal; 'kontig status --watch' prints to a file";
@@ -72,7 +73,7 @@ pub fn top(a: &TopArgs) -> Result<Ending, Error> {
     let raised = stop.clone();
     interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let done = run(view, &mut terminal, &Host { roots: &roots, interval: a.interval, stalls, stop: &stop });
+    let done = run(view, &mut terminal, &mut Host { roots: &roots, interval: a.interval, seldom, stalls, stop: &stop });
     if matches!(done, Ok(Left::ByHangup)) {
         // Its drop prints what failed, and a print that fails aborts.
         std::mem::forget(terminal);
@@ -117,20 +118,21 @@ struct Host<'a> {
     roots: &'a Roots,
     /// Time between two looks.
     interval: Duration,
+    seldom: Seldom,
     /// The trace of who waits, if it was asked for.
     stalls: Option<Result<Watch, NoTrace>>,
     stop: &'a AtomicBool,
 }
 
 impl Host<'_> {
-    fn look(&self) -> Look {
+    fn look(&mut self) -> Look {
         let stalls = self.stalls.as_ref();
         let stalls = stalls.map(|watch| watch.as_ref().map_or_else(Stalls::unknown, Watch::take));
-        Look { stalls, ..Look::of_host(self.roots, self.interval) }
+        Look { stalls, ..Look::of_host(self.roots, self.interval, &mut self.seldom) }
     }
 }
 
-fn run(mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<Left, Error> {
+fn run(mut view: View, terminal: &mut DefaultTerminal, host: &mut Host) -> Result<Left, Error> {
     let mut next = Instant::now() + host.interval;
     while !host.stop.load(Ordering::Relaxed) {
         // Short, as a signal is noticed only then.

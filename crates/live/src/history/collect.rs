@@ -36,10 +36,11 @@ const FOR_POINTS: [&str; 3] = [
     "sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
 ];
 
-/// Files below `/proc` that are dear: 13 ms and 7 ms on a host of 24 GiB, others' allocations wait
-/// meanwhile.
+/// Files below `/proc` that are dear: 13 to 40 ms and 7 ms on a host of 24 GiB, others' allocations
+/// wait meanwhile.
 const SELDOM: [&str; 2] = ["pagetypeinfo", "slabinfo"];
-const SELDOM_EVERY: Duration = Duration::from_secs(60);
+/// Time between two reads of them.
+pub const SELDOM_EVERY: Duration = Duration::from_secs(60);
 
 /// Directories below `/sys` of which every number and word counts, with those in them.
 const SYS_DIRS: [&str; 3] = ["kernel/mm/transparent_hugepage", "kernel/mm/hugepages", "kernel/mm/lru_gen"];

@@ -26,7 +26,7 @@ pub mod words;
 pub mod writer;
 
 pub use at::At;
-pub use collect::Collector;
+pub use collect::{Collector, SELDOM_EVERY};
 pub use compare::Comparison;
 pub use file::{History, Item, Moment, NoHistory};
 pub use period::Period;
