@@ -55,7 +55,7 @@ impl Look {
     }
 }
 
-/// What is read once a minute, since others' allocations wait for it.
+/// The files that are read once a minute, since others' allocations wait for them.
 #[derive(Default)]
 pub struct Seldom(Option<(Instant, Vec<Pageblocks>)>);
 
@@ -93,8 +93,10 @@ mod tests {
         let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().into() };
         let write = |movable: u32| {
             let text = format!(
-                "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order 0\n\n\
-                 Number of blocks type Unmovable Movable\nNode 0, zone Normal 1 {movable}\n"
+                "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order 0 1\n\
+                 Node    0, zone   Normal, type    Unmovable 1 1\n\
+                 Node    0, zone   Normal, type      Movable 1 1\n\n\
+                 Number of blocks type     Unmovable      Movable\nNode 0, zone   Normal            1            {movable}\n"
             );
             fs::write(tree.path().join("pagetypeinfo"), text).expect("written");
         };
