@@ -40,6 +40,8 @@ pub(super) struct About {
     swap_mib: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lru_gen: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    daemons_cpu: Option<u8>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +76,7 @@ impl About {
             command_line: Machine::shown_command_line(plan.board),
             swap_mib: plan.reclaim.as_ref().and_then(Reclaim::swap_mib),
             lru_gen: plan.reclaim.as_ref().and_then(Reclaim::lru_gen),
+            daemons_cpu: plan.reclaim.as_ref().and_then(Reclaim::daemons_cpu),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
             built,
@@ -211,6 +214,7 @@ mod tests {
             command_line: Machine::shown_command_line(Board::USUAL),
             swap_mib: None,
             lru_gen: None,
+            daemons_cpu: None,
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
             built: None,

@@ -6,7 +6,7 @@
 use super::qemu::Board;
 use crate::error::RecordError;
 use kontig_oracle::trace::lru::{self, LruOp, ProcessPage};
-use kontig_oracle::trace::pressure::{Node, Pressure};
+use kontig_oracle::trace::pressure::{Cpus, Node, Pressure};
 
 /// The script that runs the trace, and the files it sends.
 pub(super) const SCRIPT: &str = "lru";
@@ -31,6 +31,7 @@ const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
     node: Node,
+    cpus: Cpus,
     process_pages: u32,
     swap_mib: u32,
     lru_gen: u8,
@@ -119,6 +120,7 @@ impl Reclaim {
     pub(super) fn new(p: &Pressure, seed: u64, ops: usize) -> Reclaim {
         Reclaim {
             node: p.node,
+            cpus: p.cpus,
             process_pages: p.process_pages,
             swap_mib: p.swap_mib,
             lru_gen: p.lru_gen,
@@ -134,7 +136,15 @@ impl Reclaim {
         });
         let process_pages = touched.max().unwrap_or(0);
         let swap_mib = if process_pages > 0 { given.swap_mib.unwrap_or(OWN_SWAP_MIB) } else { 0 };
-        Reclaim { node: Node::SMALL, process_pages, swap_mib, lru_gen: given.lru_gen, ops: given.ops.clone() }
+        // A CPU more than the last that is named; what concerns all CPUs needs two.
+        let named = given.ops.iter().map(|op| match op {
+            LruOp::Cpu(cpu) => cpu + 1,
+            LruOp::DrainAll | LruOp::DrainPages | LruOp::Fold => 2,
+            _ => 1,
+        });
+        let cpus = Cpus { count: named.max().unwrap_or(1), ..Cpus::ONE };
+        let (node, lru_gen, ops) = (Node::SMALL, given.lru_gen, given.ops.clone());
+        Reclaim { node, cpus, process_pages, swap_mib, lru_gen, ops }
     }
 
     /// Records for the machine's module.
@@ -143,7 +153,13 @@ impl Reclaim {
     }
 
     pub(super) fn board(&self) -> Board {
-        Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true }
+        let Node { mib, two_zones } = self.node;
+        Board::Observed { node_mib: mib, two_zones, reclaim: true, cpus: self.cpus.count }
+    }
+
+    /// The CPU that the daemons have to themselves, if they do.
+    pub(super) fn daemons_cpu(&self) -> Option<u8> {
+        self.cpus.of_daemons
     }
 
     /// Swap in MiB; `None` if the trace uses no process's memory.
@@ -165,7 +181,8 @@ impl Reclaim {
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
         let lru_gen = self.lru_gen().map(|value| format!("LRU_GEN={value}\n")).unwrap_or_default();
-        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}", self.process_pages)
+        let module = self.daemons_cpu().map(|cpu| format!("MODULE=daemons_on={cpu}\n")).unwrap_or_default();
+        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}{module}", self.process_pages)
     }
 
     /// Replaces the words the machine sent by the operations with their answers, as text.
@@ -195,7 +212,10 @@ mod tests {
     fn a_trace_says_what_its_machine_needs() {
         assert_eq!(reclaim("lru-file").parameters(), "PAGES=0\nSWAP_KIB=\n");
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
-        assert_eq!(reclaim("lru-two-zones").board(), Board::Observed { node_mib: 256, two_zones: true, reclaim: true });
+        assert_eq!(
+            reclaim("lru-two-zones").board(),
+            Board::Observed { node_mib: 256, two_zones: true, reclaim: true, cpus: 1 }
+        );
     }
 
     #[test]
@@ -238,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
-        const OPERATIONS: [(&str, &str); 20] = [
+        const OPERATIONS: [(&str, &str); 24] = [
             ("ALLOC", "alloc 0 0 movable"),
             ("FREE", "free 0"),
             ("ADD", "add f0:0 0 movable"),
@@ -259,6 +279,10 @@ mod tests {
             ("DUMP", "dump"),
             ("AGE", "age own"),
             ("EVICT", "evict 0 60 1"),
+            ("CPU", "cpu 1"),
+            ("DRAIN_ALL", "drain-all"),
+            ("DRAIN_PAGES", "drain-pages"),
+            ("FOLD", "fold"),
         ];
         let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
         let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();

@@ -57,6 +57,9 @@ pub struct About {
     /// The value of `lru_gen/enabled`: 0 for the classic lists.
     #[serde(default)]
     pub lru_gen: u8,
+    /// The CPU that the node's daemons have to themselves. They share the trace's without this key.
+    #[serde(default)]
+    pub daemons_cpu: Option<u8>,
     #[serde(default)]
     pub faults: Faults,
     /// Seed of a generated trace.

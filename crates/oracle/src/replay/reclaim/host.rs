@@ -1,13 +1,12 @@
 //! The owner of the pages: files with pages and shadows, devices that write at once or on request,
 //! and a cache of objects of a page each.
 
-use crate::recording::CPU;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Gfp, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker,
+    CpuId, Gfp, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow, Shrinker,
     Shrunk, SwapSpace, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -111,6 +110,21 @@ impl Files {
             first_entry: 0,
             beside: Beside::new(m.profile(), kcompactd_is_real_time),
         }
+    }
+
+    /// Moves the task to another CPU.
+    pub(super) fn run_on(&mut self, cpu: CpuId) {
+        self.beside.run_on(cpu);
+    }
+
+    /// Gives the daemons a CPU of their own.
+    pub(super) fn keep_daemons_on(&mut self, cpu: CpuId) {
+        self.beside.have_own_cpu(cpu);
+    }
+
+    /// The CPU at work.
+    pub(super) fn cpu(&self) -> CpuId {
+        self.beside.cpu()
     }
 
     /// The process has this much memory, and its first page is this entry of its page table.
@@ -378,7 +392,7 @@ impl Owner for Files {
         while freed < objects
             && let Some(pfn) = self.objects.pop_front()
         {
-            m.free(CPU, pfn, Order::ZERO);
+            m.free(self.beside.cpu(), pfn, Order::ZERO);
             freed += 1;
         }
         // The kernel counts pages freed by shrinkers only for its own slabs.
