@@ -164,7 +164,7 @@ impl Memory {
             }
             ensure!(count == u64::from(p.count), "CPU {cpu} lists {count} pages, counts {}", p.count);
             ensure!(
-                p.free_diff.unsigned_abs() <= z.stat_threshold.max(1) as u64,
+                p.free_diff.unsigned_abs() <= z.largest_threshold().max(1) as u64,
                 "CPU {cpu} holds back {} free pages",
                 p.free_diff
             );

@@ -11,7 +11,7 @@ use crate::pcp;
 use crate::rules::{FreeLists, PcpLists, Profile};
 use crate::state::pcp_lists;
 use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, PageFlags, Watermarks, ZoneCompaction};
-use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -35,7 +35,17 @@ struct PcpSnapshot {
     high: u32,
     tuning: Tuning,
     diff: i64,
+    expire: u8,
     lists: Vec<Vec<u32>>,
+}
+
+/// Where the CPUs' parts of counters matter, on machines with several CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Drift {
+    /// Below it free pages are counted with the CPUs' parts; 0 for never.
+    mark: u64,
+    /// Each CPU's part is folded in above this.
+    thresholds: Vec<i64>,
 }
 
 /// Zone flag of a snapshot: kswapd must still be woken for a boost.
@@ -73,7 +83,8 @@ pub struct RecordedZone<'a> {
     pub pages: Option<&'a str>,
 }
 
-/// A machine of two nodes: node 0 has one small zone, node 1 these, lowest first.
+/// A machine of two nodes: node 0 has one small zone and all CPUs, node 1 these zones, lowest
+/// first.
 ///
 /// # Errors
 /// If the zones are impossible, or a text is not about a zone of its size.
@@ -92,6 +103,7 @@ pub fn machine(zones: &[RecordedZone], profile: Profile) -> Result<Memory, Strin
     let cpus = zones.first().map_or(0, |state| state.zone.pcps.len());
     let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
     let mut m = Memory::empty(&spec, profile)?;
+    m.put_cpus_on(NodeId::new(0));
     m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
     for (i, RecordedZone { zone, pages, .. }) in zones.iter().enumerate() {
         zone.restore(&mut m, ZoneId::new(1 + i), pages.map(str::as_bytes));
@@ -116,6 +128,8 @@ pub struct ZoneSnapshot {
     nr_free_pages: i64,
     /// The zone's own counter, without those parts.
     nr_free_folded: i64,
+    /// None on machines with one CPU.
+    drift: Option<Drift>,
     pcps: Vec<PcpSnapshot>,
     free: Vec<[Vec<u32>; MigrateType::COUNT]>,
     types: Vec<MigrateType>,
@@ -140,6 +154,7 @@ impl ZoneSnapshot {
             nr_free_pages: 0,
             nr_free_folded: 0,
             flags: 0,
+            drift: None,
             pcps: Vec::new(),
             free: vec![Default::default(); crate::types::NR_ORDERS],
             types: Vec::new(),
@@ -194,6 +209,13 @@ impl ZoneSnapshot {
                 };
             }
             "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
+            "DRIFT" => {
+                let ["mark", mark, "thresholds", thresholds @ ..] = words.as_slice() else {
+                    return Err("DRIFT needs a mark and thresholds".into());
+                };
+                let thresholds = thresholds.iter().map(|n| number(n)).collect::<Result<_, _>>()?;
+                self.drift = Some(Drift { mark: number(mark)?, thresholds });
+            }
             "NRFREE_RAW" => self.nr_free_folded = number(words.first().ok_or("no value")?)?,
             "PCP" => self.pcps.push(PcpSnapshot {
                 count: number(named(&words, "count")?)?,
@@ -206,6 +228,7 @@ impl ZoneSnapshot {
                     Err(_) if self.pcps.is_empty() => self.nr_free_pages - self.nr_free_folded,
                     Err(e) => return Err(e),
                 },
+                expire: named(&words, "expire").map_or(Ok(0), number)?,
                 lists: vec![Vec::new(); NR_LISTS],
             }),
             "PL" => {
@@ -405,6 +428,7 @@ impl ZoneSnapshot {
         // Frames that are missing are missing at the end.
         m.zones[id].whole_end = at(self.present as u32).pageblock_start();
         let free_lists = m.shared.profile.buddy.free_lists;
+        let keeps_early_mark = m.shared.profile.watermark.keeps_early_drift_mark;
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {
             for t in MigrateType::ALL {
@@ -419,7 +443,7 @@ impl ZoneSnapshot {
                 Tuning::FreeFactor(f) => p.free_factor = *f,
                 Tuning::Auto(t) => p.tuning = *t,
             }
-            p.free_diff = pcp.diff;
+            (p.free_diff, p.expire) = (pcp.diff, pcp.expire);
             for (i, list) in pcp.lists.iter().enumerate() {
                 for &pfn in list {
                     let t = pcp::type_on(i, locked.blocks.migratetype(at(pfn).pageblock()));
@@ -431,6 +455,7 @@ impl ZoneSnapshot {
         let z = locked.zone;
         z.free_pages = self.nr_free_pages - self.pcps.iter().map(|p| p.diff).sum::<i64>();
         z.watermarks = self.marks;
+        z.set_drift_mark(self.pcps.len(), keeps_early_mark);
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
         z.nr_free_highatomic = 0;
@@ -487,6 +512,8 @@ impl ZoneSnapshot {
             },
             nr_free_pages: z.nr_free_pages_exact() as i64,
             nr_free_folded: z.free_pages,
+            drift: (z.pcps.len() > 1)
+                .then(|| Drift { mark: z.percpu_drift_mark, thresholds: vec![z.stat_threshold; z.pcps.len()] }),
             pcps: z
                 .pcps
                 .iter()
@@ -499,6 +526,7 @@ impl ZoneSnapshot {
                         PcpLists::OrderZero | PcpLists::MultiOrder => Tuning::FreeFactor(p.free_factor),
                     },
                     diff: p.free_diff,
+                    expire: p.expire,
                     lists: (0..NR_LISTS).map(|i| p.list(i).map(relative).collect()).collect(),
                 })
                 .collect(),
@@ -523,6 +551,11 @@ impl fmt::Display for ZoneSnapshot {
         writeln!(f, "considered {} defer_shift {} order_failed {}", c.considered, c.defer_shift, c.order_failed)?;
         writeln!(f, "VMSTAT {}", self.nr_free_pages)?;
         writeln!(f, "NRFREE_RAW {}", self.nr_free_folded)?;
+        if let Some(drift) = &self.drift {
+            write!(f, "DRIFT mark {} thresholds", drift.mark)?;
+            drift.thresholds.iter().try_for_each(|n| write!(f, " {n}"))?;
+            writeln!(f)?;
+        }
         for (cpu, p) in self.pcps.iter().enumerate() {
             write!(f, "PCP cpu {cpu} count {} batch {} high {} ", p.count, p.batch, p.high)?;
             match &p.tuning {
@@ -533,6 +566,9 @@ impl fmt::Display for ZoneSnapshot {
                         + u32::from(t.free_high_batch) * FREE_HIGH_BATCH;
                     write!(f, "alloc_factor {} flags {flags} ", t.alloc_factor)?;
                 }
+            }
+            if self.drift.is_some() {
+                write!(f, "expire {} ", p.expire)?;
             }
             writeln!(f, "diff {}", p.diff)?;
             for (i, list) in p.lists.iter().enumerate().filter(|(_, l)| !l.is_empty()) {

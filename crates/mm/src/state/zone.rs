@@ -117,6 +117,11 @@ impl Zone {
         self.lru.get(list.index())
     }
 
+    /// A CPU's part of the size of one LRU list, not yet folded in.
+    pub fn unfolded(&self, list: LruList, cpu: CpuId) -> i64 {
+        self.lru.part(list.index(), cpu)
+    }
+
     /// Pages on one LRU list, exact.
     pub fn nr_listed(&self, list: LruList) -> u64 {
         u64::try_from(self.lru.exact(list.index())).expect("a list never has fewer than no pages")
