@@ -60,7 +60,10 @@ impl Benchmark for Fragment {
     fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
         let leave = self.leave.as_deref().filter(|_| self.leave_pages().is_ok_and(|leave| leave >= pages));
         leave.map_or(Ok(()), |leave| {
-            Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {} MiB", pages / 256))
+            Err(format!(
+                "leave = \"{leave}\" leaves nothing to fragment of {} MiB: choose less, or another machine",
+                pages / 256
+            ))
         })
     }
 

@@ -32,7 +32,9 @@ impl Benchmark for FragmentUnmovable {
     fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
         if parse_size(&self.leave).is_some_and(|bytes| bytes / 4096 >= pages) {
             let (leave, mib) = (&self.leave, pages / 256);
-            return Err(format!("leave = \"{leave}\" leaves nothing to fragment: the machine has {mib} MiB"));
+            return Err(format!(
+                "leave = \"{leave}\" leaves nothing to fragment of {mib} MiB: choose less, or another machine"
+            ));
         }
         Ok(())
     }

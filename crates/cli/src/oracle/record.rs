@@ -332,7 +332,8 @@ mod tests {
                 "OWN" => "a:1f".into(),
                 "FILE" => "f0".into(),
                 "fast|slow" => "slow".into(),
-                "N" | "ORDER" | "SWAPPINESS" | "BEYOND" | "PAGES" => "3".into(),
+                "max|high|low|min" => "max".into(),
+                "N" | "GROUP" | "ORDER" | "SWAPPINESS" | "BEYOND" | "PAGES" => "3".into(),
                 "TYPE" => "movable".into(),
                 other => other.into(),
             };

@@ -239,10 +239,12 @@ fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJ
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
     }
-    // A journal is no licence to write anywhere: it names settings of this host only.
+    // A journal is no licence to write anywhere: who may write one may not write all of /proc, where
+    // /proc/self/root is every file, and /proc/sys/kernel/core_pattern a program.
+    let of_memory = [roots.proc("sys/vm"), roots.sys("kernel/mm"), roots.sys("devices/system/node")];
     let is_setting = |s: &&Setting| {
         let straight = !s.path.components().any(|c| c == Component::ParentDir);
-        straight && (s.path.starts_with(&roots.procfs) || s.path.starts_with(&roots.sysfs))
+        straight && of_memory.iter().any(|dir| s.path.starts_with(dir))
     };
     if let Some(other) = entry.settings.iter().find(|s| !is_setting(s)) {
         let reason = format!("{} is no setting of this host", other.path.display());
@@ -374,8 +376,8 @@ mod tests {
     fn tree() -> (tempfile::TempDir, Roots, PathBuf, PathBuf) {
         let tree = tempfile::tempdir().expect("a directory");
         let roots = Roots { procfs: tree.path().join("proc"), sysfs: tree.path().join("sys") };
-        fs::create_dir_all(&roots.procfs).expect("made");
-        let setting = roots.proc("setting");
+        let setting = roots.proc("sys/vm/setting");
+        fs::create_dir_all(roots.proc("sys/vm")).expect("made");
         fs::write(&setting, "20\n").expect("written");
         let file = tree.path().join("journal");
         (tree, roots, setting, file)
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn changed_settings_are_restored_and_kept_ones_are_not() {
         let (_tree, roots, setting, file) = tree();
-        let other = roots.proc("other");
+        let other = roots.proc("sys/vm/other");
         fs::write(&other, "0\n").expect("written");
         let (mut journal, restored) = Journal::begin(&file, &roots).expect("begun");
         assert!(restored.is_empty());
@@ -447,14 +449,17 @@ mod tests {
     #[test]
     fn a_journal_that_names_other_files_is_refused() {
         let (tree, roots, _, file) = tree();
-        let victim = tree.path().join("victim");
-        fs::write(&victim, "whole").expect("written");
-        let settings = vec![Setting { path: victim.clone(), was: "gone".into() }];
-        let entry = Entry { schema: SCHEMA.into(), preparer: Preparer { pid: 1, started: "never".into() }, settings };
-        Journal { file: file.clone(), entry }.write().expect("written");
-        let refused = Journal::begin(&file, &roots).err().expect("refused").to_string();
-        assert!(refused.ends_with("victim is no setting of this host"), "{refused}");
-        assert_eq!(roots::read(&victim), Ok("whole".into()));
+        fs::create_dir_all(roots.proc("sys/kernel")).expect("made");
+        for victim in [tree.path().join("victim"), roots.proc("sys/kernel/core_pattern"), roots.proc("self")] {
+            fs::write(&victim, "whole").expect("written");
+            let settings = vec![Setting { path: victim.clone(), was: "gone".into() }];
+            let preparer = Preparer { pid: 1, started: "never".into() };
+            let entry = Entry { schema: SCHEMA.into(), preparer, settings };
+            Journal { file: file.clone(), entry }.write().expect("written");
+            let refused = Journal::begin(&file, &roots).err().expect("refused").to_string();
+            assert!(refused.ends_with(&format!("{} is no setting of this host", victim.display())), "{refused}");
+            assert_eq!(roots::read(&victim), Ok("whole".into()));
+        }
     }
 
     #[test]
