@@ -138,10 +138,10 @@ pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
 pub use owner::{
-    Around, Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, Turn, WriteOut,
+    Around, Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, TableWalk, Turn, WriteOut,
 };
 pub use prefetch::prefetch;
-pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit, Walk};
+pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit};
 pub use request::Request;
 pub use rules::Profile;
 pub use slow_path::{AllocFailure, AllocSlow};

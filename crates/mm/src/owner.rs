@@ -6,7 +6,6 @@
 
 use crate::gfp::Gfp;
 use crate::lru::Shadow;
-use crate::reclaim::Walk;
 use crate::state::{FrameKind, Memory, Tag};
 use crate::step::Wait;
 use crate::types::{GroupId, NodeId, Order, Pfn, ZoneId};
@@ -124,6 +123,21 @@ pub struct Shrunk {
     pub pages: u64,
 }
 
+/// A walk of page tables by aging: what it wants to see of them, and what it is told.
+pub trait TableWalk {
+    /// Whether mappings of anonymous memory are walked, too.
+    fn includes_anon(&self) -> bool;
+    /// Whether to look at a page table of small pages. `used` is the table's own mark of use, which
+    /// this may clear.
+    fn wants(&self, m: &Memory, table: u64, used: &mut bool) -> bool;
+    /// Whether a page that was used is to become young.
+    fn fits(&self, m: &Memory, pfn: Pfn) -> bool;
+    /// The page was used; its mark of use is cleared.
+    fn found(&mut self, m: &mut Memory, pfn: Pfn);
+    /// The table is done: how many of its entries were looked at, and how many of them were used.
+    fn leave(&mut self, m: &mut Memory, table: u64, entries: u32, young: u32);
+}
+
 /// The owner of pages: the host's side of migration and reclaim. A host whose pages cannot be
 /// reclaimed keeps the defaults of the methods after [`Owner::migrate`]: no folio can be split, and
 /// every page is locked.
@@ -208,7 +222,7 @@ pub trait Owner {
     /// that it wants. Hands over the pages that were used and fit, clears their marks of use, and
     /// leaves each table with the number of its entries and of those. A huge page is an entry
     /// without a table.
-    fn walk(&mut self, _m: &mut Memory, _mm: u32, _walk: &mut Walk) {}
+    fn walk(&mut self, _m: &mut Memory, _mm: u32, _walk: &mut dyn TableWalk) {}
     /// Gives an anonymous page a slot in swap, which makes it dirty, and reports the swap space
     /// left ([`Memory::set_swap`]). False if there is no slot.
     fn add_to_swap(&mut self, _m: &mut Memory, _pfn: Pfn, _owner: u32) -> bool {

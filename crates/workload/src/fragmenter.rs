@@ -60,9 +60,10 @@ impl Benchmark for Fragment {
     fn fits(&self, pages: u64, _: u64) -> Result<(), String> {
         let leave = self.leave.as_deref().filter(|_| self.leave_pages().is_ok_and(|leave| leave >= pages));
         leave.map_or(Ok(()), |leave| {
+            let mib = pages / 256;
             Err(format!(
-                "leave = \"{leave}\" leaves nothing to fragment of {} MiB: choose less, or another machine",
-                pages / 256
+                "leave = \"{leave}\" leaves nothing to fragment: the machine has {mib} MiB; \
+                 choose less, or another machine"
             ))
         })
     }

@@ -33,7 +33,8 @@ impl Benchmark for FragmentUnmovable {
         if parse_size(&self.leave).is_some_and(|bytes| bytes / 4096 >= pages) {
             let (leave, mib) = (&self.leave, pages / 256);
             return Err(format!(
-                "leave = \"{leave}\" leaves nothing to fragment of {mib} MiB: choose less, or another machine"
+                "leave = \"{leave}\" leaves nothing to fragment: the machine has {mib} MiB; \
+                 choose less, or another machine"
             ));
         }
         Ok(())

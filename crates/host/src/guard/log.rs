@@ -73,7 +73,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
     format!("{}{node}{text}\n", clock(event))
 }
 
-/// The time, UTC.
+/// When it was, in UTC.
 fn clock(event: &Event) -> String {
     at::clock((event.unix_s * 1000.0) as i64) + " "
 }
@@ -154,8 +154,8 @@ mod tests {
         let why = Rest::BackOff { for_s: 4.0, after: NoGain::Poisoned { blocks: 1234 } };
         assert_eq!(
             said(What::Rests { at_hand: 7, score: 93, why }),
-            "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for 4.0 s: all \
-             other blocks, 1,234, are poisoned by pages that stay\n"
+            "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for \
+             4.0 s: all other blocks, 1,234, are poisoned by pages that stay\n"
         );
         let why = Rest::KernelCompacts { proactiveness: 20 };
         assert!(said(What::Rests { at_hand: 7, score: 93, why }).contains("set that to 0"));

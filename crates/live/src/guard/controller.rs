@@ -39,8 +39,8 @@ pub struct Outcome {
 
 /// Seconds of the first back-off; each further one is twice as long.
 const FIRST_BACKOFF_S: f64 = 1.0;
-/// Where the reason may pass, a back-off is cut to the time in which this part of the CPU share makes
-/// up for the run, but not below [`PASSING_BACKOFF_S`].
+/// Where the reason may pass, a back-off is cut to the time in which this part of the CPU share
+/// makes up for the run, but not below [`PASSING_BACKOFF_S`].
 const FRUITLESS_PART: f64 = 0.25;
 /// Seconds to which a back-off is cut at most, where the reason may pass.
 const PASSING_BACKOFF_S: f64 = 4.0;

@@ -239,8 +239,8 @@ fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJ
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
     }
-    // A journal is no licence to write anywhere: who may write one may not write all of /proc, where
-    // /proc/self/root is every file, and /proc/sys/kernel/core_pattern a program.
+    // A journal is no licence to write anywhere: who may write one may not write all of /proc,
+    // where /proc/self/root is every file, and /proc/sys/kernel/core_pattern a program.
     let of_memory = [roots.proc("sys/vm"), roots.sys("kernel/mm"), roots.sys("devices/system/node")];
     let is_setting = |s: &&Setting| {
         let straight = !s.path.components().any(|c| c == Component::ParentDir);

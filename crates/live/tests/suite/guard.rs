@@ -22,13 +22,13 @@ impl Host {
     fn new() -> Host {
         let tree = tempfile::tempdir().expect("a directory");
         let dir = tree.path().to_path_buf();
-        std::fs::create_dir(dir.join("proc")).expect("made");
-        std::fs::write(dir.join("proc/setting"), "20\n").expect("written");
+        std::fs::create_dir_all(dir.join("proc/sys/vm")).expect("made");
+        std::fs::write(dir.join("proc/sys/vm/setting"), "20\n").expect("written");
         Host { _tree: tree, dir }
     }
 
     fn setting(&self) -> String {
-        std::fs::read_to_string(self.dir.join("proc/setting")).expect("read").trim().to_string()
+        std::fs::read_to_string(self.dir.join("proc/sys/vm/setting")).expect("read").trim().to_string()
     }
 
     fn has_journal(&self) -> bool {
@@ -86,7 +86,7 @@ fn a_part_is_played() {
         Ok("close the pipe first") => {
             let mut guard = part("guard", &dir).stdin(Stdio::piped()).spawn().expect("started");
             let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
-            kept.change(&roots.proc("setting"), "0").expect("changed");
+            kept.change(&roots.proc("sys/vm/setting"), "0").expect("changed");
             until(|| dir.join("guard").exists());
             drop(guard.stdin.take());
             // Time for the guard to find this process at work.
@@ -98,7 +98,7 @@ fn a_part_is_played() {
         Ok(how) => {
             let guard = Guard::start(part("guard", &dir));
             let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
-            kept.change(&roots.proc("setting"), "0").expect("changed");
+            kept.change(&roots.proc("sys/vm/setting"), "0").expect("changed");
             if how == "prepare" {
                 std::thread::sleep(Duration::from_secs(600));
             }

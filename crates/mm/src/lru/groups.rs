@@ -6,6 +6,7 @@
 //! by zone, which the number of pages to scan comes from, are exact. Source: kernel-behaviour
 //! §4.11.
 
+use crate::rules::GroupCharges;
 use crate::state::{Groups, LruList, Lruvec, Memory, NodeStat};
 use crate::types::{CpuId, GroupId, LruvecId, NodeId, Order, Pfn, ZoneId};
 use alloc::string::String;
@@ -19,8 +20,7 @@ impl Memory {
     /// In one line.
     pub fn enable_groups(&mut self, parents: &[GroupId]) -> Result<(), String> {
         let rules = &self.shared.profile;
-        let known = rules.reclaim.stalls_twice && !rules.lru.lists_per_zone && !rules.reclaim.costs_from_counters;
-        if !known {
+        if rules.groups.charges == GroupCharges::Unmodelled {
             return Err(alloc::format!("the memory control groups of {} are not known", rules.name));
         }
         if self.lru.has_generations() {

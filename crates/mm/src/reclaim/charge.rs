@@ -15,9 +15,9 @@ use crate::types::{CLUSTER_MAX, CpuId, GroupId, GroupLimit, Order, Pfn};
 
 /// Pages up to which a charge is tried again as long as reclaim finds any.
 const CHEAP_PAGES: u64 = 8;
-/// The kernel's clock ticks in a second.
+/// The kernel's clock ticks in a second, as Debian builds it (`CONFIG_HZ`).
 const HZ: u64 = 250;
-/// The longest wait of a task above `memory.high`.
+/// The longest wait of a task above `memory.high`, in ticks: two seconds.
 const MOST_TICKS: u64 = 2 * HZ;
 
 /// Why a charge failed.

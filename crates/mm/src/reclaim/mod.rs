@@ -27,7 +27,6 @@ mod throttle;
 pub(crate) use throttle::ROUND_CONGESTION_NS;
 
 pub use charge::{Charge, ChargeFailure, OverHigh, SetLimit};
-pub use generations::Walk;
 pub use generations::command::Refused;
 
 pub(crate) use control::{DEF_PRIORITY, MAX_RECLAIM_RETRIES, ScanControl};

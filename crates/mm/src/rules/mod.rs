@@ -14,6 +14,7 @@ mod compaction;
 mod fallback;
 mod faults;
 mod files;
+mod groups;
 mod highatomic;
 mod huge_pages;
 mod kcompactd;
@@ -35,6 +36,7 @@ pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, 
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
 pub use files::FileRules;
+pub use groups::{GroupCharges, GroupRules};
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
 pub use huge_pages::{HugePageRules, HugeRequests};
 pub use kcompactd::{KcompactdGoal, KcompactdMark, KcompactdRules};
@@ -103,6 +105,7 @@ profile! {
     slow_path: SlowPathRules,
     lru: LruRules,
     lru_gen: LruGenRules,
+    groups: GroupRules,
     reclaim: ReclaimRules,
     faults: FaultRules,
     files: FileRules,

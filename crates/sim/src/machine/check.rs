@@ -31,7 +31,7 @@ impl Machine {
     /// - The map count of a frame, and the use count of a swap slot, equal the number of entries
     ///   that name it.
     /// - An unmapped page is a file's, or in the swap cache at the slot it names. Where pages are
-    /// in generations, the engine knows which are in the swap cache.
+    ///   in generations, the engine knows which are in the swap cache.
     /// - A page table, and each other block that the kernel has for a process, belongs to that one
     ///   alone.
     ///

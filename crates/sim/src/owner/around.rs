@@ -7,8 +7,15 @@
 
 use super::Pages;
 use crate::base::id::MappingId;
-use crate::state::file::Flags;
-use kontig_mm::{Around, Memory, Pfn, References, Walk};
+use crate::state::file::{Flags, Frames};
+use kontig_mm::{Around, Memory, Pfn, References, TableWalk};
+
+/// A page in the swap cache learns of a write from its entry.
+fn note_write(frames: &mut Frames, pfn: Pfn, written: bool) {
+    if written && frames.flags(pfn).any(Flags::SWAP_CACHE) {
+        frames.set(pfn, Flags::DIRTY);
+    }
+}
 
 impl Pages {
     /// Those of an anonymous page.
@@ -29,10 +36,7 @@ impl Pages {
                 ptes += 1;
                 spaces
                     .young_around(mapping, page, fits, |young, written| {
-                        // What is in the swap cache learns of a write from its entry.
-                        if written && frames.flags(young).any(Flags::SWAP_CACHE) {
-                            frames.set(young, Flags::DIRTY);
-                        }
+                        note_write(frames, young, written);
                         found(Around::Page(young));
                     })
                     .into_iter()
@@ -70,18 +74,14 @@ impl Pages {
     /// Walks the page tables of a process, unless it is changing its memory map. A table has no
     /// mark of use of its own here: its entries say whether it was used, also those that an
     /// earlier walk has passed over, where the kernel's table would look unused.
-    pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut Walk) {
+    pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut dyn TableWalk) {
         let Pages { spaces, frames, walked, .. } = self;
         if !spaces.may_be_walked(process) {
             return;
         }
         for mapping in spaces.mappings_of(process) {
             if walk.includes_anon() || spaces.of(MappingId(mapping)).file().is_some() {
-                *walked += spaces.walk(mapping, m, walk, |young, written| {
-                    if written && frames.flags(young).any(Flags::SWAP_CACHE) {
-                        frames.set(young, Flags::DIRTY);
-                    }
-                });
+                *walked += spaces.walk(mapping, m, walk, |young, written| note_write(frames, young, written));
             }
         }
     }

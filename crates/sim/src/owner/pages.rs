@@ -12,7 +12,7 @@ use crate::state::process::address_space::{AddressSpaces, Entry};
 use crate::state::swap::Swapping;
 use kontig_mm::{
     Around, CpuId, Gfp, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker,
-    Shrunk, Walk, WriteOut, ZoneId,
+    Shrunk, TableWalk, WriteOut, ZoneId,
 };
 use kontig_program::Region;
 
@@ -231,7 +231,7 @@ impl Owner for Pages {
         }
     }
 
-    fn walk(&mut self, m: &mut Memory, process: u32, walk: &mut Walk) {
+    fn walk(&mut self, m: &mut Memory, process: u32, walk: &mut dyn TableWalk) {
         self.walk_process(m, process, walk);
     }
 

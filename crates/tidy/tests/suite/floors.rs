@@ -76,11 +76,8 @@ const TIED: [(&str, &[&str]); 10] = [
         &[
             "kswapd",
             "kswapd/by_zone",
-            "owner",
             "pcp",
             "pcp/auto_tuned",
-            "reclaim",
-            "reclaim/generations/walk",
             "state/pageblock",
             "state/pageblock/walk",
             "sysctl",

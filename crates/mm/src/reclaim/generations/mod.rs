@@ -15,8 +15,6 @@ pub(super) mod shrink;
 mod tiers;
 mod walk;
 
-pub use walk::Walk;
-
 /// Pages that are isolated or passed over at a time.
 const MIN_LRU_BATCH: u64 = 64;
 /// Pages that are moved at a time while the lock of the LRU is held.

@@ -6,7 +6,7 @@
 //! in which one entry in eight was used is in the filter of the next walk. Source: kernel-behaviour
 //! §4.10.8.
 
-use crate::owner::Owner;
+use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::mm_list::At;
 use crate::state::{Gen, Memory, PageFlags};
@@ -15,8 +15,8 @@ use crate::types::{LruvecId, Pfn};
 /// Entries in a cache line: a table is worth a look if one in each was used.
 const ENTRIES_IN_LINE: u32 = 8;
 
-/// A walk of page tables by aging.
-pub struct Walk<'a> {
+/// The walk of one address space's page tables.
+struct AgingWalk<'a> {
     lruvec: LruvecId,
     seq: u64,
     can_swap: bool,
@@ -31,14 +31,11 @@ pub(super) fn suits(entries: u32, young: u32) -> bool {
     young * ENTRIES_IN_LINE >= entries
 }
 
-impl Walk<'_> {
-    /// Whether mappings of anonymous memory are walked, too.
-    pub fn includes_anon(&self) -> bool {
+impl TableWalk for AgingWalk<'_> {
+    fn includes_anon(&self) -> bool {
         self.can_swap
     }
-    /// Whether to look at a page table of small pages. `used` is the table's own mark of use, which
-    /// this may clear.
-    pub fn wants(&self, m: &Memory, table: u64, used: &mut bool) -> bool {
+    fn wants(&self, m: &Memory, table: u64, used: &mut bool) -> bool {
         if self.force {
             return true;
         }
@@ -47,17 +44,14 @@ impl Walk<'_> {
         }
         m.lru.gens(self.lruvec).walker.has(self.seq, table)
     }
-    /// Whether a page that was used is to become young.
-    pub fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
+    fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
         m.lruvec_of(pfn) == self.lruvec && (self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE))
     }
-    /// The page was used; its mark of use is cleared.
-    pub fn found(&mut self, m: &mut Memory, pfn: Pfn) {
+    fn found(&mut self, m: &mut Memory, pfn: Pfn) {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);
         m.promote_and_note(pfn, youngest, self.promoted);
     }
-    /// The table is done: how many of its entries were looked at, and how many of them were used.
-    pub fn leave(&mut self, m: &mut Memory, table: u64, entries: u32, young: u32) {
+    fn leave(&mut self, m: &mut Memory, table: u64, entries: u32, young: u32) {
         if suits(entries, young) {
             m.lru.gens_mut(self.lruvec).walker.insert(self.seq + 1, table);
         }
@@ -115,7 +109,7 @@ impl Memory {
             let (mm, ended) = self.next_mm(lruvec, seq, &mut force);
             let Some(mm) = mm else { break ended };
             let skips_unused = self.shared.tunables.lru_gen.skips_unused();
-            let mut walk = Walk { lruvec, seq, can_swap, force, skips_unused, promoted: &mut promoted };
+            let mut walk = AgingWalk { lruvec, seq, can_swap, force, skips_unused, promoted: &mut promoted };
             owner.walk(self, mm, &mut walk);
             sc.promoted = Some(promoted);
             self.count_promoted(lruvec, sc);

@@ -265,7 +265,7 @@ impl Owner for Tenant {
     }
 
     /// All users' pages are one address space's, in tables of 64 by number.
-    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut Walk) {
+    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut dyn TableWalk) {
         let mapped: Vec<(u32, Page)> =
             self.pages.iter().filter(|(_, p)| p.user && p.state.mapped).map(|(n, p)| (*n, *p)).collect();
         for table in mapped.chunk_by(|(a, _), (b, _)| table_of(*a) == table_of(*b)) {

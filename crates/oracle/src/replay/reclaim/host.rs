@@ -7,7 +7,7 @@ use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
     Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References,
-    Shadow, Shrinker, Shrunk, SwapSpace, Turn, Wait, Walk, WriteOut,
+    Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -407,7 +407,7 @@ impl Owner for Files {
         }
         by
     }
-    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut Walk) {
+    fn walk(&mut self, m: &mut Memory, _: u32, walk: &mut dyn TableWalk) {
         // The module has the process count as used again when aging begins.
         m.lru_gen_use_mm(PROCESS);
         if !walk.includes_anon() {

@@ -13,7 +13,7 @@ use crate::state::file::{Cache, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
-use kontig_mm::{Around, MemPolicy, Memory, NEIGHBOURS, Order, Pfn, Walk};
+use kontig_mm::{Around, MemPolicy, Memory, NEIGHBOURS, Order, Pfn, TableWalk};
 use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
@@ -758,7 +758,7 @@ impl AddressSpaces {
         &mut self,
         mapping: u32,
         memory: &mut Memory,
-        walk: &mut Walk,
+        walk: &mut dyn TableWalk,
         mut found: impl FnMut(Pfn, bool),
     ) -> u64 {
         let m = &mut self.mappings[mapping];
