@@ -247,6 +247,7 @@ impl Memory {
 }
 
 fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zone {
+    let threshold = crate::watermark::stat_threshold(cpus, z.managed);
     Zone {
         id: ZoneId::new(index),
         node: NodeId::new(z.node),
@@ -266,7 +267,8 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
         boosted_flag: false,
         reclaim_active: false,
         compaction: ZoneCompaction::default(),
-        stat_threshold: crate::watermark::stat_threshold(cpus, z.managed),
+        stat_threshold: threshold,
+        largest_threshold: threshold,
         percpu_drift_mark: 0,
         pages_scanned: 0,
         nr_isolated: 0,

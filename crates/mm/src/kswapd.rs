@@ -442,6 +442,26 @@ mod tests {
     }
 
     #[test]
+    fn a_part_from_while_kswapd_was_awake_stays_until_its_cpu_counts_again() {
+        let mut m = with_single_pages(16, 4, linux("6.1"));
+        let (node, cpu) = (NodeId::new(0), CpuId::new(1));
+        let part = |m: &Memory| m.zones[ZONE].pcps[cpu].free_diff;
+        let free = |m: &mut Memory, pages| m.locked(ZONE, cpu).mod_free_pages(pages);
+        m.fold_vmstat(cpu);
+        m.zones[ZONE].percpu_drift_mark = 100;
+        // Two CPUs share 14 pages.
+        (m.zones[ZONE].watermarks.min, m.zones[ZONE].watermarks.low) = (10, 24);
+        m.set_percpu_thresholds(node, true);
+        free(&mut m, 7);
+        m.zones[ZONE].free_pages -= 7;
+        m.set_percpu_thresholds(node, false);
+        assert_eq!((part(&m), m.zones[ZONE].stat_threshold), (7, 4));
+        m.check().expect("consistent");
+        free(&mut m, -1);
+        assert_eq!(part(&m), 0);
+    }
+
+    #[test]
     fn as_posted_what_cpus_have_not_folded_in_blurs_the_balance() {
         for (profile, balanced) in [("6.14", false), ("6.15-posted", true), ("6.15", false)] {
             let mut m = with_single_pages(16, 4, linux(profile));

@@ -12,6 +12,7 @@ use crate::rules::{FreeLists, PcpLists, Profile};
 use crate::state::pcp_lists;
 use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, PageFlags, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::watermark::STAT_THRESHOLD_MAX;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -44,8 +45,9 @@ struct PcpSnapshot {
 struct Drift {
     /// Below it free pages are counted with the CPUs' parts; 0 for never.
     mark: u64,
-    /// Each CPU's part is folded in above this.
-    thresholds: Vec<i64>,
+    /// A CPU's part is folded in above this.
+    threshold: i64,
+    cpus: usize,
 }
 
 /// Zone flag of a snapshot: kswapd must still be woken for a boost.
@@ -213,8 +215,12 @@ impl ZoneSnapshot {
                 let ["mark", mark, "thresholds", thresholds @ ..] = words.as_slice() else {
                     return Err("DRIFT needs a mark and thresholds".into());
                 };
-                let thresholds = thresholds.iter().map(|n| number(n)).collect::<Result<_, _>>()?;
-                self.drift = Some(Drift { mark: number(mark)?, thresholds });
+                let thresholds = thresholds.iter().map(|n| number(n)).collect::<Result<Vec<i64>, _>>()?;
+                let threshold = *thresholds.first().ok_or("DRIFT needs thresholds")?;
+                if !(1..=STAT_THRESHOLD_MAX).contains(&threshold) || thresholds.iter().any(|t| *t != threshold) {
+                    return Err(format!("CPUs do not keep {} of a counter", words[3..].join(" ")));
+                }
+                self.drift = Some(Drift { mark: number(mark)?, threshold, cpus: thresholds.len() });
             }
             "NRFREE_RAW" => self.nr_free_folded = number(words.first().ok_or("no value")?)?,
             "PCP" => self.pcps.push(PcpSnapshot {
@@ -228,7 +234,8 @@ impl ZoneSnapshot {
                     Err(_) if self.pcps.is_empty() => self.nr_free_pages - self.nr_free_folded,
                     Err(e) => return Err(e),
                 },
-                expire: named(&words, "expire").map_or(Ok(0), number)?,
+                // Recordings of one CPU have it, too, but nothing says when that CPU folded.
+                expire: self.drift.as_ref().map_or(Ok(0), |_| named(&words, "expire").map_or(Ok(0), number))?,
                 lists: vec![Vec::new(); NR_LISTS],
             }),
             "PL" => {
@@ -313,12 +320,19 @@ impl ZoneSnapshot {
             ("low", m.low),
             ("high", m.high),
             ("promo", m.promo),
+            ("drift mark", self.drift.as_ref().map_or(0, |d| d.mark)),
             ("boost", self.boost),
             ("highatomic", self.highatomic),
         ] {
             if pages > u64::from(u32::MAX) {
                 return Err(format!("{name} {pages} is more pages than there can be"));
             }
+        }
+        if m.min > m.low || m.low > m.high {
+            return Err(format!("the marks {}, {} and {} are not in order", m.min, m.low, m.high));
+        }
+        if let Some(d) = self.drift.as_ref().filter(|d| d.cpus != self.pcps.len()) {
+            return Err(format!("thresholds of {} CPUs, lists of {}", d.cpus, self.pcps.len()));
         }
         for (cpu, p) in self.pcps.iter().enumerate() {
             let (name, factor) = match &p.tuning {
@@ -428,7 +442,6 @@ impl ZoneSnapshot {
         // Frames that are missing are missing at the end.
         m.zones[id].whole_end = at(self.present as u32).pageblock_start();
         let free_lists = m.shared.profile.buddy.free_lists;
-        let keeps_early_mark = m.shared.profile.watermark.keeps_early_drift_mark;
         let mut locked = m.locked(id, CpuId::new(0));
         for o in Order::all() {
             for t in MigrateType::ALL {
@@ -452,10 +465,13 @@ impl ZoneSnapshot {
                 }
             }
         }
+        let drift = self.drift.as_ref().map(|d| (d.mark, d.threshold));
         let z = locked.zone;
         z.free_pages = self.nr_free_pages - self.pcps.iter().map(|p| p.diff).sum::<i64>();
         z.watermarks = self.marks;
-        z.set_drift_mark(self.pcps.len(), keeps_early_mark);
+        z.set_drift(drift.unwrap_or_else(|| z.drift_at_boot(&locked.shared.profile)));
+        let parts = self.pcps.iter().map(|p| p.diff.abs());
+        z.largest_threshold = parts.fold(z.largest_threshold, i64::max);
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
         z.nr_free_highatomic = 0;
@@ -512,8 +528,11 @@ impl ZoneSnapshot {
             },
             nr_free_pages: z.nr_free_pages_exact() as i64,
             nr_free_folded: z.free_pages,
-            drift: (z.pcps.len() > 1)
-                .then(|| Drift { mark: z.percpu_drift_mark, thresholds: vec![z.stat_threshold; z.pcps.len()] }),
+            drift: (z.pcps.len() > 1).then(|| Drift {
+                mark: z.percpu_drift_mark,
+                threshold: z.stat_threshold,
+                cpus: z.pcps.len(),
+            }),
             pcps: z
                 .pcps
                 .iter()
@@ -553,7 +572,7 @@ impl fmt::Display for ZoneSnapshot {
         writeln!(f, "NRFREE_RAW {}", self.nr_free_folded)?;
         if let Some(drift) = &self.drift {
             write!(f, "DRIFT mark {} thresholds", drift.mark)?;
-            drift.thresholds.iter().try_for_each(|n| write!(f, " {n}"))?;
+            (0..drift.cpus).try_for_each(|_| write!(f, " {}", drift.threshold))?;
             writeln!(f)?;
         }
         for (cpu, p) in self.pcps.iter().enumerate() {

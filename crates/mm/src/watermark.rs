@@ -34,16 +34,19 @@ pub fn thp_min_free_kbytes(zones: u64, free_buffer_pages: u64) -> u64 {
     pages.min(free_buffer_pages / 20) * (PAGE_SIZE / 1024)
 }
 
+/// The largest part of a counter that a CPU keeps: it is in a byte.
+pub(crate) const STAT_THRESHOLD_MAX: i64 = 125;
+
 /// A CPU's part of a counter is folded in above this while kswapd is awake: all parts together are
 /// less than what lies between the marks (§1.6).
 fn pressure_threshold(cpus: usize, marks: &Watermarks) -> i64 {
-    (((marks.low - marks.min) / cpus as u64) as i64).clamp(1, 125)
+    (((marks.low - marks.min) / cpus as u64) as i64).clamp(1, STAT_THRESHOLD_MAX)
 }
 
 /// A CPU's part of a counter is folded in above this (§1.6).
 pub fn stat_threshold(cpus: usize, managed: u64) -> i64 {
     let fls = |x: u64| i64::from(64 - x.leading_zeros());
-    (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(125)
+    (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(STAT_THRESHOLD_MAX)
 }
 
 impl Zone {
@@ -148,21 +151,32 @@ impl Zone {
                 && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))
     }
 
-    /// The largest part of a counter that a CPU can have: parts may be from before kswapd woke.
-    pub(crate) fn largest_threshold(&self) -> i64 {
-        self.stat_threshold.max(stat_threshold(self.pcps.len(), self.managed))
+    /// Sets above what a CPU's part of a counter is folded in. Larger parts stay until the CPU
+    /// counts again.
+    fn set_threshold(&mut self, threshold: i64) {
+        self.stat_threshold = threshold;
+        self.largest_threshold = self.largest_threshold.max(threshold);
     }
 
-    /// Sets the mark below which the CPUs' parts are read, too, for parts that together exceed what
-    /// lies between the low and the min mark. Other CPUs come up before there are marks, and some
-    /// kernels do not take back what they set then.
-    pub(crate) fn set_drift_mark(&mut self, cpus: usize, keeps_early: bool) {
-        let (drift, marks) = (cpus as u64 * self.stat_threshold as u64, &self.watermarks);
-        self.percpu_drift_mark = match () {
+    /// The drift mark and the threshold that boot leaves. A mark is for parts that together exceed
+    /// what lies between the low and the min mark. Other CPUs come up before there are marks, and
+    /// some kernels do not take back what they set then.
+    pub fn drift_at_boot(&self, profile: &Profile) -> (u64, i64) {
+        let (cpus, marks) = (self.pcps.len(), &self.watermarks);
+        let threshold = stat_threshold(cpus, self.managed);
+        let drift = cpus as u64 * threshold as u64;
+        let mark = match () {
             () if drift > marks.low - marks.min => marks.high + drift,
-            () if cpus > 1 && keeps_early => drift,
+            () if cpus > 1 && profile.watermark.keeps_early_drift_mark => drift,
             () => 0,
         };
+        (mark, threshold)
+    }
+
+    /// Sets the mark below which the CPUs' parts are read, too, and above what a part is folded in.
+    pub(crate) fn set_drift(&mut self, (mark, threshold): (u64, i64)) {
+        self.percpu_drift_mark = mark;
+        self.set_threshold(threshold);
     }
 
     /// Free pages for a check that counter drift must not mislead (§1.6).
@@ -196,9 +210,8 @@ impl Memory {
     /// Computes the drift marks, and how much of a node's counter CPUs keep to themselves. The
     /// kernel does so once, at boot.
     pub(crate) fn setup_drift(&mut self) {
-        let cpus = self.nr_cpus();
-        let keeps_early = self.shared.profile.watermark.keeps_early_drift_mark;
-        self.zones.iter_mut().for_each(|z| z.set_drift_mark(cpus, keeps_early));
+        let profile = &self.shared.profile;
+        self.zones.iter_mut().for_each(|z| z.set_drift(z.drift_at_boot(profile)));
         for vec in &mut self.lru.vecs {
             let most = vec.zones.iter().map(|z| self.zones[*z].stat_threshold).max();
             vec.stat_threshold = most.unwrap_or(0);
@@ -210,10 +223,10 @@ impl Memory {
     pub(crate) fn set_percpu_thresholds(&mut self, node: NodeId, under_pressure: bool) {
         let cpus = self.nr_cpus();
         for z in self.zones.iter_mut().filter(|z| z.node == node && z.percpu_drift_mark != 0) {
-            z.stat_threshold = match under_pressure {
+            z.set_threshold(match under_pressure {
                 true => pressure_threshold(cpus, &z.watermarks),
                 false => stat_threshold(cpus, z.managed),
-            };
+            });
         }
     }
 

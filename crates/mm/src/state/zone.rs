@@ -67,6 +67,9 @@ pub struct Zone {
     pub compaction: ZoneCompaction,
     /// A CPU's part of the free-page counter is folded in above this.
     pub stat_threshold: i64,
+    /// The largest that threshold has been: a CPU that has counted nothing since has a part from
+    /// then.
+    pub(crate) largest_threshold: i64,
     /// Below this the free-page counter is read exactly; 0 if it never needs to be.
     pub percpu_drift_mark: u64,
     /// Pages that reclaim has scanned since any page of the zone was freed, in kernels that count

@@ -41,6 +41,9 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     }
     groups::enable(rec, &mut memory)?;
     state::begin(rec, &mut memory)?;
+    if let Some(d) = state::unlike_boot(rec, &memory) {
+        return Ok(Err(d));
+    }
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
         // More than any recording needs, if it does not say; else all of the device but its header.

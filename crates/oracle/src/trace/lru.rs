@@ -258,6 +258,7 @@ impl LruOp {
                 | LruOp::DrainAll
                 | LruOp::DrainPages
                 | LruOp::Fold
+                | LruOp::Flush
         )
     }
 

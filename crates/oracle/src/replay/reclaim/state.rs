@@ -88,6 +88,20 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
     Ok(())
 }
 
+/// Compares what lies in the recording's first state with what boot leaves by the rules: drift
+/// marks and thresholds. Nothing is said of marks that were changed after boot.
+pub(super) fn unlike_boot(rec: &Recording, m: &Memory) -> Option<Box<Difference>> {
+    if ["vm.min_free_kbytes", "vm.watermark_scale_factor"].iter().any(|name| rec.about.sysctls.contains_key(*name)) {
+        return None;
+    }
+    m.nodes()[NODE.index()].zones.iter().map(|z| m.zone(*z)).find_map(|zone| {
+        let (kernel, engine) = ((zone.percpu_drift_mark, zone.stat_threshold), zone.drift_at_boot(m.profile()));
+        let words = |(mark, threshold)| format!("mark {mark} threshold {threshold}");
+        let what = format!("{} DRIFT", zone.kind.name());
+        (kernel != engine).then(|| differs("t0", &what, words(kernel), words(engine)))
+    })
+}
+
 /// Compares with the recorded state of this name.
 pub(super) fn compare(
     rec: &Recording,
