@@ -397,6 +397,7 @@ impl Kswapd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Watermarks;
     use crate::testing::{linux, with_a_pageblock_in_pieces, with_single_pages};
 
     const ZONE: ZoneId = ZoneId::new(0);
@@ -450,7 +451,7 @@ mod tests {
         m.fold_vmstat(cpu);
         m.zones[ZONE].percpu_drift_mark = 100;
         // Two CPUs share 14 pages.
-        (m.zones[ZONE].watermarks.min, m.zones[ZONE].watermarks.low) = (10, 24);
+        m.zones[ZONE].watermarks = Watermarks { min: 10, low: 24, high: 38, promo: 52 };
         m.set_percpu_thresholds(node, true);
         free(&mut m, 7);
         m.zones[ZONE].free_pages -= 7;
