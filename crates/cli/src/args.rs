@@ -19,7 +19,7 @@ use std::path::PathBuf;
         Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording or a rerun \
         result differs. Commands that inspect a host add: 4 compaction would make the blocks; 5 more privilege is \
         needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; 8 unknown; 9 the blocks were \
-        predicted, but not available afterwards."
+        predicted, but not available afterwards; 10 another guard is at work."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]

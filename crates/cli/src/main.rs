@@ -2,8 +2,8 @@
 //!
 //! Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording
 //! or a rerun result differs; 5 more privilege is needed; 4, 6, 7, 8 and 9 `kontig check` and
-//! `kontig prepare` on blocks that are not available. Results go to standard output, everything
-//! else to standard error.
+//! `kontig prepare` on blocks that are not available; 10 a second `kontig guard`. Results go to
+//! standard output, everything else to standard error.
 
 mod args;
 mod bench;

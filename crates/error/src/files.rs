@@ -1,8 +1,9 @@
-//! Files: names as parts of paths, and writes of files and directories that are whole or not at
-//! all.
+//! Files: names as parts of paths, short texts, and writes of files and directories that are whole
+//! or not at all.
 
 use crate::error::{AskedWrongly, Error, Failed};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -80,6 +81,33 @@ fn written(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Res
         let _ = std::fs::remove_file(&part);
         fail(e)
     })
+}
+
+/// Bytes of a short text at most.
+const SHORT: u64 = 1 << 20;
+
+/// The text of a user's short file, which may be read again later. A pipe may have no writer, and a
+/// device no end.
+///
+/// # Errors
+/// If it is no regular file, longer than 1 MiB, or no text.
+pub fn read_short(path: &Path) -> Result<String, Error> {
+    let unreadable = |reason: String| {
+        let path = path.display().to_string();
+        Error::from(AskedWrongly::Unreadable { path, reason })
+    };
+    let failed = |e: std::io::Error| unreadable(e.to_string());
+    if !path.metadata().map_err(failed)?.is_file() {
+        return Err(unreadable("this is no regular file".into()));
+    }
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(SHORT + 1).read_to_string(&mut text));
+    // Where it is cut, a letter may be as well.
+    if path.metadata().is_ok_and(|now| now.len() > SHORT) || text.len() as u64 > SHORT {
+        return Err(unreadable("it is longer than 1 MiB, as no such file is".into()));
+    }
+    read.map_err(failed)?;
+    Ok(text)
 }
 
 /// Tests whether a file can be written without changing it.
@@ -272,6 +300,26 @@ mod tests {
         let mut names: Vec<_> = std::fs::read_dir(dir).expect("a folder").map(name).collect();
         names.sort();
         names.into_iter().map(|name| name.into_string().expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_short_text_is_a_regular_file_of_a_megabyte_at_most() {
+        let tmp = tempfile::tempdir().expect("a folder");
+        let file = tmp.path().join("policy.toml");
+        std::fs::write(&file, "keep").expect("written");
+        assert_eq!(read_short(&file), Ok("keep".into()));
+        let said = |path: &Path| {
+            let refused = read_short(path).expect_err("refused");
+            assert_eq!(refused.exit_code(), 2);
+            refused.to_string()
+        };
+        for endless in [Path::new("/dev/zero"), tmp.path()] {
+            assert!(said(endless).ends_with(": cannot be read: this is no regular file"), "{}", said(endless));
+        }
+        File::create(&file).and_then(|file| file.set_len(SHORT + 1)).expect("made");
+        assert!(said(&file).ends_with(": cannot be read: it is longer than 1 MiB, as no such file is"));
+        std::fs::write(&file, [0xff]).expect("written");
+        assert!(said(&file).contains("UTF-8"), "{}", said(&file));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct BoundArgs {
     /// Rules of the compaction (default: the newest profile that is not newer than the kernel)
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
-    /// Print JSON (schema kontig.bound/1)
+    /// Print JSON (schema kontig.bound/2)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -93,9 +93,9 @@ fn text(bound: &Bound, map: bool) -> String {
 }
 
 fn counts(bound: &Bound) -> String {
-    let c = &bound.counts;
+    let Counts { of_class: c, more_at_most, more_in_compactions_room } = &bound.counts;
     let of = bound.node.map_or(String::new(), |node| format!(" of node {node}"));
-    let room = match (c.more_at_most, c.more_in_compactions_room) {
+    let room = match (*more_at_most, *more_in_compactions_room) {
         _ if c.emptiable == 0 => String::new(),
         (most, room) if most == room && most == c.emptiable => String::new(),
         (most, room) => format!(
@@ -221,7 +221,7 @@ fn placement(bound: &Bound) -> String {
 }
 
 fn gigabytes(bound: &Bound) -> String {
-    let c: &Counts = &bound.gigabytes;
+    let Counts { of_class: c, more_at_most, .. } = &bound.gigabytes;
     // Of blocks of that size and above, the first line has said it.
     if c.blocks == 0 || bound.block_bytes >= 1 << 30 {
         return String::new();
@@ -236,7 +236,7 @@ fn gigabytes(bound: &Bound) -> String {
         grouped(c.blocks),
         grouped(c.free),
         grouped(c.emptiable),
-        grouped(c.more_at_most),
+        grouped(*more_at_most),
         grouped(c.poisoned),
         grouped(c.never)
     )
@@ -254,7 +254,7 @@ fn ranges(bound: &Bound) -> String {
          worst of some blocks in each place: . free, - can be emptied, # poisoned, x never free\n",
     );
     for range in &bound.ranges {
-        let (n, c) = (range.node, &range.counts);
+        let (n, c) = (range.node, &range.of_class);
         let start = short_size(range.start);
         let numbers = format!("{:>5} {:>5} {:>5} {:>5}", c.free, c.emptiable, c.poisoned, c.never);
         text += &format!("  node {n} {start:>5} {numbers}  {}\n", map(range, bound));

@@ -5,6 +5,7 @@ use crate::explain::{ExplainArgs, Laboratory};
 use crate::{age, bound, check, explain, guard, history, metrics, prepare, snapshot, status, top, touch, trial};
 use clap::{FromArgMatches, Subcommand};
 use kontig_error::Error;
+use kontig_live::Roots;
 use kontig_terminal::{Ending, number};
 use std::path::PathBuf;
 
@@ -52,6 +53,10 @@ pub enum HostCommand {
         first: bool,
         path: PathBuf,
     },
+    /// Print why blocks cannot be made on a node, by all of its frames: a child of 'guard', so that
+    /// the look can be ended
+    #[command(hide = true)]
+    LookAtFrames { node: u32, order: u32, procfs: PathBuf, sysfs: PathBuf },
     /// Restore the settings of this host when 'prepare' or 'guard' is killed: a child of it
     #[command(hide = true)]
     RestoreAtEnd { journal: PathBuf, procfs: PathBuf, sysfs: PathBuf },
@@ -91,6 +96,9 @@ impl HostCommand {
             HostCommand::Touch(a) => touch::touch(&a),
             HostCommand::Trial(a) => trial::trial(&a),
             HostCommand::WriteOne { path, sync, first } => prepare::write_one(&path, sync, first),
+            HostCommand::LookAtFrames { node, order, procfs, sysfs } => {
+                guard::look_at_frames(&Roots { procfs, sysfs }, node, order)
+            }
             HostCommand::RestoreAtEnd { journal, procfs, sysfs } => prepare::restore_at_end(&journal, procfs, sysfs),
             HostCommand::History(c) => history::history(c),
             HostCommand::Top(a) => top::top(&a),

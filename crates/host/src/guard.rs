@@ -11,6 +11,7 @@ use crate::snapshot::page_size;
 use clap::{Args, Subcommand};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::guard::daemon::{Means, Mode, watch};
+use kontig_live::guard::diagnose::by_frames;
 use kontig_live::guard::drive::{Drive, JOURNAL};
 use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
@@ -113,8 +114,11 @@ pub const HELP: &str = "Examples:\n  \
     kontig guard replay host.history --keep 2000x2M    what it would have kept last night\n\n\
     It looks every half second, compacts by the node's own file, and ends a compaction as soon as the blocks are \
     there or its CPU time is used up. Nothing is left to restore when it is killed.\n\n\
-    Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running, or another guard is at work; 2 asked \
-    wrongly; 5 more privilege is needed (root).";
+    Exit codes: 0 ended by Ctrl-C, SIGTERM or --time; 1 failed while running; 2 asked wrongly; 5 more privilege is \
+    needed (root); 10 another guard is at work.";
+
+/// The exit code where another guard is at work: a new start changes nothing while it is.
+const ANOTHER_IS_AT_WORK: u8 = 10;
 
 /// Carries out `kontig guard`.
 pub fn guard(a: &GuardArgs) -> Result<Ending, Error> {
@@ -195,6 +199,11 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     let (stop, anew) = signals()?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let writer = |path: &Path| Command::new(&program).arg("write-one").arg(path).stdin(Stdio::null()).spawn();
+    let looker = |node: u32, order: u32| {
+        let mut looks = Command::new(&program);
+        looks.args(["look-at-frames", &node.to_string(), &order.to_string()]).args([&roots.procfs, &roots.sysfs]);
+        looks.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+    };
     let journal = a.control.control.join(JOURNAL);
     let restores = || {
         let mut restores = Command::new(&program);
@@ -203,7 +212,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let mode = match (a.execute, a.drive_sysctl) {
         (false, _) => Mode::DryRun,
-        (true, false) => Mode::Execute { writer: &writer },
+        (true, false) => Mode::Execute { writer: &writer, looker: &looker },
         (true, true) => Mode::Drive(Drive { journal: journal.clone(), restores: &restores }),
     };
     let mut lost = None;
@@ -237,9 +246,22 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
             say(&e.to_string());
             Ok(Ending::Unpermitted)
         }
+        Err(e) if e.is_busy() => {
+            say(&e.to_string());
+            Ok(Ending::Code(ANOTHER_IS_AT_WORK))
+        }
         Err(e) if e.is_wrong() => Err(AskedWrongly::Value(e.to_string()).into()),
         Err(e) => Err(failed(e.to_string())),
     }
+}
+
+/// Looks at every frame for a guard, whose child this is, and prints why no blocks of this order
+/// are made of this node; null where the frames do not tell.
+pub fn look_at_frames(roots: &Roots, node: u32, order: u32) -> Result<Ending, Error> {
+    kontig_live::prepare::end_with_parent();
+    let found = by_frames(roots, page_size(), node, order);
+    kontig_terminal::print(&crate::answer::document(&found, true))?;
+    Ok(Ending::Done)
 }
 
 /// The kernel's release, and the largest order of its free lists.

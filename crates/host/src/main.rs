@@ -20,7 +20,7 @@ static ALLOCATOR: HugePages = HugePages::new("kontig", "end other programs first
     after_help = "These are the commands of 'kontig' about a host. 'kontig' has them too, and the laboratory.\n\n\
         Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 4 compaction would make the blocks; \
         5 more privilege is needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; \
-        8 unknown; 9 the blocks were predicted, but not available afterwards."
+        8 unknown; 9 the blocks were predicted, but not available afterwards; 10 another guard is at work."
 )]
 struct Cli {
     #[command(subcommand)]

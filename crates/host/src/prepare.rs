@@ -15,9 +15,9 @@ use kontig_live::need::Need;
 use kontig_live::prepare::execute::execute;
 use kontig_live::prepare::execution::Execution;
 use kontig_live::prepare::got::{Got, HostGot, Watch};
-use kontig_live::prepare::guard::{self, Guard};
 use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, Leftover, NoJournal};
+use kontig_live::prepare::restorer::{self, Restorer};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
 use kontig_live::{Host, Roots};
 use kontig_terminal::Ending;
@@ -309,9 +309,9 @@ pub(crate) fn carry_out(plan: Plan, needs: &[Need], means: &Means) -> Result<Res
     let execution = Execution { roots, caller, journal, time, stop, writer: &writer };
     let mut restores = Command::new(&program);
     restores.arg("restore-at-end").arg(journal).args([&roots.procfs, &roots.sysfs]);
-    let guard = Guard::start(restores);
+    let restorer = Restorer::start(restores);
     let executed = execute(plan, needs, &execution);
-    drop(guard);
+    drop(restorer);
     Ok(executed)
 }
 
@@ -467,7 +467,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Waits for the end of the preparing process, and restores its settings if it was killed.
 pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result<Ending, Error> {
-    let restored = guard::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
+    let restored = restorer::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
     let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
     for setting in restored {
         kontig_terminal::say(&format!(

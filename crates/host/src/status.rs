@@ -21,8 +21,8 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Options that `--pid` has no use for.
@@ -86,16 +86,23 @@ pub const HELP: &str = "Examples:\n  \
 pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     let stop = Arc::new(AtomicBool::new(false));
+    let stalls: Arc<OnceLock<Result<Watch, NoTrace>>> = Arc::default();
     if a.watch || a.stalls {
-        let (raised, code) = (stop.clone(), i32::from(!a.watch));
-        // The loop ends, so that a trace is removed and what it has told is printed.
+        let (raised, watched, code) = (stop.clone(), stalls.clone(), i32::from(!a.watch));
+        // The loop ends, so that a trace is removed and what it has told is printed. Whoever cannot
+        // wait for a long look at all frames asks twice.
         interrupt::act(move || {
             if raised.swap(true, Ordering::Relaxed) {
+                if let Some(Ok(watch)) = watched.get() {
+                    watch.end();
+                }
                 std::process::exit(code);
             }
         });
     }
-    let stalls = a.stalls.then(|| Watch::begin(&roots));
+    if a.stalls {
+        stalls.get_or_init(|| Watch::begin(&roots));
+    }
     let mut before: Option<(Host, Instant)> = None;
     loop {
         let interval = a.interval.or(a.interval_unasked(before.is_some()));
@@ -103,8 +110,8 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
             before.get_or_insert_with(|| (Host::read(&roots), Instant::now()));
             match wait(interval, &stop) {
                 Waited::Unread => return Ok(Ending::Done),
-                // To be stopped is how watching ends.
-                Waited::Stopped if a.watch => return Ok(Ending::Done),
+                // To be stopped is how watching ends; a trace has more to tell first.
+                Waited::Stopped if a.watch && !a.stalls => return Ok(Ending::Done),
                 Waited::Stopped | Waited::Passed => {}
             }
         }
@@ -114,8 +121,15 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
         let text = match a.pid {
             Some(pid) => process::text(a, &roots, &host, pid)?,
             None => machine(a, &roots, &host, since)?.map(|mut status| {
-                let taken = |watch: &Result<Watch, NoTrace>| watch.as_ref().map_or_else(Stalls::unknown, Watch::take);
-                status.stalls = stalls.as_ref().map(taken);
+                status.stalls = stalls.get().map(|watch| match watch {
+                    Ok(watch) => {
+                        if !a.watch || stop.load(Ordering::Relaxed) {
+                            watch.end();
+                        }
+                        watch.take()
+                    }
+                    Err(why) => Stalls::unknown(why),
+                });
                 a.page(&status, |width| text::text(&status, a.orders, width))
             }),
         };
@@ -127,7 +141,7 @@ pub fn status(a: &StatusArgs) -> Result<Ending, Error> {
         if !a.watch && stop.load(Ordering::Relaxed) {
             return Err(Failed::Interrupted { kept: "what was seen until then is printed".into() }.into());
         }
-        if !a.watch || !is_read {
+        if !a.watch || !is_read || stop.load(Ordering::Relaxed) {
             return Ok(Ending::Done);
         }
         before = Some((host, at));

@@ -60,6 +60,7 @@ const WORKLOADS: Files = data![
     "workloads/kbuild+highalloc.toml",
     "workloads/highalloc.toml",
     "workloads/jvm-beside-files.toml",
+    "workloads/jvm-in-container.toml",
     "workloads/postgres-like.toml",
     "workloads/vm-host.toml",
     "workloads/model-server.toml",

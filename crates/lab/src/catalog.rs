@@ -6,6 +6,7 @@
 
 use crate::built_in::{Form, stem};
 use crate::experiment::{self, Experiment, Variant};
+use crate::groups;
 use crate::names::unknown;
 use crate::profiles::{self, with_switches};
 use crate::source::Source;
@@ -137,7 +138,10 @@ pub fn to_run(name: &str) -> Result<ToRun, Error> {
     }
     let (w, id, source) = workload(name)?;
     let sysctls = experiment::texts(&w.sysctls);
-    let variant = Variant { name: "6.1".into(), profile: "6.1".into(), ..Variant::default() };
+    // One whose control groups are known, if the workload has any.
+    let profile = if w.workload.groups.is_empty() { Some("6.1".to_owned()) } else { groups::kernels().next() };
+    let profile = profile.unwrap_or_default();
+    let variant = Variant { name: profile.clone(), profile, ..Variant::default() };
     let experiment = Experiment {
         id,
         summary: w.summary,

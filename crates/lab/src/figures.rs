@@ -2,6 +2,7 @@
 //!
 //! A figure covers the phase it names, from begin to end.
 
+use crate::groups::OfGroups;
 use crate::pressure::Pressure;
 use kontig_mm::{Daemon, NodeId};
 use kontig_program::figure::PERCENTILES;
@@ -22,6 +23,7 @@ pub(crate) struct Counters {
     pub(crate) lock_wait_ns: u64,
     pub(crate) proactive_runs: u64,
     pub(crate) has_disks: bool,
+    pub(crate) groups: OfGroups,
     /// None before anything was counted.
     pub(crate) pressure: Option<Pressure>,
 }
@@ -41,6 +43,7 @@ impl Counters {
             lock_wait_ns: self.lock_wait_ns - earlier.lock_wait_ns,
             proactive_runs: self.proactive_runs - earlier.proactive_runs,
             has_disks: self.has_disks,
+            groups: self.groups.since(&earlier.groups),
             pressure: self.pressure.as_ref().map(|now| now.since(earlier.pressure.as_ref())),
         }
     }
@@ -169,6 +172,7 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
         let by_task = by_task(of);
         let pressed: Option<Vec<Pressure>> = of.iter().map(|p| p.counted.pressure.clone()).collect();
         let pressure = pressed.into_iter().flat_map(|of| Pressure::figures(&of));
+        let groups = OfGroups::figures(&of.iter().map(|p| &p.counted.groups).collect::<Vec<_>>());
         figures.extend(
             of_phase
                 .into_iter()
@@ -176,6 +180,7 @@ pub(crate) fn phase_figures(phases: &[Stretch], all: Option<&[Stretch]>) -> Vec<
                 .chain(background)
                 .chain(by_task)
                 .chain(pressure)
+                .chain(groups)
                 .map(|r| Reading { figure: r.figure.of_phase(phase.clone()), ..r }),
         );
     }

@@ -31,6 +31,7 @@ pub mod formula;
 mod fragmenting;
 mod ftrace;
 mod gate;
+mod groups;
 pub mod guest;
 mod hash;
 mod history;

@@ -2,6 +2,7 @@
 
 use crate::beginning::Beginning;
 use crate::experiment::{Case, Experiment, Variant};
+use crate::groups;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views, key, room};
@@ -222,6 +223,9 @@ impl Resolved {
         all.iter().try_for_each(leaves).map_err(|e| Wrong::at(&["variant", &number, "sysctls"], e))?;
         let of_variant = |reason: String| Wrong::at(&["variant", &number, "with"], reason);
         let workload = self.experiment.workload_of(variant).map_err(of_variant)?;
+        let groups = workload.scenario().groups;
+        groups::can_be(&groups, machine, &self.profiles[i], &variant.sysctls_by_full_name())
+            .map_err(|reason| Wrong::at(&["workload", "group"], reason))?;
         workload.fits(&room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
             (None, true) => wrong.below(&["workload"]),
             _ => Wrong::at(&["variant", &number], format!("'{}': {}", variant.name, wrong.reason)),

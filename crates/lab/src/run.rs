@@ -7,6 +7,7 @@
 
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::ftrace::Ftrace;
+use crate::groups::{self, OfGroups};
 use crate::history::History;
 use crate::mmtests::{Iteration, Times};
 use crate::observe::{gib, machine_score, node_runs};
@@ -61,6 +62,9 @@ impl<'a> Prepared<'a> {
         machine.set_processor(plan.machine.translation.clone());
         machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
         machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
+        if !plan.scenario.groups.is_empty() {
+            machine.make_groups(&groups::entries(&plan.scenario.groups)).map_err(failed)?;
+        }
         if let Some(beginning) = &plan.begins_as {
             machine.adopt(&beginning.pages(&plan.machine, plan.seed).map_err(failed)?).map_err(failed)?;
         }
@@ -231,6 +235,9 @@ impl Running<'_> {
                 self.machine
                     .set_mempolicy(id, task.memory)
                     .map_err(|e| Error::Asked(AskedWrongly::Value(e.to_string())))?;
+                if let Some(group) = task.group {
+                    self.machine.set_group(id, groups::id(group));
+                }
                 copies.push(id);
                 self.programs.push(Spawned { id, task: called(task) });
             }
@@ -366,6 +373,7 @@ impl Running<'_> {
             lock_wait_ns: m.lock_wait_ns(),
             proactive_runs: node_runs(m).sum(),
             has_disks: self.plan.machine.has_disks(),
+            groups: OfGroups::of(m),
             pressure: Some(match self.plan.machine.has_disks() {
                 true => Pressure::of(m, self.sampler.fragmenting()),
                 false => Pressure::without_disks(m),

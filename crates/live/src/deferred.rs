@@ -24,6 +24,17 @@ pub(crate) fn not_initialised(zones: &ZoneInfo, meminfo: Option<&MemInfo>, page_
     if more_free > more / 2 { more } else { 0 }
 }
 
+/// The free pages on no list of each zone of the file, in its order, where `left` pages of all
+/// zones are not initialised.
+pub(crate) fn of_zones(zones: &ZoneInfo, mut left: u64) -> Vec<u64> {
+    let of = |zone: &Zone| {
+        let own = of_zone(zone, zones, left);
+        left -= own;
+        own + not_accepted(zone)
+    };
+    zones.zones.iter().map(of).collect()
+}
+
 /// Pages of a zone that the guest accepts when they are wanted.
 pub(crate) fn not_accepted(zone: &Zone) -> u64 {
     zone.populated.as_ref().and_then(|populated| populated.counters.get("nr_unaccepted")).unwrap_or(0)
@@ -31,7 +42,7 @@ pub(crate) fn not_accepted(zone: &Zone) -> u64 {
 
 /// How many of `left` pages that are not initialised are this zone's: the last zone of each node
 /// has them.
-pub(crate) fn of_zone(zone: &Zone, zones: &ZoneInfo, left: u64) -> u64 {
+fn of_zone(zone: &Zone, zones: &ZoneInfo, left: u64) -> u64 {
     let mut from_the_end = zones.zones.iter().rev();
     let last = from_the_end.find(|other| other.at.node == zone.at.node && managed(other) > 0);
     let is_last = last.is_some_and(|last| last.at == zone.at);

@@ -21,6 +21,18 @@ macro_rules! states {
             pub const fn letter(self) -> u8 {
                 match self { $(State::$name => $letter,)* }
             }
+            /// Its name in labels of series: the type's, which words for people may leave behind.
+            pub fn label(self) -> String {
+                let name = match self { $(State::$name => stringify!($name),)* };
+                let mut label = String::new();
+                for (place, letter) in name.char_indices() {
+                    if place > 0 && letter.is_ascii_uppercase() {
+                        label.push('_');
+                    }
+                    label.push(letter.to_ascii_lowercase());
+                }
+                label
+            }
             /// The use in words.
             pub const fn words(self) -> &'static str {
                 match self { $(State::$name => $words,)* }
@@ -186,6 +198,12 @@ mod tests {
     use super::*;
 
     /// Words as 6.18 shows them, each with what it was found on.
+    #[test]
+    fn a_label_is_the_name_of_the_type_whatever_the_words_are() {
+        let labels = [State::Slab, State::PageTable, State::HugeTlb, State::Unknown].map(State::label);
+        assert_eq!(labels, ["slab", "page_table", "huge_tlb", "unknown"]);
+    }
+
     #[test]
     fn words_of_a_real_kernel_are_understood() {
         let words = [

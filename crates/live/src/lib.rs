@@ -13,6 +13,7 @@ pub mod bound;
 pub mod caller;
 pub mod cgroup;
 pub mod check;
+pub(crate) mod clock;
 pub mod confidence;
 pub mod contiguous;
 pub(crate) mod deferred;

@@ -36,7 +36,7 @@ impl Load {
     /// The load now; `None` where the host reports neither its load nor its CPUs.
     pub fn read(roots: &Roots) -> Option<Load> {
         let zones = proc(roots, "zoneinfo", ZoneInfo::parse).ok()?;
-        let cpus = zones.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len() as u64).max()?;
+        let cpus = zones.cpus()? as u64;
         let text = roots.read_proc("loadavg").ok()?;
         let mut fields = text.split_whitespace();
         let average: f64 = fields.next()?.parse().ok()?;

@@ -12,6 +12,7 @@ pub mod purpose;
 pub mod settings;
 pub mod zone;
 
+use crate::deferred;
 use crate::error::{ReadError, Unread};
 use crate::host::Host;
 use crate::lru_gen;
@@ -143,13 +144,18 @@ impl Status {
         let order = order.or(huge_page_order).unwrap_or(0);
         let parts =
             ZoneParts { page_bytes: page.bytes, order, huge_page_order, types: host.pagetypeinfo.as_ref().ok() };
+        let not_initialised = deferred::not_initialised(zones, host.meminfo.as_ref().ok(), page.bytes);
+        let deferred = deferred::of_zones(zones, not_initialised);
         let mut nodes: Vec<Node> = Vec::new();
         for at in buddy.zones.iter().map(|zone| zone.at.node) {
             if nodes.iter().any(|node| node.node == at) {
                 continue;
             }
             let free = buddy.zones.iter().filter(|zone| zone.at.node == at);
-            let of_zone = |free: &FreeBlocks| Some(parts.zone(free, zones.zone(at, &free.at.zone)?));
+            let of_zone = |free: &FreeBlocks| {
+                let (info, deferred) = zones.zones.iter().zip(&deferred).find(|(info, _)| info.at == free.at)?;
+                Some(parts.zone(free, info, *deferred))
+            };
             let found: Vec<Zone> = free.filter_map(of_zone).collect();
             nodes.push(node(host, at, page.bytes, found));
         }

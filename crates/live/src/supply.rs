@@ -2,9 +2,10 @@
 //!
 //! The rule is the allocator's own: a block of order o comes from a free block of that order or of
 //! a larger one, which it splits; and a zone gives none if its free pages would fall below the low
-//! mark plus its reserve against requests of this kind. Higher zones are asked first, larger needs
-//! before smaller ones. Blocks above the largest order of the free lists have to be found by
-//! address, which takes a look at every frame.
+//! mark plus its reserve against requests of this kind. Free memory that is on no list until it is
+//! wanted (`deferred`) is among it: requests get it before they reclaim or compact. Higher
+//! zones are asked first, larger needs before smaller ones. Blocks above the largest order of the
+//! free lists have to be found by address, which takes a look at every frame.
 //!
 //! A caller that uses pools takes their free pages first.
 
@@ -153,9 +154,13 @@ impl Supply {
 }
 
 impl ZoneSupply {
-    /// A zone with these free blocks that keeps its low mark (boost included), and `protection`
-    /// pages more from the kernel's requests and from users'.
-    pub(crate) fn new(node: u32, free: Vec<u64>, low: u64, protection: [u64; 2]) -> ZoneSupply {
+    /// A zone with these free blocks, and `deferred` pages that it gets when a request finds
+    /// nothing else: in blocks of the largest order, before anything is reclaimed or moved. It
+    /// keeps its low mark (boost included), and `protection` pages more from the kernel's requests
+    /// and from users'.
+    pub(crate) fn new(node: u32, mut free: Vec<u64>, deferred: u64, low: u64, protection: [u64; 2]) -> ZoneSupply {
+        let largest = free.len().saturating_sub(1);
+        free.iter_mut().skip(largest).for_each(|blocks| *blocks += deferred >> largest);
         let pages: u64 = (0..).zip(&free).map(|(order, n)| n << order).sum();
         let spare = protection.map(|protection| pages.saturating_sub(low.saturating_add(protection)));
         ZoneSupply { node, free, spare, spans: BTreeMap::new() }
@@ -207,11 +212,9 @@ impl ZoneSupply {
     }
 }
 
-fn zone_supply(zone: &FoundZone, mut free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
-    // Deferred memory comes in blocks of the largest order.
-    let largest = free.len().saturating_sub(1);
-    free.iter_mut().skip(largest).for_each(|blocks| *blocks += zone.deferred >> largest);
-    ZoneSupply { spans, ..ZoneSupply::new(zone.node, free, zone.marks[1] + zone.boost, zone.protection) }
+fn zone_supply(zone: &FoundZone, free: Vec<u64>, spans: BTreeMap<u32, u64>) -> ZoneSupply {
+    let low = zone.marks[1] + zone.boost;
+    ZoneSupply { spans, ..ZoneSupply::new(zone.node, free, zone.deferred, low, zone.protection) }
 }
 
 /// Naturally aligned blocks of an order above the largest that consist of free blocks.

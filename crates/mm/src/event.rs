@@ -165,6 +165,8 @@ pub enum ScanResult {
     PageLru,
     PageLock,
     AllocHugePageFail,
+    /// The huge page cannot be charged to the process's memory control group.
+    CgroupChargeFail,
     /// The process or the range is gone.
     VmaNull,
 }
@@ -186,6 +188,7 @@ impl ScanResult {
             ScanResult::PageLru => "page_not_in_lru",
             ScanResult::PageLock => "page_locked",
             ScanResult::AllocHugePageFail => "alloc_huge_page_failed",
+            ScanResult::CgroupChargeFail => "ccgroup_charge_failed",
             ScanResult::VmaNull => "vma_null",
         }
     }

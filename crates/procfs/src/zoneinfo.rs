@@ -90,6 +90,11 @@ impl ZoneInfo {
         self.zones.iter().find(|z| z.at.node == node && z.at.zone == name)
     }
 
+    /// CPUs at work: the most of which a zone has lists; `None` if no zone has memory.
+    pub fn cpus(&self) -> Option<usize> {
+        self.zones.iter().filter_map(|zone| zone.populated.as_ref()).map(|zone| zone.cpus.len()).max()
+    }
+
     /// Checks that a zone has the same fields as the others: every zone of a kernel does, so one
     /// that lacks some was cut short.
     fn has_the_same_fields(&self, found: &Zone) -> Result<(), String> {

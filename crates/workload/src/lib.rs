@@ -16,6 +16,7 @@ pub mod fio;
 pub mod forking_store;
 pub mod found;
 pub mod fragmenter;
+pub mod group;
 pub mod guests;
 pub mod heap;
 pub mod highalloc;
@@ -49,6 +50,7 @@ mod workload;
 mod wrong;
 
 pub use benchmark::{Benchmark, Measured, Start};
+pub use group::{Group, GroupEntry};
 pub use kind::Kind;
 pub use limits::{LONGEST_PAUSE_US, within};
 pub use room::Room;

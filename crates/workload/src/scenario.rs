@@ -10,6 +10,7 @@
 //! single one bears the measurement's own name, [`MEASURE`].
 
 use crate::benchmark::{AnyBenchmark, Benchmark, Measured, Start, Written};
+use crate::group::Group;
 use crate::room::Room;
 use crate::wrong::Wrong;
 use kontig_program::figure::named;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 /// The phases of a run, from the machine's start to its end.
 #[derive(Clone)]
 pub struct Scenario {
+    /// Memory control groups, each after the one it is in.
+    pub groups: Vec<Group>,
     /// The phases, in order.
     pub phases: Vec<Phase>,
 }
@@ -61,6 +64,8 @@ pub struct Task {
     pub beside: bool,
     /// Where its copies run.
     pub placements: Vec<Placement>,
+    /// The number of their memory control group, from 0; without, the root.
+    pub group: Option<usize>,
     /// Their NUMA memory policy.
     pub memory: MemPolicy,
     benchmark: Arc<dyn AnyBenchmark>,
@@ -127,6 +132,7 @@ impl Task {
             background: false,
             beside: false,
             placements: vec![Placement::Cpu(0)],
+            group: None,
             memory: MemPolicy::Default,
             benchmark: Arc::new(benchmark),
         }
@@ -449,7 +455,7 @@ mod tests {
     }
 
     fn refused(phases: Vec<Phase>) -> String {
-        Scenario { phases }.check().expect_err("refused").to_string()
+        Scenario { groups: Vec::new(), phases }.check().expect_err("refused").to_string()
     }
 
     fn churn() -> Task {
@@ -466,8 +472,8 @@ mod tests {
     #[test]
     fn a_single_measured_phase_bears_the_measurements_name_and_several_have_names_of_their_own() {
         let one = |name: &str| Phase::new(name, vec![Task::new(Compact {})]).measured();
-        assert_eq!(Scenario { phases: vec![one(MEASURE)] }.check(), Ok(()));
-        assert_eq!(Scenario { phases: vec![one("1 task"), one("2 tasks")] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![one(MEASURE)] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![one("1 task"), one("2 tasks")] }.check(), Ok(()));
         assert!(refused(vec![one("x")]).contains("is called 'measure'"));
         assert!(refused(vec![one("x"), one(MEASURE)]).contains("a name of its own"));
         assert!(refused(vec![one("x"), one("x")]).contains("two phases are called 'x'"));
@@ -481,7 +487,7 @@ mod tests {
         let kills = |name: &str| Phase { kills: vec![name.into()], ..Phase::new("second", vec![]) };
         let last = || Phase::new(MEASURE, vec![Task::new(Compact {})]).measured();
         let first = || Phase::new("first", vec![churn().named("build").in_background()]);
-        assert_eq!(Scenario { phases: vec![first(), kills("build"), last()] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![first(), kills("build"), last()] }.check(), Ok(()));
         let said = refused(vec![first(), kills("make"), last()]);
         assert!(said.contains("phase 'second' kills 'make', and no task before it has this name"), "{said}");
     }
@@ -489,15 +495,15 @@ mod tests {
     #[test]
     fn a_task_that_never_ends_needs_a_phase_that_does_or_the_background() {
         assert!(refused(vec![measuring(vec![churn()])]).contains("until it is stopped"));
-        assert_eq!(Scenario { phases: vec![measuring(vec![churn()]).lasting(1)] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![measuring(vec![churn()]).lasting(1)] }.check(), Ok(()));
         let behind = vec![Task::new(Compact {}), churn().in_background()];
-        assert_eq!(Scenario { phases: vec![measuring(behind)] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![measuring(behind)] }.check(), Ok(()));
         assert!(refused(vec![measuring(vec![churn().in_background()])]).contains("nothing is measured"));
     }
 
     #[test]
     fn measured_tasks_are_told_apart_by_their_names() {
-        let twice = |a: Task, b: Task| Scenario { phases: vec![measuring(vec![a, b])] }.check();
+        let twice = |a: Task, b: Task| Scenario { groups: Vec::new(), phases: vec![measuring(vec![a, b])] }.check();
         let task = || Task::new(Compact {});
         assert!(twice(task(), task()).unwrap_err().reason.contains("another name"));
         assert!(twice(task().named("a"), task().named("a")).unwrap_err().reason.contains("task 'a' is there twice"));
@@ -511,7 +517,7 @@ mod tests {
 
     #[test]
     fn tasks_run_on_cpus_that_the_machine_has() {
-        let scenario = Scenario { phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
+        let scenario = Scenario { groups: Vec::new(), phases: vec![measuring(vec![Task::new(Compact {}).on([0, 3])])] };
         assert_eq!(scenario.fits(&room(512, 4, &[])), Ok(()));
         let wrong = scenario.fits(&room(512, 2, &[])).unwrap_err();
         assert!(wrong.reason.starts_with("cpus = [3]: the machine has CPUs 0 to 1: choose"), "{wrong}");
@@ -522,7 +528,7 @@ mod tests {
 
     #[test]
     fn the_copies_of_a_process_together_fit_the_machines_memory() {
-        let behind = Scenario { phases: vec![measuring(vec![churn().on([0, 1])]).lasting(1)] };
+        let behind = Scenario { groups: Vec::new(), phases: vec![measuring(vec![churn().on([0, 1])]).lasting(1)] };
         assert_eq!(behind.fits(&room(512, 2, &[])), Ok(()));
         let wrong = behind.fits(&room(511, 2, &[])).unwrap_err();
         assert_eq!(
@@ -536,7 +542,7 @@ mod tests {
     fn files_lie_on_disks_that_the_machine_has_and_that_are_large_enough() {
         let text = "files = [{ file = 1, size = '8 MiB' }]\nsteps = [{ do = 'read', file = 1 }]";
         let steps: crate::steps::Steps = toml::from_str(text).expect("well-formed");
-        let scenario = Scenario { phases: vec![measuring(vec![Task::new(steps)])] };
+        let scenario = Scenario { groups: Vec::new(), phases: vec![measuring(vec![Task::new(steps)])] };
         assert_eq!(scenario.fits(&room(512, 1, &[2048])), Ok(()));
         let none = scenario.fits(&room(512, 1, &[])).unwrap_err();
         assert!(none.reason.starts_with("steps = files on disk 0, and the machine has 0: choose a machine"), "{none}");
@@ -553,7 +559,7 @@ mod tests {
     fn a_task_beside_others_is_measured_and_waits_for_their_end() {
         let compact = || Task::new(Compact {});
         let beside = || Task { beside: true, ..churn().named("beside") };
-        assert_eq!(Scenario { phases: vec![measuring(vec![compact(), beside()])] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![measuring(vec![compact(), beside()])] }.check(), Ok(()));
         assert_eq!(measuring(vec![compact(), beside()]).foreground().count(), 2);
         assert!(refused(vec![measuring(vec![beside()])]).contains("nothing is measured"));
         let alone = Phase::new("before", vec![beside()]);
@@ -593,9 +599,11 @@ mod tests {
     fn a_phase_stops_what_an_earlier_one_has_left_in_the_background_and_measures_until_it_is_gone() {
         let stops = |name: &str| Phase { stops: vec![name.into()], ..measuring(Vec::new()) };
         let before = Phase::new("before", vec![churn().named("churn 2").in_background()]);
-        assert_eq!(Scenario { phases: vec![before.clone(), stops("churn")] }.check(), Ok(()));
-        assert_eq!(Scenario { phases: vec![before.clone(), stops("churn 2")] }.check(), Ok(()));
-        let unknown = Scenario { phases: vec![before, stops("chur")] }.check().expect_err("nothing has that name");
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![before.clone(), stops("churn")] }.check(), Ok(()));
+        assert_eq!(Scenario { groups: Vec::new(), phases: vec![before.clone(), stops("churn 2")] }.check(), Ok(()));
+        let unknown = Scenario { groups: Vec::new(), phases: vec![before, stops("chur")] }
+            .check()
+            .expect_err("nothing has that name");
         assert!(unknown.reason.contains("no earlier phase has a task of that name"), "{}", unknown.reason);
     }
 }

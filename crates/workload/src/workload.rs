@@ -28,7 +28,8 @@
 //!
 //! In place of `cpus`, `copies = 4` starts four that are bound to no CPU. `memory = { bind = [1] }`
 //! has a task's memory on node 1; there are `"local"`, `preferred = 1` and `interleave = [0, 1]`,
-//! too. A phase with `stops = ["churn"]` ends what an earlier one has left in the background.
+//! too. `group = "java"` puts it into a memory control group ([`crate::group`]). A phase with
+//! `stops = ["churn"]` ends what an earlier one has left in the background.
 //!
 //! What has a short form is written in it.
 
@@ -37,6 +38,7 @@ mod parameters;
 
 pub use parameters::{Parameter, bytes, shown, unit};
 
+use crate::group::{self, GroupEntry};
 use crate::kind::Kind;
 use crate::limits::{LONGEST_S, within};
 use crate::room::Room;
@@ -51,6 +53,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Workload {
+    /// Its memory control groups, each after the one it is in.
+    pub groups: Vec<GroupEntry>,
     /// Its phases, in order.
     pub phases: Vec<PhaseEntry>,
 }
@@ -107,6 +111,9 @@ pub struct TaskEntry {
     /// Or how many copies it has, each where the machine's scheduler finds best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
+    /// The memory control group of its processes; without, the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Its NUMA memory policy, as with `numactl`; by default the node of the allocating CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryEntry>,
@@ -146,6 +153,8 @@ const MOST_COPIES: usize = 1 << 16;
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    group: Vec<GroupEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prepare: Option<Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +173,8 @@ struct WrittenFile {
     machine: String,
     #[serde(default)]
     sysctls: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    group: Vec<GroupEntry>,
     prepare: Option<Kind>,
     settle_s: Option<f64>,
     measure: Option<Kind>,
@@ -175,8 +186,8 @@ impl TryFrom<WrittenFile> for WorkloadFile {
     type Error = String;
 
     fn try_from(file: WrittenFile) -> Result<WorkloadFile, String> {
-        let WrittenFile { summary, machine, sysctls, prepare, settle_s, measure, phase } = file;
-        let workload = Written { prepare, settle_s, measure, phase }.try_into()?;
+        let WrittenFile { summary, machine, sysctls, group, prepare, settle_s, measure, phase } = file;
+        let workload = Written { group, prepare, settle_s, measure, phase }.try_into()?;
         Ok(WorkloadFile { summary, machine, sysctls, workload })
     }
 }
@@ -197,7 +208,10 @@ impl TryFrom<Written> for Workload {
             task: vec![TaskEntry::plain(run)],
         };
         match written {
-            Written { prepare: Some(prepare), settle_s, measure: Some(measure), phase } if phase.is_empty() => {
+            Written { group, prepare: Some(_), measure: Some(_), .. } if !group.is_empty() => {
+                Err("tasks of phases are in groups: with [[group]], write a list of phases".into())
+            }
+            Written { prepare: Some(prepare), settle_s, measure: Some(measure), phase, .. } if phase.is_empty() => {
                 let rest = settle_s.unwrap_or(0.0);
                 within("settle_s", rest, LONGEST_S)?;
                 let seconds = (rest > 0.0).then_some(rest);
@@ -211,10 +225,10 @@ impl TryFrom<Written> for Workload {
                 };
                 let settle = Some(settle).filter(|settle| settle.seconds.is_some());
                 let phases = [Some(plain(PREPARE, prepare)), settle, Some(plain(MEASURE, measure))];
-                Ok(Workload { phases: phases.into_iter().flatten().collect() })
+                Ok(Workload { groups: Vec::new(), phases: phases.into_iter().flatten().collect() })
             }
-            Written { prepare: None, settle_s: None, measure: None, phase } if !phase.is_empty() => {
-                Ok(Workload { phases: phase })
+            Written { group, prepare: None, settle_s: None, measure: None, phase } if !phase.is_empty() => {
+                Ok(Workload { groups: group, phases: phase })
             }
             Written { prepare: None, .. } => {
                 Err("missing `prepare`, beside `measure`; or else a list of phases".into())
@@ -231,12 +245,15 @@ impl From<Workload> for Written {
     fn from(workload: Workload) -> Written {
         match workload.short() {
             Some((prepare, settle_s, measure)) => Written {
+                group: Vec::new(),
                 prepare: Some(prepare.clone()),
                 settle_s: Some(settle_s),
                 measure: Some(measure.clone()),
                 phase: Vec::new(),
             },
-            None => Written { prepare: None, settle_s: None, measure: None, phase: workload.phases },
+            None => {
+                Written { group: workload.groups, prepare: None, settle_s: None, measure: None, phase: workload.phases }
+            }
         }
     }
 }
@@ -244,7 +261,16 @@ impl From<Workload> for Written {
 impl TaskEntry {
     /// A task with nothing said of it but what it does.
     pub(crate) fn plain(run: Kind) -> TaskEntry {
-        TaskEntry { name: None, background: false, beside: false, cpus: None, copies: None, memory: None, run }
+        TaskEntry {
+            name: None,
+            background: false,
+            beside: false,
+            cpus: None,
+            copies: None,
+            group: None,
+            memory: None,
+            run,
+        }
     }
 
     /// Whether it can be said where it runs.
@@ -266,14 +292,15 @@ impl PhaseEntry {
     fn only(&self) -> Option<&Kind> {
         match self.task.as_slice() {
             [one] if self.seconds.is_none() && self.stops.is_empty() && self.kills.is_empty() => {
-                let plain = one.name.is_none() && !one.background && one.copies.is_none() && one.memory.is_none();
+                let plain = one.name.is_none() && !one.background && one.copies.is_none();
+                let plain = plain && one.memory.is_none() && one.group.is_none();
                 (plain && one.cpus.as_deref().is_none_or(|cpus| cpus == [0])).then_some(&one.run)
             }
             _ => None,
         }
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self, groups: &[GroupEntry]) -> Phase {
         let task = |entry: &TaskEntry| {
             let mut task = entry.run.task()?;
             match (entry.copies, &entry.cpus) {
@@ -282,6 +309,8 @@ impl PhaseEntry {
                 (None, None) => {}
             }
             task.memory = entry.memory.as_ref().map_or(MemPolicy::Default, MemoryEntry::policy);
+            let is_its = |group: &GroupEntry| entry.group.as_ref() == Some(&group.name);
+            task.group = groups.iter().position(is_its);
             task.name.clone_from(&entry.name);
             task.background = entry.background;
             task.beside = entry.beside;
@@ -301,6 +330,9 @@ impl PhaseEntry {
 impl Workload {
     /// Preparation, seconds of rest and measurement, if it is no more than that.
     fn short(&self) -> Option<(&Kind, f64, &Kind)> {
+        if !self.groups.is_empty() {
+            return None;
+        }
         let (prepare, rest, measure) = match self.phases.as_slice() {
             [prepare, measure] => (prepare, 0.0, measure),
             [prepare, settle, measure] if settle.name == SETTLE && !settle.measured && settle.task.is_empty() => {
@@ -315,7 +347,8 @@ impl Workload {
 
     /// Builds the scenario that it describes.
     pub fn scenario(&self) -> Scenario {
-        Scenario { phases: self.phases.iter().map(PhaseEntry::phase).collect() }
+        let phases = self.phases.iter().map(|phase| phase.phase(&self.groups)).collect();
+        Scenario { groups: group::groups(&self.groups), phases }
     }
 
     /// Whether every part of it can be read and they fit together.
@@ -323,10 +356,16 @@ impl Workload {
     /// # Errors
     /// The part that is wrong, and the remedy.
     pub fn validate(&self) -> Result<(), Wrong> {
+        group::check(&self.groups)?;
         for (i, phase) in self.phases.iter().enumerate() {
             within("seconds", phase.seconds.unwrap_or(0.0), LONGEST_S)
                 .map_err(|reason| Wrong::at(&["phase", &i.to_string(), "seconds"], reason))?;
             for (t, task) in phase.task.iter().enumerate() {
+                let is_there = |name: &String| self.groups.iter().any(|group| group.name == *name);
+                if let Some(name) = task.group.as_ref().filter(|name| !is_there(name)) {
+                    let way = ["phase", &i.to_string(), "task", &t.to_string(), "group"];
+                    return Err(Wrong::at(&way, group::unknown(name, &self.groups)));
+                }
                 task.check().map_err(|reason| {
                     Wrong::at(&["phase", &i.to_string(), "task", &t.to_string(), "copies"], reason)
                 })?;
@@ -398,7 +437,7 @@ impl Workload {
 
     /// Whether it does the same as another until something is measured.
     pub fn prepares_as(&self, other: &Workload) -> bool {
-        self.preparation() == other.preparation()
+        self.groups == other.groups && self.preparation() == other.preparation()
     }
 
     /// Whether all it measures is one task that drives huge pages.

@@ -565,7 +565,7 @@ fn help_names_the_exit_codes_and_the_version_is_the_packages() {
     let codes = "Exit codes: 0 done; 1 failed while running; 2 invalid arguments or input; 3 a verified recording or a \
                  rerun result differs. Commands that inspect a host add: 4 compaction would make the blocks; 5 more \
                  privilege is needed; 6 the blocks cannot be made; 7 only dropping clean cache would make them; 8 \
-                 unknown; 9 the blocks were predicted, but not available afterwards.";
+                 unknown; 9 the blocks were predicted, but not available afterwards; 10 another guard is at work.";
     let help = done(d.path(), &["--help"]);
     assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(codes), "{help}");
     assert_eq!(done(d.path(), &["--version"]), concat!("kontig ", env!("CARGO_PKG_VERSION"), "\n"));

@@ -88,6 +88,7 @@ fn scenario(pairs: u64) -> Scenario {
         Task::new(Churn { size: "2 MiB".into(), stretch: 16, pause_us: 10.0 }).named("churn").on([3]).in_background(),
     ];
     Scenario {
+        groups: Vec::new(),
         phases: vec![Phase::new("prepare", vec![Task::new(fragment)]), Phase::new(MEASURE, measured).measured()],
     }
 }
@@ -196,7 +197,7 @@ fn the_same_seed_gives_the_same_run_and_another_seed_other_holes() {
 fn phases_of_more_and_more_drivers_are_told_apart() {
     let drivers =
         |n: usize| Phase::new(format!("{n} drivers"), vec![Task::new(Pairs { pairs: 10 }).on(0..n)]).measured();
-    let run = carried_out(&plan(Scenario { phases: vec![drivers(1), drivers(3)] }, "6.1", 0));
+    let run = carried_out(&plan(Scenario { groups: Vec::new(), phases: vec![drivers(1), drivers(3)] }, "6.1", 0));
     assert_eq!(run.figure("blocks kept", "1 drivers"), Some(10.0));
     assert_eq!(run.figure("blocks kept", "3 drivers"), Some(30.0));
     let e = table(&[run], &["6.1"]);
@@ -219,7 +220,7 @@ fn a_measured_task_ends_with_a_phase_that_lasts_a_time_and_a_background_task_goe
     let churn = || Task::new(Churn { size: "1 MiB".into(), stretch: 16, pause_us: 10.0 });
     let first = Phase::new("first", vec![churn().named("measured"), churn().named("behind").on([1]).in_background()]);
     let phases = vec![first.measured().lasting(5_000_000), Phase::new("second", vec![]).measured().lasting(5_000_000)];
-    let run = carried_out(&plan(Scenario { phases }, "6.1", 0));
+    let run = carried_out(&plan(Scenario { groups: Vec::new(), phases }, "6.1", 0));
     assert_eq!(run.phases[1].end_ns - run.phases[1].start_ns, 5_000_000);
     assert!(run.figure("measured: pages replaced", "first").is_some_and(|pages| pages > 100.0));
     let busy = |phase: usize, task: &str| run.phases[phase].cpu[task].system_ns;

@@ -54,6 +54,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
         What::Restored { path, was } => {
             format!("restored {path} to {was}, as the guard that had changed it was killed")
         }
+        What::NotRestored { path, was, journal, why } => not_restored(path.as_deref(), was.as_deref(), journal, why),
         What::PolicyRead => "the policy was read anew".into(),
         What::PolicyRefused { why } => format!("the old policy stays: {why}"),
         What::Failed { why } => format!("goes on without: {why}"),
@@ -71,6 +72,18 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
     };
     let node = event.node.map_or(String::new(), |node| format!("node {node}: "));
     format!("{}{node}{text}\n", clock(event))
+}
+
+/// A setting that a killed guard has left raised, and the command that restores it beside this one.
+fn not_restored(path: Option<&str>, was: Option<&str>, journal: &str, why: &str) -> String {
+    let still = match (path, was) {
+        (Some(path), Some(was)) => format!("{path} is still as a killed guard has set it, and was {was}"),
+        _ => "what a killed guard has changed is not restored".into(),
+    };
+    format!(
+        "{still} ({why}); {journal} stays, and 'kontig prepare --need 1xorder0 --execute --journal {journal}' restores \
+         it where it can be written"
+    )
 }
 
 /// When it was, in UTC.
@@ -125,23 +138,27 @@ fn nothing(why: &NoGain) -> String {
         NoGain::NothingScanned => "the kernel compacted nothing".into(),
         NoGain::Taken { most } => format!("there were {} blocks, and somebody took them at once", grouped(most)),
         NoGain::NoBlockWhole { moved } => format!("{} pages moved, and no block became whole", grouped(moved)),
+        NoGain::NotLooked { needs_s } => format!(
+            "every frame would have to be looked at for the reason, for {} of a CPU, which the CPU share does not have",
+            cpu(*needs_s)
+        ),
         NoGain::Killed { signal } => format!("the process that compacts was killed by signal {signal}"),
         NoGain::DryRun | NoGain::Unknown => "the reason is not known".into(),
     }
 }
 
 fn tally(t: &Tally, seconds: f64) -> String {
-    format!(
-        "it had what is kept for {} of the time; {} runs, {} without gain, made {} blocks for {} page moves and {} of \
-         a CPU ({})",
-        percent(if t.watched_s > 0.0 { t.kept_s / t.watched_s } else { 0.0 }),
-        grouped(t.runs),
-        grouped(t.fruitless),
-        grouped(t.gained),
-        grouped(t.pages_moved),
-        cpu(t.cpu_s),
-        percent(t.cpu_s / seconds)
-    )
+    let moves = t.pages_moved.map(|pages| format!("{} page moves", grouped(pages)));
+    let took = t.cpu_s.map(|cpu_s| format!("{} of a CPU ({})", cpu(cpu_s), percent(cpu_s / seconds)));
+    let cost: Vec<String> = [moves, took].into_iter().flatten().collect();
+    let cost = if cost.is_empty() { "what nobody counts".into() } else { cost.join(" and ") };
+    // One that was watched for no time had no share of it.
+    let kept = match t.watched_s > 0.0 {
+        true => format!("it had what is kept for {} of the time; ", percent(t.kept_s / t.watched_s)),
+        false => String::new(),
+    };
+    let [runs, fruitless, gained] = [t.runs, t.fruitless, t.gained].map(grouped);
+    format!("{kept}{runs} runs, {fruitless} without gain, made {gained} blocks for {cost}")
 }
 
 #[cfg(test)]
@@ -157,6 +174,15 @@ mod tests {
             "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for \
              4.0 s: all other blocks, 1,234, are poisoned by pages that stay\n"
         );
+        let ended = |tally| said(What::Ended { seconds: 10.0, own_cpu_s: 0.01, nodes: vec![tally] });
+        let counted = Tally { watched_s: 10.0, kept_s: 5.0, runs: 3, ..Tally::counted(1) };
+        let text = ended(counted);
+        assert!(
+            text.contains("for 50 % of the time; 3 runs") && text.contains("for 0 page moves and 0.000 s"),
+            "{text}"
+        );
+        let text = ended(Tally { pages_moved: None, cpu_s: None, ..counted });
+        assert!(text.ends_with("made 0 blocks for what nobody counts\n"), "{text}");
         let why = Rest::KernelCompacts { proactiveness: 20 };
         assert!(said(What::Rests { at_hand: 7, score: 93, why }).contains("set that to 0"));
         assert!(said(What::PolicyRefused { why: "x: line 3: y".into() }).ends_with("stays: x: line 3: y\n"));

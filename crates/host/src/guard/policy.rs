@@ -1,6 +1,7 @@
 //! The rules of every node, as the command line and a file say them.
 
 use clap::Args;
+use kontig_error::files::read_short;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::guard::policy::{BadPolicy, CPU_PERCENT, ForHost, Options, Policy};
 use kontig_terminal::number::fraction;
@@ -27,10 +28,7 @@ impl PolicyArgs {
     pub(super) fn read(&self, host: ForHost, sync: bool) -> Result<Policy, Error> {
         let file = match &self.policy {
             None => String::new(),
-            Some(path) => std::fs::read_to_string(path).map_err(|e| {
-                let path = path.display().to_string();
-                Error::from(AskedWrongly::Unreadable { path, reason: e.to_string() })
-            })?,
+            Some(path) => read_short(path)?,
         };
         let wrong = |bad: BadPolicy| {
             let path = self.policy.as_deref().unwrap_or(Path::new("")).display().to_string();

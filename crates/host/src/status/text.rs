@@ -87,6 +87,15 @@ impl Page<'_> {
             }
         }
         let mut text = self.wrapped("", &title, 0) + &grid.text(2, self.width);
+        let deferred: u64 = s.nodes.iter().flat_map(|node| &node.zones).map(|zone| zone.deferred_bytes).sum();
+        if deferred > 0 {
+            let said = format!(
+                "{} more are free and count as at hand, but are on no list: the kernel initialises or accepts them \
+                 when a request finds nothing else.",
+                size(deferred)
+            );
+            text += &self.wrapped("  ", &said, 2);
+        }
         if s.nodes.iter().any(|node| node.at_hand.is_none()) {
             let largest = s.nodes.iter().flat_map(|n| &n.zones).filter_map(|z| z.orders.last()).map(|o| o.bytes).max();
             let said = format!(

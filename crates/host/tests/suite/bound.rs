@@ -28,10 +28,12 @@ fn the_fewest_moves_stand_beside_those_of_compaction() {
     let tree = mixed();
     let (json, _) = streams(&tree, &of_host(&["bound", "--more", "9", "--json"]), 0);
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["schema"], "kontig.bound/1");
+    assert_eq!(json["schema"], "kontig.bound/2");
     let counts =
         ["blocks", "free", "emptiable", "poisoned", "never"].map(|name| json["counts"][name].as_u64().unwrap());
     assert_eq!(counts, [32, 8, 16, 8, 0]);
+    assert_eq!(json["ranges"][0]["emptiable"], 16);
+    assert_eq!(json["ranges"][0].get("more_at_most"), None, "a range alone has no such number");
     let gain = &json["gains"][0];
     assert_eq!(gain["fewest_moves"], 8 * 10 + 256);
     assert!(gain["compaction"]["pages_moved"].as_u64().unwrap() >= 336, "{gain}");

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -131,13 +132,7 @@ fn it_keeps_blocks_beside_the_kernel_and_leaves_a_score_to_it() {
 
 #[test]
 fn it_says_why_nothing_was_gained() {
-    // In every block a page that stays.
-    let tree = host(|pfn| match pfn % 512 {
-        0 => SLAB,
-        n if n % 2 == 1 => FREE,
-        _ => ANON,
-    });
-    fs::create_dir(tree.path().join("run")).unwrap();
+    let tree = poisoned();
     let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
     let event = guard.wait_for("compacted");
     assert_eq!((&event["no_gain"], &event["blocks"]), (&"poisoned".into(), &32.into()));
@@ -147,6 +142,62 @@ fn it_says_why_nothing_was_gained() {
     let (text, _) = said(&tree, &["--keep", "10x2M", "--execute", "--time", "1"], 0);
     assert!(text.contains("no free memory: it makes 0 blocks at most"), "{text}");
     assert_eq!(read(&tree, COMPACT), "");
+}
+
+/// A host with a page that stays in every block.
+fn poisoned() -> TempDir {
+    let tree = host(|pfn| match pfn % 512 {
+        0 => SLAB,
+        n if n % 2 == 1 => FREE,
+        _ => ANON,
+    });
+    fs::create_dir(tree.path().join("run")).unwrap();
+    tree
+}
+
+#[test]
+fn a_look_at_the_frames_that_the_budget_does_not_have_is_not_taken() {
+    let tree = poisoned();
+    // As if of 256 GiB: that takes 11 s of a CPU, and 5 s are saved up at most.
+    let zones = read(&tree, "proc/zoneinfo");
+    let large = |size: &str| (format!("{size}  16384"), format!("{size}  67108864"));
+    let [(spanned, spans), (present, has)] = [large("spanned"), large("present")];
+    assert!(zones.contains(&spanned) && zones.contains(&present), "{zones}");
+    write(&tree, "proc/zoneinfo", &zones.replace(&spanned, &spans).replace(&present, &has));
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    let event = guard.wait_for("compacted");
+    assert_eq!(event["no_gain"], "not_looked", "{event}");
+    assert!(event["needs_s"].as_f64().unwrap() > 5.0, "{event}");
+}
+
+#[test]
+fn a_look_at_the_frames_keeps_it_from_neither_a_stop_nor_a_hold() {
+    for held in [false, true] {
+        let tree = poisoned();
+        // Nobody writes to it: a look would never end.
+        fs::remove_file(tree.path().join("proc/kpageflags")).unwrap();
+        let fifo = tree.path().join("proc/kpageflags");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+        let began = Instant::now();
+        while read(&tree, COMPACT).is_empty() || look_of(guard.child.id()).is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not look");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if held {
+            write(&tree, "run/guard.hold", "");
+            assert_eq!(guard.wait_for("rests")["why"], "held");
+        } else {
+            guard.signal(Signal::TERM);
+            guard.wait_for("ended");
+        }
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
+
+/// The child of a process that looks at the frames.
+fn look_of(guard: u32) -> Option<u32> {
+    child_with(guard, "look-at-frames")
 }
 
 #[test]
@@ -191,6 +242,16 @@ fn the_kernels_setting_is_raised_while_blocks_are_lacking_and_restored_then() {
     write(&tree, "proc/buddyinfo", WHOLE);
     assert_eq!(guard.wait_for("released")["at_hand"], 15);
     assert_eq!((read(&tree, DRIVEN).trim(), read(&tree, COMPACT).as_str()), ("0", ""));
+    // What the kernel's thread has moved and taken is not known, which is not 0.
+    let tells_no_cost = |node: &Value| {
+        assert!(node["runs"].as_u64() >= Some(1) && node["cpu_s"].is_null() && node["pages_moved"].is_null(), "{node}");
+    };
+    while read(&tree, "run/guard.state").contains("\"runs\":0") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    tells_no_cost(&serde_json::from_str::<Value>(&read(&tree, "run/guard.state")).unwrap()["nodes"][0]);
+    guard.signal(Signal::TERM);
+    tells_no_cost(&guard.wait_for("ended")["nodes"][0]);
 }
 
 #[test]
@@ -251,10 +312,15 @@ fn the_kernels_setting_is_driven_once_for_all_nodes() {
 
 /// The child of a process that restores its settings.
 fn restorer(guard: u32) -> u32 {
-    let children = fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
-    let is_it =
-        |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap().windows(14).any(|w| w == b"restore-at-end");
-    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it).expect("a child restores")
+    child_with(guard, "restore-at-end").expect("a child restores")
+}
+
+/// The child of a process that has this command.
+fn child_with(parent: u32, command: &str) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    let of = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_it = |pid: &u32| of(pid).split(|b| *b == 0).any(|word| word == command.as_bytes());
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).find(is_it)
 }
 
 #[test]
@@ -273,6 +339,47 @@ fn the_next_guard_restores_what_is_left_where_the_restorer_was_killed_too() {
     let (text, _) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 0);
     assert!(text.contains("compaction_proactiveness to 7, as the guard that had changed it was killed"), "{text}");
     assert_eq!(read(&tree, DRIVEN).trim(), "7");
+}
+
+/// A file that even root may not write, as all of `/proc/sys` under `ProtectKernelTunables`.
+fn not_writable(tree: &TempDir, file: &str) {
+    fs::remove_file(tree.path().join(file)).unwrap();
+    std::os::unix::fs::symlink("/proc/sys/kernel/ostype", tree.path().join(file)).unwrap();
+}
+
+#[test]
+fn a_setting_that_it_cannot_restore_keeps_it_from_nothing_and_the_journal_stays() {
+    let tree = fragmented();
+    write(&tree, DRIVEN, "7\n");
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute", "--drive-sysctl"]);
+    let raised = guard.wait_for("drives")["proactiveness"].as_u64().unwrap();
+    let restorer = restorer(guard.child.id());
+    kill_process(Pid::from_raw(restorer.try_into().unwrap()).unwrap(), Signal::KILL).expect("it runs");
+    drop(guard);
+    let journal = read(&tree, "run/guard.journal");
+    not_writable(&tree, DRIVEN);
+    let mut guard = Guard::start(&tree, &["--keep", "10x2M", "--execute"]);
+    let event = guard.wait_for("not_restored");
+    assert!(event["path"].as_str().unwrap().ends_with("compaction_proactiveness"), "{event}");
+    assert!(event["was"] == "7" && event["journal"] == "run/guard.journal", "{event}");
+    guard.wait_for("compacted");
+    drop(guard);
+    let (text, _) = said(&tree, &["--keep", "1x2M", "--execute", "--time", "1"], 0);
+    let restores = "'kontig prepare --need 1xorder0 --execute --journal run/guard.journal' restores it";
+    assert!(text.lines().filter(|line| line.contains(restores)).count() == 1, "{text}");
+    // One that drives could do nothing.
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute", "--drive-sysctl", "--time", "1"], 5);
+    assert!(error.lines().count() == 1, "{error}");
+    assert_eq!(read(&tree, "run/guard.journal"), journal);
+    // Beside a guard at work, the command does it.
+    let guard = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
+    fs::remove_file(tree.path().join(DRIVEN)).unwrap();
+    write(&tree, DRIVEN, &raised.to_string());
+    let prepare = ["prepare", "--need", "1xorder0", "--execute", "--journal", "run/guard.journal"];
+    kontig(tree.path(), &[&prepare[..], &ROOTS[..4]].concat()).assert().code(0);
+    assert_eq!(read(&tree, DRIVEN).trim(), "7");
+    assert!(!tree.path().join("run/guard.journal").exists());
+    drop(guard);
 }
 
 #[test]
@@ -333,12 +440,48 @@ fn a_node_without_a_file_of_its_own_is_not_compacted_by_the_one_for_all() {
 }
 
 #[test]
+fn without_the_right_to_compact_a_node_it_ends_before_it_is_ready() {
+    let tree = fragmented();
+    second_node(&tree);
+    fs::create_dir_all(tree.path().join("sys/devices/system/node/node1")).unwrap();
+    write(&tree, "sys/devices/system/node/node1/compact", "");
+    not_writable(&tree, "sys/devices/system/node/node1/compact");
+    let manager = UnixDatagram::bind(tree.path().join("notify")).unwrap();
+    manager.set_nonblocking(true).unwrap();
+    let ended = |keep: &str| {
+        let mut command = Command::new(program());
+        command.args(["guard", "--keep", keep, "--execute", "--time", "1"]).args(ROOTS).current_dir(tree.path());
+        let output = command.env("NOTIFY_SOCKET", "notify").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = ended("1x2M");
+    assert_eq!((code, error.lines().count()), (Some(5), 1), "{error}");
+    assert!(error.contains("node/node1/compact: no permission to write it: "), "{error}");
+    assert!(manager.recv(&mut [0; 64]).is_err(), "it was never ready");
+    // It needs no right to a node that it leaves alone.
+    assert_eq!(ended("1x2M@0").0, Some(0));
+    assert_eq!(read(&tree, COMPACT), "1");
+    let mut told = [0; 64];
+    let n = manager.recv(&mut told).unwrap();
+    assert_eq!(&told[..n], b"READY=1");
+}
+
+#[test]
 fn only_one_guard_compacts() {
     let tree = fragmented();
     let mut first = Guard::start(&tree, &["--keep", "1x2M", "--execute"]);
     first.wait_for("watches");
-    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute"], 1);
+    let (_, error) = said(&tree, &["--keep", "1x2M", "--execute"], 10);
     assert!(error.contains("another guard is at work (run/guard.running)") && error.lines().count() == 1, "{error}");
+    // The unit is not started anew where that changes nothing.
+    let unit = include_str!("../../../../packaging/systemd/kontig-guard.service");
+    let not_after = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).unwrap();
+    assert_eq!(not_after.split(' ').collect::<Vec<_>>(), ["2", "5", "10"]);
+    // In a container, the directory of the lock is the host's.
+    let container = include_str!("../../../../packaging/container/Containerfile");
+    assert!(container.contains("-v /run/kontig:/run/kontig") && !container.contains("tmpfs"), "{container}");
+    let pods = include_str!("../../../../packaging/kubernetes/guard-daemonset.yaml");
+    assert!(pods.contains("hostPath: {path: /run/kontig, "), "{pods}");
     // A dry run is no second one.
     said(&tree, &["--keep", "1x2M", "--time", "1"], 0);
 }
@@ -347,9 +490,15 @@ fn only_one_guard_compacts() {
 fn a_mistake_is_one_line_and_exit_code_2() {
     let tree = fragmented();
     write(&tree, "bad.toml", "# a policy\nkeeps = \"3x2M\"\n");
+    write(&tree, "long.toml", &"# a policy\n".repeat(1 << 17));
+    assert!(Command::new("mkfifo").arg(tree.path().join("fifo")).status().unwrap().success());
     let cases = [
         (&["--policy", "bad.toml"][..], "bad.toml:2: unknown field `keeps`"),
         (&["--policy", "none.toml"], "none.toml"),
+        (&["--policy", "/dev/zero"], "/dev/zero: cannot be read: this is no regular file"),
+        (&["--policy", "fifo"], "fifo: cannot be read: this is no regular file"),
+        (&["--policy", "sys"], "sys: cannot be read: this is no regular file"),
+        (&["--policy", "long.toml"], "long.toml: cannot be read: it is longer than 1 MiB"),
         (&["--keep", "2000x3M"], "3M is no power of two"),
         (&["--keep", "1x2M|2x2M"], "is a ladder"),
         (&["--keep", "1x1G"], "compaction makes blocks up to the largest of the free lists, 4M"),

@@ -17,9 +17,13 @@ use std::time::{Duration, Instant};
 const PAGE: &str = include_str!("../../../../docs/operator/host.md");
 
 fn on(tree: &Tree, args: &[&str]) -> Output {
-    let roots = [&tree.roots.procfs, &tree.roots.sysfs].map(|dir| dir.display().to_string());
-    let roots = ["--path.procfs", &roots[0], "--path.sysfs", &roots[1]];
-    kontig(Path::new("."), &[args, &roots].concat()).output().expect("run")
+    kontig(Path::new("."), &[]).args(with_roots(tree, args)).output().expect("run")
+}
+
+fn with_roots(tree: &Tree, args: &[&str]) -> Vec<String> {
+    let roots = [("--path.procfs", &tree.roots.procfs), ("--path.sysfs", &tree.roots.sysfs)];
+    let roots = roots.into_iter().flat_map(|(option, dir)| [option.to_string(), dir.display().to_string()]);
+    args.iter().map(ToString::to_string).chain(roots).collect()
 }
 
 #[test]
@@ -141,12 +145,35 @@ fn a_trace_goes_with_its_program_however_that_ends_or_skipped() {
     rustix::process::kill_process(pid(&stopped), rustix::process::Signal::INT).expect("told to end");
     assert_eq!(stopped.wait().expect("it ends").code(), Some(1));
     assert!(traces_of(stopped.id()).is_empty());
+    let mut asked_twice = begun("60s");
+    for _ in 0..2 {
+        // Once it has ended, nobody is told.
+        let _ = rustix::process::kill_process(pid(&asked_twice), rustix::process::Signal::INT);
+    }
+    assert_eq!(asked_twice.wait().expect("it ends").code(), Some(1));
+    assert!(traces_of(asked_twice.id()).is_empty());
     let mut killed = begun("60s");
     killed.kill().expect("killed");
     killed.wait().expect("gone");
     assert_eq!(traces_of(killed.id()).len(), 1, "nothing can be done by what is killed");
     assert!(begun("10ms").wait().expect("it ends").success());
     assert!(traces_of(killed.id()).is_empty(), "the next one removes it");
+}
+
+#[test]
+fn the_last_span_is_told_when_watching_ends() {
+    let tree = Tree::of("6.12");
+    let mut command = Command::new(program());
+    command.args(with_roots(&tree, &["status", "--watch", "--stalls", "--json", "--interval", "300s"]));
+    let watching = command.stdout(Stdio::piped()).spawn().expect("run");
+    // Until its handler is installed it ends at once.
+    std::thread::sleep(Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_child(&watching);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("told to end");
+    let output = watching.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert!(told["stalls"].is_object(), "{told}");
 }
 
 #[test]

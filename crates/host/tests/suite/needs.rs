@@ -169,13 +169,18 @@ fn bad_arguments_and_missing_privileges_are_one_line() {
         "of each zone, once"
     );
     // Without privilege, all addresses read as 0.
-    fs::write(tree.path().join("proc/iomem"), "00000000-00000000 : System RAM\n").unwrap();
+    let iomem = tree.path().join("proc/iomem");
+    let shown = fs::read(&iomem).unwrap();
+    fs::write(&iomem, "00000000-00000000 : System RAM\n").unwrap();
     for command in ["check", "prepare"] {
         let hidden = said(&[command, "--need", "1x2M"], 5);
         assert_eq!(hidden, format!("kontig: proc/iomem: no permission to read it: {}\n", remedy()));
     }
     assert_eq!(said(&["snapshot"], 5), format!("kontig: proc/iomem: no permission to read it: {}\n", remedy()));
     fs::write(tree.path().join("proc/kpageflags"), [0; 12]).unwrap();
+    // That is found before a second is spent on the frames.
+    assert_eq!(said(&["snapshot"], 5), format!("kontig: proc/iomem: no permission to read it: {}\n", remedy()));
+    fs::write(&iomem, shown).unwrap();
     assert_eq!(said(&["snapshot"], 1), "kontig: snapshot: proc/kpageflags: the file ends within a word of 8 bytes\n");
     fs::remove_file(tree.path().join("proc/kpageflags")).unwrap();
     assert_eq!(said(&["check", "--need", "1x2M"], 1), "kontig: check: proc/kpageflags: there is no such file\n");

@@ -237,7 +237,7 @@ fn placed_value<'a>(value: DeValue<'a>, span: &Range<usize>) -> DeValue<'a> {
 fn identity(list: &str) -> Option<&'static [&'static str]> {
     match list {
         "zone" => Some(&["node", "kind"]),
-        "disk" | "phase" | "task" => Some(&["name"]),
+        "disk" | "phase" | "task" | "group" => Some(&["name"]),
         "row" => Some(&["case", "name"]),
         _ => None,
     }

@@ -5,6 +5,7 @@ mod cases_and_rounds;
 mod events;
 mod figures;
 mod fuzz_readers;
+mod groups;
 mod guest;
 mod preparation;
 mod reference;

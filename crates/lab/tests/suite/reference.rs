@@ -98,6 +98,7 @@ fn every_kind_and_every_key_is_described_and_no_other() {
     // The lab reads these two before it hands the rest over.
     check::<WorkloadFile>("the file", of_file.get("key of the file"), "KEY", &["base"]);
     check::<WorkloadFile>("a phase", of_file.get("key of a phase"), "[[phase]]\nKEY", &[]);
+    check::<WorkloadFile>("a group", of_file.get("key of a group"), "[[group]]\nKEY", &[]);
     check::<WorkloadFile>("a task", of_file.get("key of a task"), "[[phase]]\n[[phase.task]]\nKEY", &["each"]);
 }
 

@@ -4,26 +4,34 @@
 //! The counts come from a snapshot, so a file is as good as the host itself. `fewest` says why its
 //! number is the least, `probe` what it is set against.
 
+mod counts;
 mod fewest;
+mod histogram;
 mod on_cpus_lists;
+mod placement;
 mod probe;
+mod ranges;
 
+pub use counts::{ByClass, Counts};
 pub use fewest::Fewest;
+pub use histogram::Cell;
 pub use on_cpus_lists::OnCpusLists;
+pub use placement::Placement;
 pub use probe::{Effort, Probe};
+pub use ranges::Range;
 
-use crate::blocks::{Block, Class, ZoneBlocks};
+use crate::blocks::{Block, ZoneBlocks};
 use crate::confidence::Confidence;
 use crate::need::Need;
 use crate::obstacles::{Obstacle, Obstacles};
 use crate::snapshot::{FoundZone, Snapshot};
 use crate::sweep::{Ended, Way};
 use kontig_mm::Profile;
+use ranges::RANGE;
 use serde::Serialize;
-use std::ops::RangeInclusive;
 
 /// Name and version of a bound's schema.
-pub const SCHEMA: &str = "kontig.bound/1";
+pub const SCHEMA: &str = "kontig.bound/2";
 
 /// The bound of a snapshot for blocks of one order.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -61,73 +69,6 @@ pub struct Bound {
     pub ended: Vec<Ended>,
     /// Why it was not run.
     pub no_probe: Option<String>,
-}
-
-/// Blocks by what they are good for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Counts {
-    pub blocks: u64,
-    pub free: u64,
-    /// Without a page that stays.
-    pub emptiable: u64,
-    /// With a page that stays.
-    pub poisoned: u64,
-    /// Partly no memory of the allocator's.
-    pub never: u64,
-    /// Of the emptiable ones, those that there is room to empty, wherever pages are placed.
-    pub more_at_most: u64,
-    /// Of those, the ones with the room that the kernel's compaction uses: in movable pageblocks,
-    /// above the min mark.
-    pub more_in_compactions_room: u64,
-}
-
-impl Counts {
-    fn of<'a>(blocks: impl Iterator<Item = &'a Block>, fewest: &Fewest) -> Counts {
-        let more_in_compactions_room = fewest.in_compactions_room.min(fewest.most());
-        Counts { more_at_most: fewest.most(), more_in_compactions_room, ..counts(blocks) }
-    }
-}
-
-/// Poisoned blocks, and those that would be if the same pages had been placed side by side.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Placement {
-    pub staying_pages: u64,
-    pub poisoned: u64,
-    /// Blocks that perfect placement would take for them.
-    pub least: u64,
-}
-
-impl Placement {
-    /// Blocks that perfect placement would save.
-    pub fn saved(&self) -> u64 {
-        self.poisoned.saturating_sub(self.least)
-    }
-}
-
-/// Blocks with a number of pages of each kind, both bounds included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Cell {
-    pub movable: [u64; 2],
-    pub staying: [u64; 2],
-    pub blocks: u64,
-}
-
-/// A range of a gigabyte.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Range {
-    pub node: u32,
-    /// Its first address, in bytes.
-    pub start: u64,
-    /// Whether all of it lies in the zone.
-    pub is_whole: bool,
-    #[serde(flatten)]
-    pub counts: Counts,
-    pub free_pages: u64,
-    pub movable_pages: u64,
-    pub staying_pages: u64,
-    /// Its blocks by address, a letter each: see [`Class`].
-    #[serde(skip)]
-    pub map: Vec<(usize, Class)>,
 }
 
 /// More blocks, and what they cost.
@@ -191,7 +132,7 @@ impl Bound {
         let asked = snapshot.zones.iter().filter(|zone| node.is_none_or(|node| node == zone.node));
         let ranges = match page_bytes << order {
             bytes if bytes > RANGE => Vec::new(),
-            _ => asked.zip(&zones).flat_map(|(zone, blocks)| ranges(zone, blocks, page_bytes)).collect(),
+            _ => asked.zip(&zones).flat_map(|(zone, blocks)| ranges::ranges(zone, blocks, page_bytes)).collect(),
         };
         Bound {
             schema: SCHEMA,
@@ -205,8 +146,8 @@ impl Bound {
             counts: Counts::of(all.iter().copied(), &fewest),
             on_cpus_lists: OnCpusLists::of(snapshot, node),
             kinds,
-            placement: zones.iter().map(|zone| placement(zone, 1 << order)).fold(Placement::default(), both),
-            histogram: histogram(&all, 1 << order),
+            placement: Placement::of(&zones, 1 << order),
+            histogram: histogram::histogram(&all, 1 << order),
             ranges,
             gigabytes,
             gains: wanted.into_iter().map(gain).collect(),
@@ -225,8 +166,7 @@ pub fn fewest(snapshot: &Snapshot, order: u32, node: Option<u32>) -> Fewest {
 
 /// Poisoned blocks of an order, and those of perfect placement.
 pub fn placements(snapshot: &Snapshot, order: u32, node: Option<u32>) -> Placement {
-    let zones = zones(snapshot, order, node);
-    zones.iter().map(|zone| placement(zone, 1 << order)).fold(Placement::default(), both)
+    Placement::of(&zones(snapshot, order, node), 1 << order)
 }
 
 fn zones(snapshot: &Snapshot, order: u32, node: Option<u32>) -> Vec<ZoneBlocks> {
@@ -241,90 +181,6 @@ fn shares<'a>(most: u64, probes: impl Iterator<Item = &'a Probe>) -> Vec<u64> {
     shares.retain(|more| *more > 0);
     shares.sort_unstable();
     shares
-}
-
-fn counts<'a>(blocks: impl Iterator<Item = &'a Block>) -> Counts {
-    let mut counts = Counts::default();
-    for block in blocks {
-        counts.blocks += 1;
-        *match block.class() {
-            Class::Free => &mut counts.free,
-            Class::Emptiable => &mut counts.emptiable,
-            Class::Poisoned => &mut counts.poisoned,
-            Class::Never => &mut counts.never,
-        } += 1;
-    }
-    counts
-}
-
-/// The blocks that a zone's staying pages take, and would take side by side: first in blocks that
-/// never become free, as those are lost anyway.
-fn placement(zone: &ZoneBlocks, pages: u64) -> Placement {
-    let blocks = || zone.blocks.iter();
-    let staying_pages: u64 = blocks().map(|block| block.staying).sum();
-    let room: u64 = blocks().filter(|b| b.class() == Class::Never).map(|b| pages - b.fixed).sum();
-    let poisoned = blocks().filter(|b| b.class() == Class::Poisoned).count() as u64;
-    Placement { staying_pages, poisoned, least: staying_pages.saturating_sub(room).div_ceil(pages) }
-}
-
-fn both(a: Placement, b: Placement) -> Placement {
-    Placement {
-        staying_pages: a.staying_pages + b.staying_pages,
-        poisoned: a.poisoned + b.poisoned,
-        least: a.least + b.least,
-    }
-}
-
-/// Bounds of the histogram's classes, for blocks of `pages` pages.
-fn classes(pages: u64) -> (Vec<RangeInclusive<u64>>, Vec<RangeInclusive<u64>>) {
-    let up_to = |bounds: &[u64]| {
-        let mut classes = Vec::new();
-        let mut from = 0;
-        for bound in bounds.iter().copied().filter(|bound| *bound <= pages) {
-            if bound >= from {
-                classes.push(from..=bound);
-                from = bound + 1;
-            }
-        }
-        classes
-    };
-    (up_to(&[0, pages / 8, pages / 4, pages / 2, pages - pages / 4, pages]), up_to(&[0, 1, 8, 64, pages]))
-}
-
-fn histogram(blocks: &[&Block], pages: u64) -> Vec<Cell> {
-    let (movable, staying) = classes(pages);
-    let cell = |m: &RangeInclusive<u64>, s: &RangeInclusive<u64>| Cell {
-        movable: [*m.start(), *m.end()],
-        staying: [*s.start(), *s.end()],
-        blocks: blocks.iter().filter(|b| m.contains(&b.movable) && s.contains(&(b.staying + b.fixed))).count() as u64,
-    };
-    movable.iter().flat_map(|m| staying.iter().map(move |s| cell(m, s))).collect()
-}
-
-/// Bytes of a range.
-const RANGE: u64 = 1 << 30;
-
-fn ranges(found: &FoundZone, zone: &ZoneBlocks, page_bytes: u64) -> Vec<Range> {
-    let frames = found.frames();
-    let is_whole = |start: u64| {
-        let bytes = |frame: usize| frame as u64 * page_bytes;
-        bytes(frames.start) <= start && start + RANGE <= bytes(frames.end)
-    };
-    let range_of = |block: &Block| block.start as u64 * page_bytes / RANGE;
-    let of_range = |blocks: &[Block]| {
-        let sum = |pages: fn(&Block) -> u64| blocks.iter().map(pages).sum();
-        Range {
-            node: zone.node,
-            start: range_of(&blocks[0]) * RANGE,
-            is_whole: is_whole(range_of(&blocks[0]) * RANGE),
-            counts: counts(blocks.iter()),
-            free_pages: sum(Block::free),
-            movable_pages: sum(|b| b.movable),
-            staying_pages: sum(|b| b.staying),
-            map: blocks.iter().map(|b| (b.start, b.class())).collect(),
-        }
-    };
-    zone.blocks.chunk_by(|a, b| range_of(a) == range_of(b)).map(of_range).collect()
 }
 
 #[cfg(test)]
@@ -365,10 +221,10 @@ mod tests {
     fn blocks_are_told_apart_and_ranges_add_up() {
         let snapshot = host("0 M F512 *2\n400 M a512\n600 U s1 a511\n800 M r1 F511\na00 M F512\n", 6);
         let bound = bound(&snapshot, None);
-        let Counts { blocks, free, emptiable, poisoned, never, more_at_most, .. } = bound.counts;
+        let Counts { of_class: ByClass { blocks, free, emptiable, poisoned, never }, more_at_most, .. } = bound.counts;
         assert_eq!((blocks, free, emptiable, poisoned, never), (6, 3, 1, 1, 1));
         assert_eq!(more_at_most, 0, "511 free pages outside free blocks are one too few");
-        assert_eq!((bound.ranges.len(), bound.ranges[0].counts.blocks), (1, 6));
+        assert_eq!((bound.ranges.len(), bound.ranges[0].of_class.blocks), (1, 6));
         assert_eq!(bound.histogram.iter().map(|cell| cell.blocks).sum::<u64>(), 6);
         let cell = |movable: u64, staying: u64| {
             let has = |bounds: [u64; 2], n: u64| bounds[0] <= n && n <= bounds[1];
@@ -419,7 +275,7 @@ mod tests {
         let of = |snapshot: &Snapshot| {
             let bound = bound(snapshot, None);
             let locked = bound.kinds.iter().find(|kind| kind.kind == "locked in memory").map(|kind| kind.blocks);
-            (bound.counts.emptiable, bound.counts.poisoned, locked, bound.probe.map(|end| end.more))
+            (bound.counts.of_class.emptiable, bound.counts.of_class.poisoned, locked, bound.probe.map(|end| end.more))
         };
         let (free, poisoned) = (of(&movable), of(&staying));
         assert_eq!((free.0, free.1, free.2), (8, 0, None));
@@ -432,7 +288,7 @@ mod tests {
         let snapshot = host("0 M a512 *4\n800 M F512 *4\n", 8);
         let bound =
             Bound::of(&snapshot, &kontig_profiles::linux("6.12"), Asked { order: 11, node: None, more: Some(1) });
-        assert_eq!((bound.counts.free, bound.counts.emptiable, bound.probe), (1, 1, None));
+        assert_eq!((bound.counts.of_class.free, bound.counts.of_class.emptiable, bound.probe), (1, 1, None));
         assert!(bound.no_probe.is_some_and(|why| why.contains("largest order")));
         assert_eq!(bound.gains[0].fewest_moves, None, "moving would take the free one");
     }

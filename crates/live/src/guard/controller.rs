@@ -28,7 +28,8 @@ pub enum Decision {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     pub at_s: f64,
-    pub cpu_s: f64,
+    /// Seconds of a CPU; `None` of the kernel's own thread.
+    pub cpu_s: Option<f64>,
     /// Blocks that it made.
     pub made: u64,
     /// Why nothing was gained, where nothing was.
@@ -118,6 +119,16 @@ impl Controller {
         self.demand
     }
 
+    /// The order of the blocks that are kept on its node.
+    pub fn order(&self, node: &NodeSample) -> u32 {
+        self.rules.target.order(node.huge_order)
+    }
+
+    /// Blocks of that order at hand.
+    pub fn at_hand(&self, node: &NodeSample) -> u64 {
+        node.at_hand(self.order(node))
+    }
+
     /// Blocks with which it is content, without headroom; `None` where the target is a score.
     pub fn kept(&self) -> Option<u64> {
         match self.rules.target {
@@ -152,7 +163,7 @@ impl Controller {
         if !self.is_low(node) {
             return rest(Rest::AtTarget);
         }
-        let order = self.rules.target.order(node.huge_order);
+        let order = self.order(node);
         let (at_hand, possible) = (node.at_hand(order), node.possible(order));
         if possible <= at_hand || self.goal(node).is_some_and(|goal| at_hand >= goal) {
             let content = self.kept().is_none_or(|kept| at_hand >= kept);
@@ -179,7 +190,7 @@ impl Controller {
         let passed = self.last_s.map_or(0.0, |last| (at_s - last).max(0.0));
         self.last_s = Some(at_s);
         self.tokens = (self.tokens + passed * self.rules.cpu_share).min(self.rules.cpu_burst_s);
-        let now = node.at_hand(self.rules.target.order(node.huge_order));
+        let now = self.at_hand(node);
         if let Some(before) = self.before.filter(|_| passed > 0.0) {
             let used = before.saturating_sub(now) as f64 / passed;
             let over_s = if used > self.demand { DEMAND_RISES_S } else { DEMAND_FALLS_S };
@@ -214,7 +225,7 @@ impl Controller {
 
     /// Blocks that a run has to make.
     pub fn lacks(&self, node: &NodeSample) -> u64 {
-        let order = self.rules.target.order(node.huge_order);
+        let order = self.order(node);
         match self.rules.target {
             Target::Blocks { .. } => self.goal(node).unwrap_or(0).saturating_sub(node.at_hand(order)),
             Target::Score { until, .. } => {
@@ -227,7 +238,7 @@ impl Controller {
     /// Blocks with which a run ends; `None` where the target is a score.
     fn goal(&self, node: &NodeSample) -> Option<u64> {
         let kept = self.kept()?;
-        let possible = node.possible(self.rules.target.order(node.huge_order));
+        let possible = node.possible(self.order(node));
         let cheap = possible - possible / DEAR_ONE_IN;
         Some(self.level(2.0).min(cheap).max(if kept <= possible { kept } else { 0 }))
     }
@@ -248,11 +259,11 @@ impl Controller {
 
     /// Learns from a run.
     pub fn finished(&mut self, outcome: Outcome, node: &NodeSample) {
-        self.spend(outcome.cpu_s);
-        let order = self.rules.target.order(node.huge_order);
+        self.spend(outcome.cpu_s.unwrap_or(0.0));
+        let order = self.order(node);
         let now = node.at_hand(order);
-        if outcome.cpu_s > 0.0 && outcome.made > 0 {
-            let of_second = outcome.made as f64 / outcome.cpu_s;
+        if let Some(cpu_s) = outcome.cpu_s.filter(|cpu_s| *cpu_s > 0.0 && outcome.made > 0) {
+            let of_second = outcome.made as f64 / cpu_s;
             self.yield_per_s = Some(self.yield_per_s.map_or(of_second, |known| known + (of_second - known) / 4.0));
         }
         // Blocks that the run made are no sign of use.
@@ -262,12 +273,11 @@ impl Controller {
             None => (self.backoff, self.fruitless) = (None, 0),
             Some(after) => {
                 let doubled = FIRST_BACKOFF_S * f64::from(1u32 << self.fruitless.min(16));
-                let earned = outcome.cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
-                let for_s = match after {
-                    NoGain::DryRun | NoGain::Poisoned { .. } => LONGEST_BACKOFF_S,
-                    // The cost of the kernel's own thread is not known.
-                    _ if after.may_pass() && outcome.cpu_s > 0.0 => {
-                        doubled.min(LONGEST_BACKOFF_S).min(earned.max(PASSING_BACKOFF_S))
+                let earned = |cpu_s: f64| cpu_s / (self.rules.cpu_share * FRUITLESS_PART).max(f64::EPSILON);
+                let for_s = match (after, outcome.cpu_s) {
+                    (NoGain::DryRun | NoGain::Poisoned { .. }, _) => LONGEST_BACKOFF_S,
+                    (_, Some(cpu_s)) if after.may_pass() => {
+                        doubled.min(LONGEST_BACKOFF_S).min(earned(cpu_s).max(PASSING_BACKOFF_S))
                     }
                     _ => doubled.min(LONGEST_BACKOFF_S),
                 };
@@ -280,6 +290,11 @@ impl Controller {
     /// Why the last run gained nothing, if that was a moment ago.
     pub fn failed_lately(&self, at_s: f64) -> Option<NoGain> {
         self.backoff.filter(|backoff| at_s - backoff.until_s < LATELY_S).map(|backoff| backoff.after)
+    }
+
+    /// Whether the budget has this much CPU time.
+    pub fn affords(&self, cpu_s: f64) -> bool {
+        cpu_s <= self.tokens
     }
 
     /// Takes CPU time from the budget.
@@ -299,7 +314,7 @@ mod tests {
         NodeSample {
             node: 0,
             huge_order: 9,
-            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free }],
+            zones: vec![ZoneSample { name: "Normal".into(), present: 1 << 20, kept: 0, free, deferred: 0 }],
         }
     }
 
@@ -319,7 +334,7 @@ mod tests {
     }
 
     fn fruitless(at_s: f64, after: NoGain) -> Outcome {
-        Outcome { at_s, cpu_s: 0.45, made: 0, no_gain: Some(after) }
+        Outcome { at_s, cpu_s: Some(0.45), made: 0, no_gain: Some(after) }
     }
 
     #[test]
@@ -399,7 +414,7 @@ mod tests {
             now += wait;
         }
         // A gain makes the next wait short again.
-        of.finished(Outcome { at_s: now, cpu_s: 0.01, made: 1, no_gain: None }, &lacking);
+        of.finished(Outcome { at_s: now, cpu_s: Some(0.01), made: 1, no_gain: None }, &lacking);
         of.finished(fruitless(now, NoGain::Unknown), &lacking);
         assert_eq!(rest(of.decide(&at(now + 1.0), &lacking, false)), None);
     }
@@ -409,7 +424,7 @@ mod tests {
         let waits = |cpu_s: f64, why: NoGain| {
             let (mut of, lacking) = (keeping(100), node(0, 1000));
             for run in 0..6 {
-                of.finished(Outcome { cpu_s, ..fruitless(f64::from(run), why) }, &lacking);
+                of.finished(Outcome { cpu_s: Some(cpu_s), ..fruitless(f64::from(run), why) }, &lacking);
             }
             assert_eq!((of.failed_lately(60.0), of.failed_lately(100.0)), (Some(why), None));
             match of.decide(&at(5.0), &lacking, false) {
@@ -441,11 +456,15 @@ mod tests {
         while now < 1000.0 {
             if let Decision::Compact { cpu_s } = of.decide(&at(now), &lacking, false) {
                 spent += cpu_s;
-                of.finished(Outcome { at_s: now, cpu_s, made: 0, no_gain: None }, &lacking);
+                of.finished(Outcome { at_s: now, cpu_s: Some(cpu_s), made: 0, no_gain: None }, &lacking);
             }
             now += 0.5;
         }
         assert!((spent - 102.0).abs() < 0.5, "what was saved up, and a tenth of the time: {spent}");
+        let mut of = Controller::new(0, rules);
+        assert!(of.affords(2.0) && !of.affords(2.1));
+        of.spend(1.5);
+        assert!(of.affords(0.5) && !of.affords(0.6), "looks at the frames are charged, too");
     }
 
     #[test]
@@ -461,7 +480,7 @@ mod tests {
         assert!((30..=50).contains(&of.reserve()), "{}", of.reserve());
         assert_eq!(rest(of.decide(&at(10.0), &node(1060, 1000), false)), None, "1050 would do without use");
         // Blocks made by a run are no sign of use, nor is their number before it.
-        of.finished(Outcome { at_s: 11.0, cpu_s: 0.5, made: 140, no_gain: None }, &node(1200, 900));
+        of.finished(Outcome { at_s: 11.0, cpu_s: Some(0.5), made: 140, no_gain: None }, &node(1200, 900));
         let before = of.demand();
         of.decide(&at(12.0), &node(1200, 900), false);
         assert!(of.demand() < before);

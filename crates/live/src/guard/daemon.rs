@@ -4,9 +4,10 @@ use super::controller::{Decision, Outcome};
 use super::diagnose::Blocks;
 use super::dirty::Dirty;
 use super::drive::{Drive, Driving, JOURNAL, proactiveness};
-use super::event::{Event, What};
+use super::event::{Event, Tally, What};
 use super::failed::Failed;
 use super::hold::Hold;
+use super::look::{Looked, Looker, Looks};
 use super::notify::Notify;
 use super::policy::Policy;
 use super::reason::{NoGain, Rest};
@@ -15,10 +16,10 @@ use super::runner::{self, Ran, Writer};
 use super::sample::{NodeSample, Sample, Sampler};
 use super::state::{Resting, State};
 use super::watched::Watched;
-use super::{diagnose, hold};
+use super::{diagnose, drive, hold};
 use crate::bound::{self, Effort, Probe};
 use crate::error::ReadError;
-use crate::prepare::journal::{NoJournal, restore_left};
+use crate::prepare::journal::{Leftover, NoJournal, Setting, restore_left};
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
 use kontig_mm::Profile;
@@ -38,8 +39,6 @@ const DOZE: Duration = Duration::from_millis(100);
 const REPEAT_S: f64 = 600.0;
 /// Time after which the state is written again though no reason has changed.
 const STATE_AGAIN: Duration = Duration::from_secs(5);
-/// Seconds for which a look at all frames answers why nothing is gained.
-const LOOK_FOR_S: f64 = 60.0;
 
 /// The act where blocks are lacking.
 pub enum Mode<'a> {
@@ -47,6 +46,7 @@ pub enum Mode<'a> {
     DryRun,
     Execute {
         writer: &'a Writer<'a>,
+        looker: &'a Looker<'a>,
     },
     /// Sets the kernel to do it.
     Drive(Drive<'a>),
@@ -87,6 +87,8 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         nodes: Vec::new(),
         driving: None,
         dirty: Dirty::default(),
+        looks: Looks::default(),
+        frames: 0,
         is_read: true,
         notify: Notify::from_environment(),
         written: None,
@@ -130,6 +132,9 @@ struct Daemon<'a> {
     nodes: Vec<Watched>,
     driving: Option<Driving>,
     dirty: Dirty,
+    looks: Looks,
+    /// Frames of all nodes.
+    frames: u64,
     /// Whether somebody reads the log.
     is_read: bool,
     notify: Notify,
@@ -166,7 +171,13 @@ impl Daemon<'_> {
                     watched.controller.set_rules(rules);
                     watched
                 }
-                None => Watched::new(node, rules),
+                None => Watched::new(
+                    match self.means.mode {
+                        Mode::Drive(_) => Tally::driven(node),
+                        Mode::DryRun | Mode::Execute { .. } => Tally::counted(node),
+                    },
+                    rules,
+                ),
             };
             self.nodes.push(watched);
             let beside = sample.kernel_compacts.filter(|p| *p > 0 && matches!(rules.target, Target::Blocks { .. }));
@@ -187,11 +198,15 @@ impl Daemon<'_> {
                 Target::Blocks { count, .. } if count > node.present() >> order => {
                     return Err(Failed::TooSmall { node: node.node, asked: count, has: node.present() >> order });
                 }
-                _ if matches!(self.means.mode, Mode::Execute { .. }) => {
-                    self.file(node.node, sample.nodes.len() == 1)?;
-                }
                 _ => {}
             }
+            // Before it says that it is ready.
+            let written = match self.means.mode {
+                Mode::DryRun => continue,
+                Mode::Execute { .. } => self.file(node.node, sample.nodes.len() == 1)?,
+                Mode::Drive(_) => drive::setting(self.means.roots),
+            };
+            runner::may_write(&written).map_err(|e| Failed::Unwritten(written, e))?;
         }
         let left = sample.nodes.iter().find(|node| policy.of_node(node.node).is_none());
         match left {
@@ -249,6 +264,7 @@ impl Daemon<'_> {
     /// A look at all nodes.
     fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
         let held = self.hold.holds();
+        self.frames = sample.nodes.iter().map(NodeSample::present).sum();
         self.drive_on(sample, held);
         let mut wanted = Vec::new();
         for i in 0..self.nodes.len() {
@@ -263,7 +279,7 @@ impl Daemon<'_> {
             match (watched.controller.decide(sample, node, held), &self.means.mode) {
                 (Decision::Rest { why }, _) => self.rest(i, node, why),
                 (Decision::Compact { .. }, Mode::DryRun) => self.think(i, sample, node),
-                (Decision::Compact { cpu_s }, Mode::Execute { writer }) => {
+                (Decision::Compact { cpu_s }, Mode::Execute { writer, .. }) => {
                     let writer = *writer;
                     self.compact(i, (number, sample.nodes.len() == 1), writer, cpu_s)?;
                 }
@@ -275,6 +291,11 @@ impl Daemon<'_> {
         self.say_state();
         self.write_state(sample);
         Ok(())
+    }
+
+    /// CPU time of guard with that of its looks, which children take.
+    fn own_cpu_s(&self) -> f64 {
+        own_cpu_s() + self.looks.cpu_s
     }
 
     /// Whether it does more than look.
@@ -298,7 +319,7 @@ impl Daemon<'_> {
             Some(watched.node_state(node, self.means.page_bytes))
         };
         let nodes = self.nodes.iter().filter_map(state).collect();
-        match State::now(own_cpu_s(), nodes).write(self.means.dir) {
+        match State::now(self.own_cpu_s(), nodes).write(self.means.dir) {
             Ok(()) => self.written = Some(Ok((Instant::now(), reasons))),
             Err(e) => {
                 let told = matches!(self.written, Some(Err(_)));
@@ -321,22 +342,23 @@ impl Daemon<'_> {
             return;
         }
         watched.told = Some((now, why));
-        let order = watched.controller.rules().target.order(node.huge_order);
-        watched.state = format!("{} ({} at hand)", why.name(), node.at_hand(order));
-        self.tell(Some(node.node), What::Rests { at_hand: node.at_hand(order), score: node.score(), why });
+        let at_hand = watched.controller.at_hand(node);
+        watched.state = format!("{} ({at_hand} at hand)", why.name());
+        self.tell(Some(node.node), What::Rests { at_hand, score: node.score(), why });
     }
 
     /// Says what a run would gain.
     fn think(&mut self, i: usize, sample: &Sample, node: &NodeSample) {
         let controller = &self.nodes[i].controller;
-        let (order, lacks) = (controller.rules().target.order(node.huge_order), controller.lacks(node));
+        let (order, lacks) = (controller.order(node), controller.lacks(node));
         let cpu = own_cpu_s();
         let predicted = self.predict(node.node, order, lacks);
         let (predicted, fewest_moves, not_predicted) = match predicted {
             Ok((effort, fewest)) => (Some(effort), fewest, None),
             Err(why) => (None, None, Some(why)),
         };
-        let outcome = Outcome { at_s: sample.at_s, cpu_s: own_cpu_s() - cpu, made: 0, no_gain: Some(NoGain::DryRun) };
+        let outcome =
+            Outcome { at_s: sample.at_s, cpu_s: Some(own_cpu_s() - cpu), made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
         self.nodes[i].told = None;
         let (at_hand, score) = (node.at_hand(order), node.score());
@@ -373,7 +395,7 @@ impl Daemon<'_> {
         if controller.is_enough(&before) {
             return Ok(());
         }
-        let (mut most, order) = (0, controller.rules().target.order(before.huge_order));
+        let (mut most, order) = (0, controller.order(&before));
         let enough = || {
             notify.alive();
             let now = sampler.nodes(roots, at_s).ok();
@@ -407,8 +429,7 @@ impl Daemon<'_> {
         sync_s: Option<f64>,
     ) {
         let rules = self.nodes[i].controller.rules();
-        let order = rules.target.order(node.huge_order);
-        let (before, now) = (node.at_hand(order), after.at_hand(order));
+        let [before, now] = [node, after].map(|node| self.nodes[i].controller.at_hand(node));
         // What others have freed meanwhile is no gain of a run that moved nothing.
         let gained = ran.moved.is_none_or(|moved| moved > 0)
             && match rules.target {
@@ -418,7 +439,7 @@ impl Daemon<'_> {
         let no_gain = (!gained).then(|| self.why_not(i, after, ran, Blocks { before, most, after: now }));
         let (at_s, made) = (self.now_s(), if gained { now.saturating_sub(before) } else { 0 });
         let watched = &mut self.nodes[i];
-        watched.controller.finished(Outcome { at_s, cpu_s: ran.cpu_s, made, no_gain }, after);
+        watched.controller.finished(Outcome { at_s, cpu_s: Some(ran.cpu_s), made, no_gain }, after);
         watched.see(at_s, watched.controller.is_kept(after));
         if gained {
             watched.told = None;
@@ -429,8 +450,8 @@ impl Daemon<'_> {
         watched.ran(no_gain);
         let tally = &mut watched.tally;
         tally.gained += made;
-        tally.pages_moved += ran.moved.unwrap_or(0);
-        tally.cpu_s += ran.cpu_s;
+        tally.pages_moved = tally.pages_moved.zip(ran.moved).map(|(sum, moved)| sum + moved);
+        tally.cpu_s = tally.cpu_s.map(|sum| sum + ran.cpu_s);
         let what = What::Compacted {
             before,
             after: now,
@@ -447,22 +468,31 @@ impl Daemon<'_> {
     }
 
     fn why_not(&mut self, i: usize, after: &NodeSample, ran: &Ran, blocks: Blocks) -> NoGain {
-        let order = self.nodes[i].controller.rules().target.order(after.huge_order);
+        let order = self.nodes[i].controller.order(after);
         if let Some(why) = diagnose::by_counters(ran, blocks, after, order) {
             return why;
         }
         let now = self.now_s();
-        let by_frames = match self.nodes[i].looked.filter(|(at, _)| now - at < LOOK_FOR_S) {
-            Some((_, why)) => why,
-            None => {
-                let cpu = own_cpu_s();
-                let why = diagnose::by_frames(self.means.roots, self.means.page_bytes, after.node, order);
-                self.nodes[i].controller.spend(own_cpu_s() - cpu);
-                self.nodes[i].looked = Some((now, why));
-                why
-            }
-        };
-        by_frames.unwrap_or_else(|| diagnose::by_moves(ran))
+        let known = self.nodes[i].looked;
+        if let Some(looked) = known.filter(|looked| looked.is_fresh(now)) {
+            return looked.found.unwrap_or_else(|| diagnose::by_moves(ran));
+        }
+        let Mode::Execute { looker, .. } = self.means.mode else { return diagnose::by_moves(ran) };
+        let needs_s = self.looks.needs_s(self.frames);
+        let controller = &self.nodes[i].controller;
+        let may_follow = |looked: Looked| looked.may_follow(now, needs_s, controller.rules().cpu_share);
+        // The run itself is not charged yet.
+        if !controller.affords(ran.cpu_s + needs_s) || !known.is_none_or(may_follow) {
+            return NoGain::NotLooked { needs_s };
+        }
+        let (notify, hold, stop) = (&mut self.notify, &self.hold, self.means.stop);
+        let (found, cpu_s) = self.looks.look(looker(after.node, order), || {
+            notify.alive();
+            !stop.load(Ordering::Relaxed) && !hold.holds()
+        });
+        self.nodes[i].controller.spend(cpu_s);
+        self.nodes[i].looked = Some(Looked { at_s: now, found });
+        found.unwrap_or_else(|| diagnose::by_moves(ran))
     }
 
     /// Tells the service manager the state of all nodes.
@@ -476,7 +506,7 @@ impl Daemon<'_> {
         let Mode::Drive(drive) = &self.means.mode else { return Ok(()) };
         let value_for = |(i, node): &(usize, &NodeSample)| {
             let controller = &self.nodes[*i].controller;
-            proactiveness(node, controller.lacks(node), controller.rules().target.order(node.huge_order))
+            proactiveness(node, controller.lacks(node), controller.order(node))
         };
         let Some(value) = wanted.iter().map(value_for).max() else { return Ok(()) };
         // The operator's own value is never lowered.
@@ -488,7 +518,7 @@ impl Daemon<'_> {
         let mut driving = driving.map_err(Failed::NoJournal)?;
         let mut told = Vec::new();
         for (i, node) in wanted {
-            let at_hand = node.at_hand(self.nodes[*i].controller.rules().target.order(node.huge_order));
+            let at_hand = self.nodes[*i].controller.at_hand(node);
             driving.nodes.push((node.node, at_hand));
             self.nodes[*i].told = None;
             self.nodes[*i].rests = None;
@@ -515,9 +545,9 @@ impl Daemon<'_> {
                 driving.nodes.push((number, before));
                 continue;
             }
-            let at_hand = node.at_hand(watched.controller.rules().target.order(node.huge_order));
+            let at_hand = watched.controller.at_hand(node);
             let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
-            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: 0.0, made: 0, no_gain }, node);
+            watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: None, made: 0, no_gain }, node);
             watched.ran(no_gain);
             watched.tally.gained += at_hand.saturating_sub(before);
             released.push((number, What::Released { before, at_hand }));
@@ -540,7 +570,9 @@ impl Daemon<'_> {
         self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
     }
 
-    /// Restores what a guard has left that was killed along with the process that restores.
+    /// Restores what a guard has left that was killed along with the process that restores. One
+    /// that compacts by itself goes on where it cannot: it needs no such setting, and the journal
+    /// stays for who may write it.
     fn restore(&mut self) -> Result<(), Failed> {
         if !self.changes_the_host() {
             return Ok(());
@@ -550,13 +582,30 @@ impl Daemon<'_> {
             match restore_left(&journal, self.means.roots) {
                 // This guard is alone: that one is dying, and exists for a while after its lock.
                 Err(NoJournal::Busy(process)) => process.wait_for_end(),
-                done => break done.map_err(Failed::NoJournal)?,
+                done => break done,
             }
         };
-        for setting in restored {
-            self.tell(None, What::Restored { path: setting.path.display().to_string(), was: setting.was });
+        let path = |setting: &Setting| setting.path.display().to_string();
+        match restored {
+            Ok(settings) => {
+                let told = settings.into_iter().map(|s| What::Restored { path: path(&s), was: s.was });
+                told.for_each(|what| self.tell(None, what));
+                Ok(())
+            }
+            Err(e) if matches!(self.means.mode, Mode::Drive(_)) => Err(Failed::NoJournal(e)),
+            Err(e) => {
+                let (why, settings) =
+                    (e.to_string(), Leftover::find(&journal).map_or(Vec::new(), |left| left.settings));
+                let journal = journal.display().to_string();
+                let told = settings.iter().map(|s| (Some(path(s)), Some(s.was.clone())));
+                // Of a journal that cannot be read, no setting is known.
+                let unknown = settings.is_empty().then_some((None, None));
+                for (path, was) in told.chain(unknown) {
+                    self.tell(None, What::NotRestored { path, was, journal: journal.clone(), why: why.clone() });
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     fn sum_up(&mut self) {
@@ -565,7 +614,7 @@ impl Daemon<'_> {
             watched.see(now, false);
         }
         let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
-        let what = What::Ended { seconds: self.now_s(), own_cpu_s: own_cpu_s(), nodes };
+        let what = What::Ended { seconds: self.now_s(), own_cpu_s: self.own_cpu_s(), nodes };
         self.tell(None, what);
     }
 }

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn node(singles: u64) -> NodeSample {
-        let zone = ZoneSample { name: "Normal".into(), present: 9000, kept: 0, free: vec![singles] };
+        let zone = ZoneSample { name: "Normal".into(), present: 9000, kept: 0, free: vec![singles], deferred: 0 };
         NodeSample { node: 0, huge_order: 9, zones: vec![zone] }
     }
 

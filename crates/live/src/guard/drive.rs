@@ -5,8 +5,8 @@
 //! this one is killed, as with a preparation.
 
 use super::sample::NodeSample;
-use crate::prepare::guard::Guard;
 use crate::prepare::journal::{Journal, NoJournal};
+use crate::prepare::restorer::Restorer;
 use crate::roots::Roots;
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct Drive<'a> {
 /// The setting while it is changed. It holds for the whole host, so there is one of it.
 pub(super) struct Driving {
     journal: Journal,
-    _guard: Guard,
+    _restorer: Restorer,
     since_s: f64,
     value: u64,
     /// The nodes for which it is raised, and their blocks at hand at the beginning.
@@ -36,17 +36,17 @@ pub(super) struct Driving {
 }
 
 /// The file of the setting.
-fn setting(roots: &Roots) -> PathBuf {
+pub(super) fn setting(roots: &Roots) -> PathBuf {
     roots.proc("sys/vm/compaction_proactiveness")
 }
 
 impl Driving {
     /// Sets it to this value.
     pub fn begin(drive: &Drive, roots: &Roots, value: u64, since_s: f64) -> Result<Driving, NoJournal> {
-        let guard = Guard::start((drive.restores)());
+        let restorer = Restorer::start((drive.restores)());
         let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
         match journal.change(&setting(roots), &value.to_string()) {
-            Ok(()) => Ok(Driving { journal, _guard: guard, since_s, value, nodes: Vec::new() }),
+            Ok(()) => Ok(Driving { journal, _restorer: restorer, since_s, value, nodes: Vec::new() }),
             Err(e) => journal.end().and(Err(e)),
         }
     }
@@ -101,6 +101,7 @@ mod tests {
                 present: 1 << 20,
                 kept: 0,
                 free: vec![singles, 0, 0, 0, 0, 0, 0, 0, 0, blocks],
+                deferred: 0,
             }],
         };
         // 80 % in pieces; with 30 more of 100 blocks' worth, 50 %.

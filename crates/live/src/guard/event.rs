@@ -3,8 +3,8 @@
 use super::reason::{NoGain, Rest};
 use super::rules::Rules;
 use crate::bound::Effort;
+use crate::clock::unix_s;
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name and version of a line's schema.
 pub const SCHEMA: &str = "kontig.guard/1";
@@ -23,8 +23,7 @@ pub struct Event {
 impl Event {
     /// An event of this moment.
     pub fn now(node: Option<u32>, what: What) -> Event {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Event { schema: SCHEMA, unix_s: (since.as_secs_f64() * 1000.0).round() / 1000.0, node, what }
+        Event { schema: SCHEMA, unix_s: unix_s(), node, what }
     }
 }
 
@@ -80,6 +79,8 @@ pub enum What {
     Released { before: u64, at_hand: u64 },
     /// A setting has its value again that a killed guard had changed.
     Restored { path: String, was: String },
+    /// It has not, as it could not be written, or what the journal says not be read: null then.
+    NotRestored { path: Option<String>, was: Option<String>, journal: String, why: String },
     /// The policy was read anew.
     PolicyRead,
     /// It was not: the old one holds.
@@ -104,7 +105,20 @@ pub struct Tally {
     /// Blocks that there were more after runs which moved pages than before them, whoever freed
     /// them.
     pub gained: u64,
-    pub pages_moved: u64,
-    /// Seconds of a CPU for the runs.
-    pub cpu_s: f64,
+    /// Null where the kernel compacts by itself, or does not count them.
+    pub pages_moved: Option<u64>,
+    /// Seconds of a CPU for the runs; null where the kernel's own thread has them.
+    pub cpu_s: Option<f64>,
+}
+
+impl Tally {
+    /// Of a node for which nothing was done yet, where runs are counted.
+    pub fn counted(node: u32) -> Tally {
+        Tally { pages_moved: Some(0), cpu_s: Some(0.0), ..Tally::driven(node) }
+    }
+
+    /// Of a node that the kernel compacts by itself: nobody counts what that costs.
+    pub fn driven(node: u32) -> Tally {
+        Tally { node, ..Tally::default() }
+    }
 }

@@ -35,6 +35,11 @@ impl Failed {
         matches!(self, Failed::NoNode(_) | Failed::TooSmall { .. } | Failed::NoFile(_) | Failed::DrivesAll(_))
     }
 
+    /// Whether another guard is in the way.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Failed::Busy(_))
+    }
+
     /// Whether another user could do it.
     pub fn is_permission(&self) -> bool {
         match self {
@@ -52,6 +57,9 @@ impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failed::Unread(e) => write!(f, "{e}"),
+            Failed::Unwritten(path, e) if e.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                write!(f, "{}: it is mounted read-only: run this where it can be written", path.display())
+            }
             Failed::Unwritten(path, _) if self.is_permission() => {
                 write!(f, "{}: no permission to write it: {}", path.display(), remedy())
             }

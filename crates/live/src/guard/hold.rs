@@ -3,12 +3,12 @@
 //! It is looked at with every sample, so it takes effect within half a second and survives a
 //! restart. A boot clears `/run`, and with it the hold.
 
+use crate::clock::since_1970;
 use crate::error::ReadError;
 use crate::roots;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where the file is, and the lock that only one guard has.
 pub const DEFAULT_DIR: &str = "/run/kontig";
@@ -65,7 +65,7 @@ impl Hold {
 }
 
 fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    since_1970().as_secs()
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ impl Replay {
 
 impl Node {
     fn look(&mut self, unix_ms: i64, sample: &Sample, recorded: &NodeSample) {
-        let order = self.controller.rules().target.order(recorded.huge_order);
+        let order = self.controller.order(recorded);
         let (mut shown, made) = recorded.with_blocks(self.made, order);
         self.made = made;
         let replayed = &mut self.replayed;
@@ -150,7 +150,8 @@ impl Node {
                 let cpu_s = makes as f64 * of_block;
                 replayed.cpu_s += cpu_s;
                 replayed.runs.push(ThoughtOf { unix_ms, at_hand, makes });
-                self.controller.finished(Outcome { at_s: sample.at_s, cpu_s, made: makes, no_gain: None }, &shown);
+                self.controller
+                    .finished(Outcome { at_s: sample.at_s, cpu_s: Some(cpu_s), made: makes, no_gain: None }, &shown);
             }
         }
         replayed.kept_with_guard += u64::from(self.controller.is_kept(&shown));
@@ -176,6 +177,7 @@ mod tests {
             match file {
                 "zoneinfo" => Ok(ZONEINFO.into()),
                 "buddyinfo" => Ok(self.0.clone()),
+                "loadavg" => Ok("3.00 1.00 0.50 4/161 2996\n".into()),
                 _ => Err(ReadError { path: file.into(), why: Unread::Missing }),
             }
         }
@@ -191,9 +193,13 @@ mod tests {
     }
 
     fn replayed(samples: &[(i64, &str, Host)]) -> ReplayedNode {
+        replayed_with("", samples)
+    }
+
+    fn replayed_with(policy: &str, samples: &[(i64, &str, Host)]) -> ReplayedNode {
         let for_host = ForHost { page_bytes: 4096, proactive: kontig_profiles::linux("6.12").proactive, max_order: 10 };
         let options = Options { keep: vec!["20x2M".into()], ..Options::default() };
-        let policy = Policy::parse("", for_host).expect("a policy").with(&options, for_host).expect("a policy");
+        let policy = Policy::parse(policy, for_host).expect("a policy").with(&options, for_host).expect("a policy");
         let mut replay = Replay::new(4096);
         samples.iter().for_each(|(s, boot, host)| replay.look(s * 1000, boot, host, &policy));
         replay.ended().nodes.remove(0)
@@ -212,6 +218,14 @@ mod tests {
         assert_eq!(node.runs[0], ThoughtOf { unix_ms: 0, at_hand: 10, makes: 12 });
         assert_eq!(node.rested.get("no_free_memory"), Some(&1), "{node:?}");
         assert!(node.cpu_s > 0.0);
+    }
+
+    #[test]
+    fn a_recorded_load_keeps_guard_from_compacting() {
+        let samples = || [(0, "a", host(40, 10))];
+        assert_eq!(replayed_with("most_load = 3.5\n", &samples()).runs.len(), 1);
+        let busy = replayed_with("most_load = 2.5\n", &samples());
+        assert_eq!((busy.runs.len(), busy.rested.get("busy")), (0, Some(&1)), "three tasks want its one CPU");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Rules {
     /// A compaction begins with fewer blocks than the target and this share of it, and ends with
     /// twice the share.
     pub headroom: f64,
-    /// Share of a CPU that compactions may take in the long run.
+    /// Share of a CPU that compactions may take in the long run, looks at the frames among them.
     pub cpu_share: f64,
     /// Seconds of a CPU that may be saved up.
     pub cpu_burst_s: f64,

@@ -8,6 +8,7 @@
 use crate::prepare::release;
 use crate::roots::{self, Roots};
 use kontig_procfs::{ProcessStat, VmStat};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -43,6 +44,14 @@ pub struct Ran {
 pub fn file(roots: &Roots, node: u32, is_only_node: bool) -> Option<PathBuf> {
     let own = roots.sys(format!("devices/system/node/node{node}/compact"));
     if own.exists() { Some(own) } else { is_only_node.then(|| roots.proc("sys/vm/compact_memory")) }
+}
+
+/// Whether this process may write a file, with all that may keep it from that, without writing.
+///
+/// # Errors
+/// Why it may not.
+pub fn may_write(file: &Path) -> io::Result<()> {
+    Ok(accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 /// Gives free pages on CPUs' lists back, where the count of free blocks does not see them. A kernel
@@ -101,7 +110,7 @@ fn counters(roots: &Roots) -> [Option<u64>; 4] {
 }
 
 /// Seconds that a process has had a CPU; to a tick of 10 ms where the kernel has no `schedstat`.
-fn on_cpu(pid: u32) -> Option<f64> {
+pub(super) fn on_cpu(pid: u32) -> Option<f64> {
     let read = |file: &str| roots::read(Path::new(&format!("/proc/{pid}/{file}"))).ok();
     if let Some(text) = read("schedstat") {
         let ns: f64 = text.split_whitespace().next()?.parse().ok()?;
@@ -112,12 +121,12 @@ fn on_cpu(pid: u32) -> Option<f64> {
 }
 
 /// A process that does not outlive this value.
-struct Running(Child);
+pub(super) struct Running(pub Child);
 
 impl Running {
     /// Kills it; returns the seconds that it has had a CPU in all, which the kernel keeps until it
     /// is waited for.
-    fn end(mut self) -> Option<f64> {
+    pub fn end(mut self) -> Option<f64> {
         let _ = self.0.kill();
         let pid = Pid::from_raw(self.0.id().try_into().ok()?)?;
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()?;

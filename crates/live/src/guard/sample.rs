@@ -3,6 +3,7 @@
 //!
 //! It is made of the kernel's own texts, so a recorded host is read alike ([`Texts`]).
 
+use crate::deferred;
 use crate::error::ReadError;
 use crate::host::order_of;
 use crate::roots::Roots;
@@ -55,6 +56,8 @@ pub struct ZoneSample {
     pub kept: u64,
     /// Free blocks of each order.
     pub free: Vec<u64>,
+    /// Free pages on no list until they are wanted.
+    pub deferred: u64,
 }
 
 impl ZoneSample {
@@ -89,14 +92,15 @@ impl NodeSample {
     /// Blocks of an order that users' requests get without compaction.
     pub fn at_hand(&self, order: u32) -> u64 {
         let of_zone = |zone: &ZoneSample| {
-            ZoneSupply::new(self.node, zone.free.clone(), zone.kept, [0; 2]).at_hand(order).unwrap_or(0)
+            ZoneSupply::new(self.node, zone.free.clone(), zone.deferred, zone.kept, [0; 2]).at_hand(order).unwrap_or(0)
         };
         self.zones.iter().map(of_zone).sum()
     }
 
     /// Blocks of an order that its free pages above the marks make at most.
     pub fn possible(&self, order: u32) -> u64 {
-        self.zones.iter().map(|zone| zone.free_pages().saturating_sub(zone.kept) >> order).sum()
+        let of_zone = |zone: &ZoneSample| (zone.free_pages() + zone.deferred).saturating_sub(zone.kept) >> order;
+        self.zones.iter().map(of_zone).sum()
     }
 
     pub fn present(&self) -> u64 {
@@ -140,11 +144,15 @@ pub struct Sampler {
     page_bytes: u64,
     huge_order: u32,
     zones: Option<(f64, Vec<ZoneSample>, Vec<u32>)>,
+    /// CPUs at work; `None` before the first look at zones.
+    cpus: Option<usize>,
     busy: Option<(f64, Busy)>,
 }
 
 /// Seconds for which marks and sizes of zones are taken to be as they were.
 const ZONES_FOR_S: f64 = 5.0;
+/// The same where a zone has free memory on no list, which shrinks as the lists grow.
+const DEFERRED_FOR_S: f64 = 0.4;
 /// Seconds for which the load is taken to be as it was: the kernel's own averages are renewed every
 /// two.
 const BUSY_FOR_S: f64 = 2.0;
@@ -184,7 +192,7 @@ fn huge_order(texts: &impl Texts, page_bytes: u64) -> Option<u32> {
 
 impl Sampler {
     pub fn new(page_bytes: u64) -> Sampler {
-        Sampler { page_bytes, huge_order: USUAL_ORDER, zones: None, busy: None }
+        Sampler { page_bytes, huge_order: USUAL_ORDER, zones: None, cpus: None, busy: None }
     }
 
     /// The host at this moment.
@@ -195,7 +203,7 @@ impl Sampler {
         let nodes = self.nodes(texts, at_s)?;
         let busy = match self.busy {
             Some((then, busy)) if (0.0..BUSY_FOR_S).contains(&(at_s - then)) => busy,
-            _ => self.busy.insert((at_s, busy(texts))).1,
+            _ => self.busy.insert((at_s, busy(texts, self.cpus))).1,
         };
         let kernel_compacts =
             texts.proc("sys/vm/compaction_proactiveness").ok().and_then(|text| text.trim().parse().ok());
@@ -208,18 +216,28 @@ impl Sampler {
     /// If free lists or zones cannot be read.
     pub fn nodes(&mut self, texts: &impl Texts, at_s: f64) -> Result<Vec<NodeSample>, ReadError> {
         let buddy = parsed(texts, "buddyinfo", BuddyInfo::parse)?;
-        let old = self.zones.as_ref().is_none_or(|(then, ..)| !(0.0..ZONES_FOR_S).contains(&(at_s - then)));
+        let old = self.zones.as_ref().is_none_or(|(then, zones, _)| {
+            // What comes onto a list meanwhile would count twice.
+            let for_s = if zones.iter().any(|zone| zone.deferred > 0) { DEFERRED_FOR_S } else { ZONES_FOR_S };
+            !(0.0..for_s).contains(&(at_s - then))
+        });
         if old {
             let info = parsed(texts, "zoneinfo", ZoneInfo::parse)?;
-            let populated = || info.zones.iter().filter(|zone| zone.sizes.get("managed").is_some_and(|n| n > 0));
-            let zones = populated().map(|zone| ZoneSample {
+            let meminfo = parsed(texts, "meminfo", MemInfo::parse).ok();
+            let not_initialised = deferred::not_initialised(&info, meminfo.as_ref(), self.page_bytes);
+            let deferred = deferred::of_zones(&info, not_initialised);
+            let each = || info.zones.iter().zip(&deferred);
+            let populated = || each().filter(|(zone, _)| zone.sizes.get("managed").is_some_and(|n| n > 0));
+            let zones = populated().map(|(zone, deferred)| ZoneSample {
                 name: zone.at.zone.clone(),
                 present: zone.sizes.get("present").unwrap_or(0),
                 kept: zone.sizes.get("low").unwrap_or(0) + zone.protection.iter().copied().max().unwrap_or(0),
                 free: Vec::new(),
+                deferred: *deferred,
             });
+            self.cpus = info.cpus();
             self.huge_order = huge_order(texts, self.page_bytes).unwrap_or(USUAL_ORDER);
-            self.zones = Some((at_s, zones.collect(), populated().map(|zone| zone.at.node).collect()));
+            self.zones = Some((at_s, zones.collect(), populated().map(|(zone, _)| zone.at.node).collect()));
         }
         let Some((_, zones, of_nodes)) = &self.zones else { return Ok(Vec::new()) };
         let mut nodes: Vec<NodeSample> = Vec::new();
@@ -240,20 +258,19 @@ fn parsed<T>(texts: &impl Texts, file: &str, parse: impl Fn(&str, &str) -> Resul
     Ok(parse(&format!("/proc/{file}"), &texts.proc(file)?)?)
 }
 
-fn busy(texts: &impl Texts) -> Busy {
+fn busy(texts: &impl Texts, cpus: Option<usize>) -> Busy {
     let waited = |what: &str| {
         let pressure = parsed(texts, &format!("pressure/{what}"), Pressure::parse).ok()?;
         pressure.stall("some")?.share(10).map(|share| f64::from(share) / 10_000.0)
     };
-    Busy { waited_cpu: waited("cpu"), waited_memory: waited("memory"), load: load(texts) }
+    Busy { waited_cpu: waited("cpu"), waited_memory: waited("memory"), load: load(texts, cpus) }
 }
 
-/// The load average of the last minute for each CPU that `/proc/stat` names.
-fn load(texts: &impl Texts) -> Option<f64> {
+/// The load average of the last minute for each CPU that has lists of free pages: those at work.
+fn load(texts: &impl Texts, cpus: Option<usize>) -> Option<f64> {
     let average: f64 = texts.proc("loadavg").ok()?.split_whitespace().next()?.parse().ok()?;
-    let stat = texts.proc("stat").ok()?;
-    let cpus = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
-    (cpus > 0 && average.is_finite()).then(|| average / cpus as f64)
+    let cpus = cpus.filter(|cpus| *cpus > 0)?;
+    average.is_finite().then(|| average / cpus as f64)
 }
 
 #[cfg(test)]
@@ -261,7 +278,7 @@ mod tests {
     use super::*;
 
     fn zone(name: &str, present: u64, kept: u64, free: Vec<u64>) -> ZoneSample {
-        ZoneSample { name: name.into(), present, kept, free }
+        ZoneSample { name: name.into(), present, kept, free, deferred: 0 }
     }
 
     #[test]
@@ -270,6 +287,40 @@ mod tests {
         let node = NodeSample { node: 0, huge_order: 9, zones: vec![zone("DMA", 0, 0, vec![0; 11]), normal] };
         assert_eq!((node.at_hand(9), node.possible(9), node.too_small(9)), (4, 5, 1024));
         assert_eq!(node.score(), 33 * 8192 / 8193, "1024 of 3072 free pages are too small");
+    }
+
+    #[test]
+    fn a_check_the_status_and_guard_have_one_number_of_blocks_at_hand_where_memory_is_initialised_late() {
+        use crate::host::Host;
+        use crate::need::Need;
+        use crate::prepare::execution::supply_of;
+        use crate::status::Status;
+        const ZONEINFO: &str = concat!(
+            "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     4096\n",
+            "        min      10\n        low      20\n        high     30\n        spanned  16384\n",
+            "        present  16384\n        managed  8192\n        protection: (0)\n      nr_free_pages 4096\n",
+            "  pagesets\n    cpu: 0\n              count: 0\n  node_unreclaimable:  0\n  start_pfn:           0\n",
+        );
+        let at_hand = |meminfo: &str| {
+            let tree = tempfile::tempdir().expect("a directory");
+            let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().join("sys") };
+            let buddyinfo = "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 4 2 \n";
+            for (file, text) in [("zoneinfo", ZONEINFO), ("buddyinfo", buddyinfo), ("meminfo", meminfo)] {
+                std::fs::write(roots.proc(file), text).expect("written");
+            }
+            let all = Need { count: 1 << 20, order: 9, node: None, unmovable: false };
+            let check = supply_of(&roots, 4096).expect("read").obtainable(&[all])[0];
+            let status = Status::of(&Host::read(&roots), Some(9), None).expect("a status");
+            let guard = Sampler::new(4096).nodes(&roots, 0.0).expect("read")[0].at_hand(9);
+            let orders = status.nodes[0].zones[0].orders[9].at_hand;
+            (check, status.nodes[0].at_hand, Some(orders), Some(guard), status.nodes[0].zones[0].deferred_bytes)
+        };
+        let late = at_hand("MemTotal: 65536 kB\nMemFree: 49152 kB\n");
+        // 12,288 pages are free, and the low mark keeps a block.
+        assert_eq!(late, (Some(23), Some(23), Some(23), Some(23), 8192 * 4096));
+        // A balloon has the other half: nobody gets that.
+        let taken = at_hand("MemTotal: 65536 kB\nMemFree: 16384 kB\n");
+        assert_eq!(taken, (Some(7), Some(7), Some(7), Some(7), 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! killed guard has left is old, which the time in it shows.
 
 use super::event::Tally;
+use crate::clock::unix_s;
 use crate::error::ReadError;
 use crate::roots;
 use kontig_error::files::write_file_for_all;
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name and version of the file's schema.
 const SCHEMA: &str = "kontig.guard-state/1";
@@ -104,11 +104,6 @@ impl State {
     }
 }
 
-fn unix_s() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_secs_f64() * 1000.0).round() / 1000.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +120,7 @@ mod tests {
             target: Some(10),
             is_kept: false,
             rests: Some(resting),
-            tally: Tally { node: 1, runs: 3, fruitless: 2, cpu_s: 0.25, ..Tally::default() },
+            tally: Tally { node: 1, runs: 3, fruitless: 2, cpu_s: Some(0.25), ..Tally::default() },
             fruitless_by: [("poisoned".to_string(), 2)].into(),
         };
         let state = State::now(0.5, vec![node]);

@@ -2,6 +2,7 @@
 
 use super::controller::Controller;
 use super::event::Tally;
+use super::look::Looked;
 use super::reason::{NoGain, Rest};
 use super::rules::Rules;
 use super::sample::NodeSample;
@@ -22,16 +23,16 @@ pub struct Watched {
     pub seen: Option<(f64, bool)>,
     /// Its state, for the service manager.
     pub state: String,
-    /// The last look at its frames, and what it said.
-    pub looked: Option<(f64, Option<NoGain>)>,
+    /// The last look at its frames.
+    pub looked: Option<Looked>,
 }
 
 impl Watched {
     /// A node of which nothing is known yet.
-    pub fn new(node: u32, rules: Rules) -> Watched {
+    pub fn new(tally: Tally, rules: Rules) -> Watched {
         Watched {
-            controller: Controller::new(node, rules),
-            tally: Tally { node, ..Tally::default() },
+            controller: Controller::new(tally.node, rules),
+            tally,
             fruitless_by: BTreeMap::new(),
             rests: None,
             told: None,
@@ -71,10 +72,10 @@ impl Watched {
 
     /// The state of the node as others see it.
     pub fn node_state(&self, node: &NodeSample, page_bytes: u64) -> NodeState {
-        let order = self.controller.rules().target.order(node.huge_order);
+        let order = self.controller.order(node);
         NodeState {
             block_bytes: page_bytes << order,
-            at_hand: node.at_hand(order),
+            at_hand: self.controller.at_hand(node),
             target: self.controller.kept(),
             is_kept: self.controller.is_kept(node),
             rests: self.resting(),

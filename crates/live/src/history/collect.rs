@@ -5,6 +5,7 @@
 //! anew as often: groups, pools and threads come and go.
 
 use super::sample::{BOOT_ID, INTERVAL, PAGE_SIZE, Sample, Stored};
+use crate::clock::since_1970;
 use crate::error::Unread;
 use crate::host::page_size;
 use crate::roots::{Roots, names};
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Files below `/proc` that every sample has.
 const EVERY_TIME: [&str; 10] = [
@@ -119,8 +120,7 @@ impl Collector {
 
 /// The host's clock: milliseconds since 1970.
 fn now_ms() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(since_1970().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Where a file of a sample is on the host.

@@ -2,9 +2,9 @@
 //!
 //! A period is cut into parts of as many samples. Two periods differ in a figure if of all pairs of
 //! a part of one and a part of the other nine tenths differ the same way (the rank sum of Mann and
-//! Whitney, by its share), and their medians are apart by a tenth or more. Where parts do not
-//! depend on each other, one comparison of two like periods in a hundred names a figure; with the
-//! fewest parts, six do.
+//! Whitney, by its share; equal ones count half for each), and their medians are apart by a tenth
+//! or more. Where parts do not depend on each other, one comparison of two like periods in a
+//! hundred names a figure; with the fewest parts, six do.
 
 use super::count::{Count, ROWS, Row, Told};
 use super::period::Period;

@@ -74,9 +74,14 @@ const NODE_SERIES: [NodeSeries; 9] = [
         Some(n.tally.gained as f64)
     }),
     ("kontig_guard_pages_moved_total", Kind::Counter, "Pages moved while guard's runs went on, by anybody.", |n| {
-        Some(n.tally.pages_moved as f64)
+        n.tally.pages_moved.map(|pages| pages as f64)
     }),
-    ("kontig_guard_cpu_seconds_total", Kind::Counter, "CPU time of guard's compactions.", |n| Some(n.tally.cpu_s)),
+    (
+        "kontig_guard_cpu_seconds_total",
+        Kind::Counter,
+        "CPU time of guard's compactions; absent where the kernel compacts for it.",
+        |n| n.tally.cpu_s,
+    ),
 ];
 
 fn labels(node: &NodeState) -> Vec<(&'static str, String)> {
@@ -126,7 +131,7 @@ mod tests {
             target: None,
             is_kept: false,
             rests: Some(Resting { why: "back_off".into(), no_gain: Some("poisoned".into()) }),
-            tally: Tally { runs: 3, fruitless: 2, pages_moved: 512, cpu_s: 0.25, ..Tally::default() },
+            tally: Tally { runs: 3, fruitless: 2, pages_moved: Some(512), cpu_s: Some(0.25), ..Tally::default() },
             fruitless_by: [("poisoned".to_string(), 2)].into(),
         };
         let mut state = State::now(0.5, vec![node]);
@@ -143,6 +148,12 @@ mod tests {
             assert!(said.lines().any(|found| found == line), "{line} in {said}");
         }
         assert!(!said.contains("kontig_guard_target_blocks"), "it keeps a score");
+        state.nodes[0].tally = Tally { runs: 3, ..Tally::driven(0) };
+        let driven = text(&of(&state));
+        assert!(driven.contains("kontig_guard_runs_total{"), "{driven}");
+        for unknown in ["kontig_guard_cpu_seconds_total{", "kontig_guard_pages_moved_total{"] {
+            assert!(said.contains(unknown) && !driven.contains(unknown), "{unknown} in {driven}");
+        }
         state.unix_s -= 3600.0;
         let said = text(&of(&state));
         assert!(said.contains("kontig_guard_timestamp_seconds ") && said.lines().count() == 3, "{said}");

@@ -8,6 +8,7 @@ pub mod exposition;
 mod guard;
 
 use crate::check::{Prediction, compacted};
+use crate::clock::unix_s;
 use crate::error::ReadError;
 use crate::guard::state::State;
 use crate::history::count::{PAGES_MOVED, ROWS, Row, SERIES};
@@ -55,7 +56,7 @@ impl FramesFound {
         profile: Option<&Profile>,
     ) -> Result<FramesFound, ReadError> {
         let began = std::time::Instant::now();
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let unix_s = unix_s();
         let snapshot = Snapshot::take(roots, page_bytes)?;
         let node = |node: u32| {
             let need = Need { count: 1, order, node: Some(node), unmovable: false };
@@ -63,7 +64,7 @@ impl FramesFound {
             NodeFrames { node, obstacles: Obstacles::of(&snapshot, &need), compacted }
         };
         let nodes = snapshot.nodes().into_iter().map(node).collect();
-        Ok(FramesFound { unix_s: now.as_secs_f64(), took: began.elapsed(), nodes })
+        Ok(FramesFound { unix_s, took: began.elapsed(), nodes })
     }
 }
 
@@ -253,7 +254,7 @@ fn of_frames(frames: &FramesFound, status: &Status) -> Vec<Family> {
             by_state.add(vec![label(), ("state", state.into())], blocks as f64);
         }
         for kind in obstacles.kinds.iter().filter(|kind| !kind.state.is_fixed()) {
-            let labels = || vec![label(), ("kind", kind.kind.replace([' ', '-', ','], "_").replace('\'', ""))];
+            let labels = || vec![label(), ("kind", kind.state.label())];
             poisoned.add(labels(), kind.blocks as f64);
             alone.add(labels(), kind.alone as f64);
         }

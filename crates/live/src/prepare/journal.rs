@@ -347,7 +347,12 @@ fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
 }
 
 fn restore(settings: &[Setting]) -> Result<(), NoJournal> {
-    let each = |s: &Setting| fs::write(&s.path, &s.was).map_err(|e| NoJournal::Unwritten(s.path.clone(), e));
+    // Somebody may have restored it by hand where this process may not write it.
+    let is_as_it_was = |s: &Setting| roots::read(&s.path).is_ok_and(|is| is.trim() == s.was);
+    let each = |s: &Setting| match is_as_it_was(s) {
+        true => Ok(()),
+        false => fs::write(&s.path, &s.was).map_err(|e| NoJournal::Unwritten(s.path.clone(), e)),
+    };
     settings.iter().rev().try_for_each(each)
 }
 
@@ -411,6 +416,25 @@ mod tests {
         assert_eq!(restored, [Setting { path: setting.clone(), was: "20".into() }]);
         assert_eq!(roots::read(&setting), Ok("20".into()));
         journal.end().expect("ended");
+    }
+
+    #[test]
+    fn a_setting_that_somebody_has_restored_by_hand_is_not_written() {
+        let (_tree, roots, setting, file) = tree();
+        let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+        journal.change(&setting, "0").expect("changed");
+        // Not even root may write this one.
+        let fixed = Path::new("/proc/sys/kernel/ostype");
+        fs::remove_file(&setting).expect("removed");
+        std::os::unix::fs::symlink(fixed, &setting).expect("linked");
+        journal.entry.preparer.started = "1".into();
+        journal.write().expect("written");
+        restore_left(&file, &roots).expect_err("it cannot be written");
+        assert!(file.exists(), "the journal stays");
+        journal.entry.settings[0].was = roots::read(fixed).expect("read").trim().into();
+        journal.write().expect("written");
+        restore_left(&file, &roots).expect("it is as it was");
+        assert!(!file.exists());
     }
 
     #[test]

@@ -11,7 +11,6 @@
 pub mod execute;
 pub mod execution;
 pub mod got;
-pub mod guard;
 pub mod hurry;
 pub mod journal;
 mod plan;
@@ -19,6 +18,7 @@ mod pool;
 pub mod preparer;
 mod receipt;
 pub mod release;
+pub mod restorer;
 mod step_runner;
 
 pub use plan::{Allowed, Plan, PlanStep, compacting};

@@ -24,8 +24,10 @@ impl Snapshot {
         let spans = found_zones(&zone_info, &BuddyInfo::default(), None);
         // Checked before memory is taken for the frames.
         possible(roots, &spans)?;
-        let mut frames = read_frames(roots, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
+        let words = PageWords::open(&roots.proc("kpageflags"))?;
+        // And what hides its addresses before a second is spent on them.
         let io = IoMem::read(roots)?;
+        let mut frames = read_frames(roots, words, spans.iter().map(|z| z.start + z.spanned).max().unwrap_or(0))?;
         let buddy = buddyinfo(roots)?;
         let page_types = roots.parse_proc("pagetypeinfo", PageTypeInfo::parse).ok();
         let vmstat = roots.parse_proc("vmstat", VmStat::parse)?;
@@ -50,7 +52,7 @@ impl Snapshot {
             infer::free_blocks(&mut frames, zone);
             infer::types(&mut types, &frames, zone, pages_per_block);
         }
-        let cpus = zone_info.0.zones.iter().filter_map(|z| z.populated.as_ref()).map(|p| p.cpus.len()).max();
+        let cpus = zone_info.0.cpus();
         let pinned = match (vmstat.get("nr_foll_pin_acquired"), vmstat.get("nr_foll_pin_released")) {
             (Some(acquired), Some(released)) => Some(acquired.saturating_sub(released)),
             _ => None,
@@ -78,13 +80,9 @@ pub(crate) fn found_zones(
     buddy: &BuddyInfo,
     types: Option<&PageTypeInfo>,
 ) -> Vec<FoundZone> {
-    let mut left = *not_initialised;
-    let populated = zones.zones.iter().filter(|z| z.sizes.get("present").is_some_and(|pages| pages > 0));
-    let zone = |z: &Zone| {
-        let own = deferred::of_zone(z, zones, left);
-        left -= own;
-        FoundZone { deferred: own + deferred::not_accepted(z), ..found_zone(z, zones, buddy, types) }
-    };
+    let each = zones.zones.iter().zip(deferred::of_zones(zones, *not_initialised));
+    let populated = each.filter(|(z, _)| z.sizes.get("present").is_some_and(|pages| pages > 0));
+    let zone = |(z, deferred): (&Zone, u64)| FoundZone { deferred, ..found_zone(z, zones, buddy, types) };
     let mut found: Vec<FoundZone> = populated.map(zone).collect();
     found.sort_by_key(|z| z.start);
     found
@@ -97,9 +95,7 @@ pub(crate) fn possible(roots: &Roots, zones: &[FoundZone]) -> Result<(), ReadErr
 }
 
 /// Every frame's state; a tail has its head's.
-fn read_frames(roots: &Roots, nr_frames: u64) -> Result<Vec<Frame>, ReadError> {
-    let path = roots.proc("kpageflags");
-    let mut words = PageWords::open(&path)?;
+fn read_frames(roots: &Roots, mut words: PageWords, nr_frames: u64) -> Result<Vec<Frame>, ReadError> {
     let mut frames = Vec::with_capacity(nr_frames as usize);
     let mut heads = Heads::default();
     words.read(0, nr_frames, |_, words| {
@@ -109,7 +105,7 @@ fn read_frames(roots: &Roots, nr_frames: u64) -> Result<Vec<Frame>, ReadError> {
         }
     })?;
     if frames.is_empty() {
-        return Err(ReadError::malformed(&path, 0, "it has no word for any frame"));
+        return Err(ReadError::malformed(&roots.proc("kpageflags"), 0, "it has no word for any frame"));
     }
     // The kernel's last frames may lie beyond the last section it has words for.
     frames.resize(nr_frames as usize, Frame::head(State::Hole));

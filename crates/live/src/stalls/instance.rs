@@ -90,6 +90,12 @@ impl Instance {
         Ok(instance)
     }
 
+    #[cfg(test)]
+    pub(super) fn of(dir: PathBuf) -> Instance {
+        let pipe = File::open(dir.join("trace_pipe")).ok();
+        Instance { dir, pipe }
+    }
+
     /// Its directory below `instances`.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -17,11 +17,14 @@ use std::time::{Duration, Instant};
 /// Time between two reads; the kernel asks for one before, when a buffer is half full.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Waits are watched until it is dropped, which removes the trace.
+/// Bytes that are read at most once it is told to stop: on a busy host events come without end.
+const LAST_BYTES: usize = 16 << 20;
+
+/// Waits are watched until it ends or is dropped, which removes the trace.
 pub struct Watch {
     found: Arc<Mutex<Found>>,
     stop: Arc<AtomicBool>,
-    reader: Option<JoinHandle<()>>,
+    reader: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Found {
@@ -49,11 +52,11 @@ impl Watch {
                 locked(&to).failed = Some(e);
             }
         });
-        Ok(Watch { found, stop, reader: Some(reader) })
+        Ok(Watch { found, stop, reader: Mutex::new(Some(reader)) })
     }
 
     /// The waits since it began, or since they were last taken. Those of the last fifth of a second
-    /// may be told the next time.
+    /// are told the next time, unless it has ended.
     pub fn take(&self) -> Stalls {
         let mut found = locked(&self.found);
         let seconds = found.since.elapsed().as_secs_f64();
@@ -62,27 +65,37 @@ impl Watch {
         stalls.not_known = found.failed.as_ref().map(ToString::to_string);
         stalls
     }
-}
 
-impl Drop for Watch {
-    fn drop(&mut self) {
+    /// Takes in what has happened until now, and removes the trace.
+    pub fn end(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(reader) = self.reader.take() {
+        // Held meanwhile: whoever ends it, too, waits until the trace is gone.
+        let mut reader = locked(&self.reader);
+        if let Some(reader) = reader.take() {
             // What it could not read was told.
             let _ = reader.join();
         }
     }
 }
 
-/// Reads until it is told to stop.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Reads until it is told to stop and nothing is left, and removes the trace.
 fn read(mut instance: Instance, roots: &Roots, to: &Mutex<Found>, stop: &AtomicBool) -> Result<(), ReadError> {
     let file = instance.dir().join("trace_pipe");
     let (mut piece, mut text) = (vec![0; 64 << 10], Vec::new());
     let mut names = Names { roots, known: BTreeMap::new() };
-    while !stop.load(Ordering::Relaxed) {
+    let mut left = LAST_BYTES;
+    while left > 0 {
         let Some(pipe) = instance.pipe() else { return Ok(()) };
+        let is_stopped = stop.load(Ordering::Relaxed);
         match pipe.read(&mut piece) {
             Ok(n) if n > 0 => {
+                left -= if is_stopped { n.min(left) } else { 0 };
                 text.extend_from_slice(&piece[..n]);
                 let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
                 let mut found = locked(to);
@@ -91,7 +104,9 @@ fn read(mut instance: Instance, roots: &Roots, to: &Mutex<Found>, stop: &AtomicB
                 }
                 text.drain(..whole);
             }
+            Ok(_) if is_stopped => break,
             Ok(_) => wait(pipe),
+            Err(e) if e.kind() == ErrorKind::WouldBlock && is_stopped => break,
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 // A number may be another thread's by then.
                 names.known.clear();
@@ -139,6 +154,19 @@ fn process(roots: &Roots, event: &TraceLine<'_>) -> Process {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn the_last_events_before_the_end_are_read() {
+        let tree = tempfile::tempdir().expect("a directory");
+        let many = include_str!("trace_pipe.txt").repeat(100);
+        fs::write(tree.path().join("trace_pipe"), &many).expect("written");
+        assert!(many.len() > 64 << 10, "more than one read takes");
+        let roots = Roots { procfs: tree.path().into(), ..Roots::default() };
+        let found = Mutex::new(Found { sums: Sums::default(), since: Instant::now(), failed: None });
+        read(Instance::of(tree.path().into()), &roots, &found, &AtomicBool::new(true)).expect("read");
+        let stalls = locked(&found).sums.take(1.0);
+        assert_eq!(stalls.processes.iter().map(|stall| stall.attempts).sum::<u64>(), 200);
+    }
 
     #[test]
     fn a_thread_is_told_as_its_process_and_as_itself_once_it_is_gone() {

@@ -21,6 +21,9 @@ pub struct Zone {
     pub free_bytes: u64,
     /// Free memory on lists of single CPUs, bytes.
     pub on_cpus_bytes: u64,
+    /// Free memory on no list until a request finds nothing else, bytes: not initialised yet, or
+    /// not accepted by a confidential guest.
+    pub deferred_bytes: u64,
     /// Free memory of it that only movable data may have (CMA), bytes.
     pub free_cma_bytes: Option<u64>,
     /// Free memory kept for urgent requests, bytes; null where the kernel does not say.
@@ -28,8 +31,8 @@ pub struct Zone {
     pub marks: Marks,
     /// The kernel's fragmentation score of the zone alone, 0 to 100.
     pub score: Option<u64>,
-    /// Blocks of the order asked about that requests get now; null if the free lists have no such
-    /// order.
+    /// Blocks of the order asked about that requests get now, of deferred memory, too; null if the
+    /// free lists have no such order.
     pub at_hand: Option<u64>,
     /// The share of free memory in blocks too small for the order asked about.
     pub unusable_index: f64,
@@ -87,13 +90,14 @@ pub(super) struct ZoneParts<'a> {
 }
 
 impl ZoneParts<'_> {
-    pub fn zone(&self, free: &FreeBlocks, info: &zoneinfo::Zone) -> Zone {
+    /// A zone by its texts, with this many free pages on no list.
+    pub fn zone(&self, free: &FreeBlocks, info: &zoneinfo::Zone, deferred: u64) -> Zone {
         let of_order = &free.of_order;
         let bytes = |pages: u64| pages.saturating_mul(self.page_bytes);
         let size = |name: &str| info.sizes.get(name);
         let mark = |name: &str| bytes(size(name).unwrap_or(0));
         let reserve = info.protection.iter().copied().max().unwrap_or(0);
-        let supply = ZoneSupply::new(free.at.node, of_order.clone(), size("low").unwrap_or(0), [reserve; 2]);
+        let supply = ZoneSupply::new(free.at.node, of_order.clone(), deferred, size("low").unwrap_or(0), [reserve; 2]);
         let asked = ContigInfo::new(of_order, self.order);
         let state = |(order, blocks): (u32, &u64)| {
             let info = ContigInfo::new(of_order, order);
@@ -115,6 +119,7 @@ impl ZoneParts<'_> {
             managed_bytes: bytes(size("managed").unwrap_or(0)),
             free_bytes: bytes(asked.free_pages),
             on_cpus_bytes: bytes(on_cpus),
+            deferred_bytes: bytes(deferred),
             free_cma_bytes: counter("nr_free_cma").map(bytes),
             free_highatomic_bytes: populated.and_then(|p| p.last.get("free_highatomic")).map(bytes),
             marks: Marks {
@@ -162,7 +167,7 @@ mod tests {
         let protection = vec![0, reserve];
         let info = zoneinfo::Zone { at: at.clone(), node_stats: None, free: 0, sizes, protection, populated: None };
         let parts = ZoneParts { page_bytes: 4096, order, huge_page_order: Some(9), types: None };
-        parts.zone(&FreeBlocks { at, of_order }, &info)
+        parts.zone(&FreeBlocks { at, of_order }, &info, 0)
     }
 
     #[test]

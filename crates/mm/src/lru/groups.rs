@@ -30,6 +30,9 @@ impl Memory {
         if !self.lru.is_ordered() || listed || self.groups.are_kept() {
             return Err("memory control groups begin with empty lists whose order is kept".into());
         }
+        if parents.is_empty() {
+            return Err("all pages are the root's without another group: name one".into());
+        }
         let too_early = parents.iter().enumerate().any(|(i, parent)| parent.index() > i);
         let sets = (parents.len() + 1) * self.nodes.len();
         if too_early || sets > usize::from(u16::MAX) {

@@ -290,6 +290,17 @@ impl SetLimit {
 }
 
 impl Memory {
+    /// Charges pages to a group if no limit is in the way, without more effort. Returns the pages
+    /// by which the task has charged above `memory.high`; `None` if it takes a [`Charge`].
+    pub fn charge_if_room(&mut self, cpu: CpuId, group: GroupId, pages: u64) -> Option<u64> {
+        if self.groups.consume_stock(cpu, group, pages) {
+            return Some(0);
+        }
+        let charge = Charge::new(cpu, group, pages, Gfp::KERNEL);
+        self.groups.try_charge(group, charge.batch).ok()?;
+        Some(charge.charged(self))
+    }
+
     /// Notes which group a page is charged to, before it joins the LRU.
     pub fn commit_charge(&mut self, pfn: Pfn, group: GroupId) {
         if self.groups.are_kept() {
@@ -342,6 +353,17 @@ mod tests {
         assert_eq!((charge(&mut m, 60, Gfp::KERNEL), usage(&m)), (Ok(0), (64, 3)));
         assert_eq!((charge(&mut m, 36, Gfp::KERNEL), usage(&m)), (Ok(0), (100, 3)));
         assert_eq!((charge(&mut m, 3, Gfp::KERNEL), usage(&m)), (Ok(0), (100, 0)));
+    }
+
+    #[test]
+    fn a_charge_that_has_room_is_the_same_without_steps() {
+        let mut m = limited(100);
+        assert_eq!((m.charge_if_room(CPU, GROUP, 1), usage(&m)), (Some(0), (64, 63)));
+        assert_eq!((m.charge_if_room(CPU, GROUP, 60), usage(&m)), (Some(0), (64, 3)));
+        assert_eq!((m.charge_if_room(CPU, GROUP, 4), usage(&m)), (None, (64, 3)), "a batch has no room");
+        m.groups.set(GROUP, GroupLimit::Max, 1000);
+        m.groups.set(GROUP, GroupLimit::High, 100);
+        assert_eq!((m.charge_if_room(CPU, GROUP, 4), usage(&m)), (Some(64), (128, 63)));
     }
 
     #[test]

@@ -90,6 +90,22 @@ impl GroupWalk {
 }
 
 impl Memory {
+    /// Counts pages of a group's lists that were scanned.
+    #[cold]
+    pub(super) fn count_scanned_in_group(&mut self, lruvec: LruvecId, kswapd: bool, pages: u64) {
+        let group = self.groups.group_of(lruvec);
+        let events = &mut self.groups.get_mut(group).events;
+        *if kswapd { &mut events.pgscan_kswapd } else { &mut events.pgscan_direct } += pages;
+    }
+
+    /// Counts those that were reclaimed.
+    #[cold]
+    pub(super) fn count_reclaimed_in_group(&mut self, lruvec: LruvecId, kswapd: bool, pages: u64) {
+        let group = self.groups.group_of(lruvec);
+        let events = &mut self.groups.get_mut(group).events;
+        *if kswapd { &mut events.pgsteal_kswapd } else { &mut events.pgsteal_direct } += pages;
+    }
+
     /// Whether protection lets reclaim take from a group, and what of it is protected.
     fn may_reclaim_from(&mut self, group: GroupId, target: GroupId, sc: &mut ScanControl) -> bool {
         sc.protection = None;

@@ -91,6 +91,9 @@ impl Memory {
         }
         self.count_by_zone(lruvec, &PGSCAN[usize::from(sc.kswapd)], isolated.scanned);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][backing.index()], isolated.scanned);
+        if self.groups.are_kept() {
+            self.count_scanned_in_group(lruvec, sc.kswapd, isolated.scanned);
+        }
         if isolated.taken == 0 {
             return 0;
         }
@@ -104,6 +107,9 @@ impl Memory {
         }
         self.count_by_zone(lruvec, &PGSTEAL[usize::from(sc.kswapd)], reclaimed);
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][backing.index()], reclaimed);
+        if self.groups.are_kept() {
+            self.count_reclaimed_in_group(lruvec, sc.kswapd, reclaimed);
+        }
         self.note_look(sc.cpu, lruvec, backing, stat.pageout, isolated.scanned - reclaimed);
         if stat.unqueued_dirty == isolated.taken && !self.shared.profile.reclaim.scanning_wakes_flushers {
             owner.wake_flushers();

@@ -51,7 +51,8 @@ impl PageCounter {
     }
 }
 
-/// Events of a group itself, as `memory.events.local` counts them.
+/// Events of a group itself, as `memory.events.local` and `memory.stat` count them, without those
+/// of the groups below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GroupEvents {
     /// Reclaim took from it although `low` covers it.
@@ -62,6 +63,27 @@ pub struct GroupEvents {
     pub max: u64,
     /// Reclaim could not make room below `max`.
     pub oom: u64,
+    /// Pages of its lists that requests and charges have scanned, and those they have reclaimed.
+    pub pgscan_direct: u64,
+    pub pgsteal_direct: u64,
+    /// The same by kswapd.
+    pub pgscan_kswapd: u64,
+    pub pgsteal_kswapd: u64,
+}
+
+impl GroupEvents {
+    /// Adds those of a group below it.
+    pub fn add(&mut self, below: &GroupEvents) {
+        let GroupEvents { low, high, max, oom, pgscan_direct, pgsteal_direct, pgscan_kswapd, pgsteal_kswapd } = self;
+        *low += below.low;
+        *high += below.high;
+        *max += below.max;
+        *oom += below.oom;
+        *pgscan_direct += below.pgscan_direct;
+        *pgsteal_direct += below.pgsteal_direct;
+        *pgscan_kswapd += below.pgscan_kswapd;
+        *pgsteal_kswapd += below.pgsteal_kswapd;
+    }
 }
 
 /// Where the shared walk of reclaim over a group and those below it stands, on one node.

@@ -1,6 +1,6 @@
 //! The context of a turn: its CPU, the time, and when it has to end.
 
-use kontig_mm::{CpuId, Gfp, MemPolicy, NodeId, Order, Request};
+use kontig_mm::{CpuId, Gfp, GroupId, MemPolicy, NodeId, Order, Request};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Context {
@@ -18,6 +18,10 @@ pub(crate) struct Context {
     pub(crate) policy: TaskPolicy,
     /// The process whose turn it is.
     pub(crate) process: Option<u32>,
+    /// The memory control group that what it takes is charged to.
+    pub(crate) group: GroupId,
+    /// Pages that the turn has charged above `memory.high`.
+    pub(crate) over_high: u64,
     /// User time of the turn so far, ns.
     pub(crate) user_ns: u64,
     /// Added to the flags of its requests: which daemon asks.
@@ -29,6 +33,15 @@ impl Context {
     #[inline(always)]
     pub(crate) fn request(&self, gfp: Gfp, order: Order) -> Request {
         Request::new(self.cpu, self.node, gfp | self.asks_as, order)
+    }
+
+    /// Notes pages charged above `memory.high`. They end the turn, because the task works them off
+    /// before it goes on.
+    pub(crate) fn note_over_high(&mut self, pages: u64) {
+        if pages > 0 {
+            self.over_high += pages;
+            self.horizon = self.now;
+        }
     }
 
     /// Whether the turn must end.

@@ -10,7 +10,7 @@ use crate::state::process::address_space::{Entry, Mapping};
 use crate::state::swap::Slot;
 use kontig_mm::state::FrameKind;
 use kontig_mm::types::HPAGE_PMD_ORDER;
-use kontig_mm::{Order, Pfn};
+use kontig_mm::{GroupId, Order, Pfn};
 use std::collections::BTreeMap;
 
 /// Counts gathered from all page tables: entries for each frame and each swap slot, and the owner
@@ -32,6 +32,9 @@ impl Machine {
     ///   that name it.
     /// - An unmapped page is a file's, or in the swap cache at the slot it names. Where pages are
     ///   in generations, the engine knows which are in the swap cache.
+    /// - A page in the swap cache is charged to the memory control group that its slot names; a
+    ///   page of the kernel, to none. (That a group's lists have the pages charged to it, and that
+    ///   it is charged no more than these and the CPUs' stocks, the engine's check sees.)
     /// - A page table, and each other block that the kernel has for a process, belongs to that one
     ///   alone.
     ///
@@ -120,6 +123,9 @@ impl Machine {
         if tag.kind() != FrameKind::Kernel {
             return Err(format!("{pfn} is {whose}, but {:?}", tag.kind()));
         }
+        if self.kernel.mem.groups().of_page(pfn) != GroupId::ROOT {
+            return Err(format!("{pfn} is {whose}, and charged to a group"));
+        }
         match census.kernel.insert(pfn, whose.clone()) {
             None => Ok(()),
             Some(other) => Err(format!("{pfn} is {whose} and {other}")),
@@ -181,6 +187,11 @@ impl Machine {
                 let frames = &self.kernel.pages.frames;
                 if !frames.flags(pfn).any(Flags::SWAP_CACHE) || frames.word(pfn) != slot.get() {
                     return Err(format!("place {} in swap has {pfn}, which does not name it", slot.get()));
+                }
+                let (pays, noted) = (self.kernel.mem.groups().of_page(pfn), swap.area.group_of(slot));
+                if pays != noted {
+                    let (pays, noted) = (pays.index(), noted.index());
+                    return Err(format!("{pfn} in swap is charged to group {pays}, and its place names {noted}"));
                 }
             }
         }

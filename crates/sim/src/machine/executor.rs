@@ -12,11 +12,11 @@ use crate::base::timer::Event;
 use crate::base::traced::{Caller, Comm};
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::machine::{Machine, STAT_INTERVAL_NS, Stop};
+use crate::machine::{GROUP_STAT_INTERVAL_NS, Machine, STAT_INTERVAL_NS, Stop};
 use crate::sched::{Schedule, Then, Turn};
 use crate::task::process::Process;
 use crate::task::{Body, Task, TaskState};
-use kontig_mm::{CpuId, Gfp, Step};
+use kontig_mm::{CpuId, Gfp, GroupId, Step};
 
 impl Machine {
     /// Runs until virtual time `until`, or until the program `done` is done, whichever comes first.
@@ -83,11 +83,16 @@ impl Machine {
         }
     }
 
-    /// Folds all CPUs' counters, as the kernel does once a second.
+    /// Folds all CPUs' counters, as the kernel does once a second; those of memory control groups,
+    /// every other second.
     #[cold]
     fn fold_counters(&mut self, now: u64) {
         self.next_fold = (now / STAT_INTERVAL_NS + 1) * STAT_INTERVAL_NS;
         (0..self.schedule.cpus()).for_each(|cpu| self.kernel.mem.vmstat_update(CpuId::new(cpu)));
+        if self.kernel.mem.groups().are_kept() && now >= self.next_flush {
+            self.next_flush = (now / GROUP_STAT_INTERVAL_NS + 1) * GROUP_STAT_INTERVAL_NS;
+            self.kernel.mem.flush_group_stats();
+        }
     }
 
     /// Where a CPU goes over to a thread of a process, walks of page tables learn of its use.
@@ -123,6 +128,8 @@ impl Machine {
             timed_out,
             policy,
             process: None,
+            group: GroupId::ROOT,
+            over_high: 0,
             user_ns: 0,
             asks_as: Gfp::NONE,
         };

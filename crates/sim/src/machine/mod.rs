@@ -3,6 +3,7 @@
 mod check;
 mod executor;
 pub(crate) mod found;
+pub(crate) mod groups;
 pub mod machine_file;
 
 use crate::base::context::TaskPolicy;
@@ -46,6 +47,9 @@ pub enum Stop {
 /// Interval at which the kernel folds per-CPU counters (`vm.stat_interval`): one second.
 pub(crate) const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// Interval at which it adds up the counters of memory control groups (`FLUSH_TIME`): two seconds.
+pub(crate) const GROUP_STAT_INTERVAL_NS: u64 = 2 * STAT_INTERVAL_NS;
+
 /// A simulated machine with its tasks. A clone goes on independently from the same state.
 #[derive(Clone)]
 pub struct Machine {
@@ -58,6 +62,8 @@ pub struct Machine {
     tasks_made: u32,
     /// The time of the next folding of per-CPU counters.
     pub(crate) next_fold: u64,
+    /// The time of the next sum of the groups' counters.
+    pub(crate) next_flush: u64,
     /// The task that each CPU ran last, where pages are in generations.
     last_on: Vec<Option<TaskId>>,
 }
@@ -75,6 +81,7 @@ impl Machine {
             turns: 0,
             tasks_made: 0,
             next_fold: STAT_INTERVAL_NS,
+            next_flush: GROUP_STAT_INTERVAL_NS,
             last_on: Vec::new(),
         };
         for (node, cpus) in nodes {

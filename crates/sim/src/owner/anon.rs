@@ -59,6 +59,7 @@ impl Pages {
         let cpu = self.cpu;
         let Some(swap) = &mut self.swap else { return false };
         let Some(slot) = swap.area.add(cpu, pfn) else { return false };
+        swap.area.set_group(slot, m.groups().of_page(pfn));
         m.set_swap(swap.area.space());
         self.frames.set(pfn, Flags::SWAP_CACHE | Flags::DIRTY);
         self.frames.set_word(pfn, slot.get());
@@ -115,11 +116,13 @@ impl Pages {
         let io = Io { target: Target::Swap(slot.get()), pages: 1, write: true, cpu };
         self.devices.plug(swap.device, swap.area.block(slot), io);
         swap.begin_write(pfn);
+        let group = swap.area.group_of(slot);
         self.frames.clear(pfn, Flags::DIRTY);
         self.frames.set(pfn, Flags::WRITEBACK);
         let counts = &mut self.files().counts;
         counts.swapped_out += 1;
         counts.writeback += 1;
+        self.groups.count(group, |counts| counts.swapped_out += 1);
         WriteOut::Queued
     }
 

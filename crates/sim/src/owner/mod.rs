@@ -4,6 +4,7 @@
 mod anon;
 mod around;
 mod file;
+mod groups;
 mod pages;
 
 pub(crate) use pages::Pages;

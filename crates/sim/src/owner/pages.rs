@@ -6,13 +6,14 @@
 use crate::base::id::{MappingId, PageLocation, UserPage};
 use crate::device::{Devices, Io};
 use crate::state::file::{Files, Flags, Frames, Waiters};
+use crate::state::group::GroupsOfMachine;
 use crate::state::mapcount::Mapcounts;
 use crate::state::object::{Objects, TABLE_PAGES};
 use crate::state::process::address_space::{AddressSpaces, Entry};
 use crate::state::swap::Swapping;
 use kontig_mm::{
-    Around, CpuId, Gfp, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow, Shrinker,
-    Shrunk, TableWalk, WriteOut, ZoneId,
+    Around, CpuId, Gfp, GroupId, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow,
+    Shrinker, Shrunk, TableWalk, WriteOut, ZoneId,
 };
 use kontig_program::Region;
 
@@ -28,6 +29,8 @@ pub(crate) struct Pages {
     pub(crate) waiters: Waiters,
     pub(crate) devices: Devices,
     pub(crate) swap: Option<Swapping>,
+    /// Memory control groups: their names and counts.
+    pub(crate) groups: GroupsOfMachine,
     /// Requests completed by a device, while they are being handled.
     pub(crate) io_done: Vec<Io>,
     /// Huge pages split by reclaim and not counted yet.
@@ -107,6 +110,10 @@ impl Pages {
         let (object, page) = self.objects.at(number);
         for mapping in self.objects.mappings(object) {
             self.spaces.split_huge(MappingId(*mapping), page, pfn);
+        }
+        if let Some(first) = self.objects.mappings(object).first() {
+            let group = self.spaces.group_of(self.spaces.process_of(MappingId(*first)));
+            self.groups.count(group, |counts| counts.thp_split_page += 1);
         }
         self.mapcounts.split(pfn, TABLE_PAGES);
     }
@@ -228,6 +235,13 @@ impl Owner for Pages {
         match self.frames.flags(pfn).any(Flags::FILE) {
             true => self.file_references_around(pfn, number, fits, found),
             false => self.anon_references_around(pfn, number, fits, found),
+        }
+    }
+
+    fn references_within(&mut self, m: &Memory, pfn: Pfn, number: u32, target: Option<GroupId>) -> References {
+        match target {
+            Some(target) => self.references_in_group(m, pfn, number, target),
+            None => self.references(pfn, number),
         }
     }
 

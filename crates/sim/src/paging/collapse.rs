@@ -54,14 +54,16 @@ enum Stage {
     Copy(Pfn),
 }
 
-/// The end of a turn. `Done` says whether a huge page could be allocated.
+/// The end of a turn. `Done` says whether a huge page could be allocated, if not charged.
 type Over = Step<bool, Wait>;
 
 impl Collapse {
     /// Collapses this range of a mapping into a huge page of this node.
     pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
         let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
-        let stage = Stage::Allocate(Allocation::new(gfp, HPAGE_PMD_ORDER));
+        let group = k.pages.spaces.group_of(range.process);
+        let charged = k.mem.khugepaged_request();
+        let stage = Stage::Allocate(Allocation::new(gfp, HPAGE_PMD_ORDER).charged_to(group, charged));
         Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
     }
 
@@ -178,7 +180,14 @@ fn allocate(
     match done!(step, Break) {
         Ok(pfn) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
+            let group = k.mem.groups().of_page(pfn);
+            k.pages.groups.count(group, |counts| counts.thp_collapse_alloc += 1);
             Continue(Stage::SwapIn(pfn))
+        }
+        Err(_) if allocation.is_over_limit() => {
+            k.mem.vmstat_mut().add(VmEvent::ThpCollapseAlloc, 1);
+            conclude(k, c, process, ScanResult::CgroupChargeFail);
+            Break(Step::Done(true))
         }
         Err(_) => {
             k.mem.vmstat_mut().add(VmEvent::ThpCollapseAllocFailed, 1);

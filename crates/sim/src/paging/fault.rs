@@ -24,7 +24,8 @@ use crate::paging::swap_in::SwapIn;
 use crate::state::object::TABLE_PAGES;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{
-    AllocFailure, CpuId, Gfp, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent, Work,
+    AllocFailure, CpuId, Gfp, GroupId, Listen, MemPolicy, Order, PageFlags, PageSource, Pfn, Request, Step, VmEvent,
+    Work,
 };
 
 /// The most pages faulted in at once.
@@ -68,6 +69,12 @@ impl Fault {
         Fault { at, stage: Stage::Allocating(purpose, Allocation::of_fault(k, c, purpose, at)) }
     }
 
+    /// A fault whose page or huge page is allocated, and whose charge meets a limit.
+    pub(crate) fn charge(k: &mut Kernel, c: &mut Context, purpose: Purpose, at: At, pfn: Pfn) -> Fault {
+        k.charge(&mut c.now);
+        Fault { at, stage: Stage::Allocating(purpose, Allocation::of_charge(k, c, purpose, at, pfn)) }
+    }
+
     /// A fault on a page in swap.
     pub(crate) fn swap(at: At, writes: bool) -> Fault {
         Fault { at, stage: Stage::Swap(Box::new(SwapIn::new(at, writes))) }
@@ -103,6 +110,10 @@ impl Fault {
                 let purpose = *purpose;
                 return match done!(allocation.step(k, c), Ok) {
                     Ok(pfn) => Ok(self.allocated(k, c, purpose, pfn)),
+                    Err(AllocFailure::Failed) if purpose.is_huge() && allocation.is_over_limit() => {
+                        k.pages.groups.count(c.group, |counts| counts.thp_fault_fallback_charge += 1);
+                        Ok(self.small_pages(k, c, purpose))
+                    }
                     Err(AllocFailure::Failed) if purpose.is_huge() => Ok(self.no_huge_page(k, c, purpose)),
                     Err(AllocFailure::Failed) => {
                         if let Purpose::Table(Some(huge)) = purpose {
@@ -151,7 +162,15 @@ impl Fault {
         if let Some(second) = k.second_request(self.at).and_then(|gfp| purpose.second(gfp)) {
             *self = Fault::start(k, c, second, self.at);
             Step::Working
-        } else if purpose.is_huge_copy() {
+        } else {
+            self.small_pages(k, c, purpose)
+        }
+    }
+
+    /// Falls back to small pages.
+    fn small_pages(&mut self, k: &mut Kernel, c: &mut Context, purpose: Purpose) -> Step<u32, Wait> {
+        k.pages.groups.count(c.group, |counts| counts.thp_fault_fallback += 1);
+        if purpose.is_huge_copy() {
             k.huge_copy_failed(c, self.at);
             self.stage = Stage::Mapped(self.at.page);
             Step::Working
@@ -188,6 +207,9 @@ impl Kernel {
         let first = self.first_huge_request(c, at, advised);
         let request = self.fault_request(c, first, at);
         match self.mem.alloc(request) {
+            Ok(huge) if c.group != GroupId::ROOT && !self.charges_at_once(c, (huge, HPAGE_PMD_ORDER), c.group) => {
+                Err(Fault::charge(self, c, first, at, huge))
+            }
             Ok(huge) => self.fault_table(c, at, Some(huge)),
             Err(_) => Err(Fault::start(self, c, first, at)),
         }
@@ -210,6 +232,20 @@ impl Kernel {
         }
     }
 
+    /// The group that pays for a fault's allocation, with the flags of the charge. A page table is
+    /// charged to nobody; a huge page, with the effort that `madvise` and `defrag` allow.
+    pub(crate) fn charge_of_fault(&mut self, c: &Context, purpose: Purpose, at: At) -> Option<(GroupId, Gfp)> {
+        if c.group == GroupId::ROOT || matches!(purpose, Purpose::Table(_)) {
+            return None;
+        }
+        if !purpose.is_huge() {
+            return Some((c.group, Gfp::KERNEL));
+        }
+        let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
+        let (local, any) = self.mem.huge_requests(advised);
+        Some((c.group, any.unwrap_or(local.without(Gfp::THISNODE))))
+    }
+
     /// The flags of the second attempt at a huge page.
     fn second_request(&mut self, at: At) -> Option<Gfp> {
         let advised = self.pages.spaces.mapping(at.mapping).is_advised_huge();
@@ -225,6 +261,9 @@ impl Kernel {
         let Ok((pfn, source)) = self.mem.alloc_from(request) else {
             return Err(Fault::start(self, c, purpose, at));
         };
+        if c.group != GroupId::ROOT && !self.charges_at_once(c, (pfn, Order::ZERO), c.group) {
+            return Err(Fault::charge(self, c, purpose, at, pfn));
+        }
         self.map_small(c.cpu, at, pfn);
         self.charge_small(c, at, written, pfn);
         self.charge(&mut c.now);
@@ -265,7 +304,7 @@ impl Kernel {
     ///
     /// Nothing is charged in between, so events would have no times of their own. While somebody
     /// listens to these allocations there are no runs and every page faults by itself, with the
-    /// same result.
+    /// same result; so it does in a memory control group, where each page is charged.
     #[inline(always)]
     fn fault_run(
         &mut self,
@@ -275,7 +314,7 @@ impl Kernel {
         mut source: PageSource,
         EachFault { fault_ns, user_ns, written }: EachFault,
     ) -> u32 {
-        if self.mem.trace().listens_to(Listen::KMEM) {
+        if self.mem.trace().listens_to(Listen::KMEM) || c.group != GroupId::ROOT {
             return r.first;
         }
         let end = (r.first.next_multiple_of(TABLE_PAGES)).min(r.first + r.pages);
@@ -343,6 +382,7 @@ impl Kernel {
             let vmstat = self.mem.vmstat_mut();
             vmstat.add(VmEvent::Pgfault, 1);
             vmstat.add(VmEvent::ThpFaultAlloc, 1);
+            self.pages.groups.count(c.group, |counts| counts.thp_fault_alloc += 1);
             self.mem.lru_add_in_fault(c.cpu, huge, HPAGE_PMD_ORDER, PageFlags::ANON);
             self.mem.set_owner(huge, HPAGE_PMD_ORDER, number);
             let prepare = self.costs.prepare_page * u64::from(TABLE_PAGES);

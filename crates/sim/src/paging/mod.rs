@@ -2,6 +2,7 @@
 //! freeing memory.
 
 pub(crate) mod allocation;
+mod charge;
 pub(crate) mod collapse;
 mod copy;
 mod deferred;

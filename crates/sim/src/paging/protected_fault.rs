@@ -11,7 +11,8 @@ use crate::base::id::At;
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
 use crate::state::process::address_space::Entry;
-use kontig_mm::{Pfn, VmEvent};
+use kontig_mm::types::HPAGE_PMD_ORDER;
+use kontig_mm::{GroupId, Order, Pfn, VmEvent};
 
 impl Kernel {
     /// Whether a write to a protected page may reuse it, and unprotects it if so. Otherwise the
@@ -54,6 +55,9 @@ impl Kernel {
         }
         let request = self.fault_request(c, Purpose::Copy, at);
         match self.mem.alloc(request) {
+            Ok(pfn) if c.group != GroupId::ROOT && !self.charges_at_once(c, (pfn, Order::ZERO), c.group) => {
+                Err(Fault::charge(self, c, Purpose::Copy, at, pfn))
+            }
             Ok(pfn) => {
                 self.finish_copy(c, at, pfn);
                 self.charge(&mut c.now);
@@ -79,6 +83,9 @@ impl Kernel {
         let first = self.first_huge_copy(c, at);
         let request = self.fault_request(c, first, at);
         match self.mem.alloc(request) {
+            Ok(new) if c.group != GroupId::ROOT && !self.charges_at_once(c, (new, HPAGE_PMD_ORDER), c.group) => {
+                Err(Fault::charge(self, c, first, at, new))
+            }
             Ok(new) => {
                 self.finish_huge_copy(c, at, new);
                 self.charge(&mut c.now);

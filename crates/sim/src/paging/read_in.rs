@@ -91,7 +91,7 @@ impl ReadIn {
                         self.pages.start += 1;
                         continue;
                     }
-                    self.stage = Stage::Page(Allocation::new(self.gfp, Order::ZERO));
+                    self.stage = Stage::Page(Allocation::new(self.gfp, Order::ZERO).charged_to(c.group, self.gfp));
                 }
                 Stage::Page(allocation) => match done!(allocation.step(k, c)) {
                     Err(failure) => return self.give_up(k, c, failure),

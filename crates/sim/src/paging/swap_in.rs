@@ -89,13 +89,16 @@ impl SwapIn {
                         self.stage = Stage::Look;
                         continue;
                     };
+                    // The group pays from which the page went to swap.
+                    let group = k.pages.swap().area.group_of(slot);
+                    allocation.pay(group, Gfp::HIGHUSER_MOVABLE);
                     let pfn = match done!(allocation.step(k, c)) {
                         Err(failure) => return Step::Done(Err(failure)),
                         Ok(pfn) => pfn,
                     };
                     let (is_wanted, at) = (slot == *wanted, self.at);
                     // Another task may have read the slot during the allocation.
-                    if next_slot(k, at, slots) == Some(slot) {
+                    if next_slot(k, at, slots) == Some(slot) && k.mem.groups().of_page(pfn) == group {
                         k.bring_from_swap(c, slot, pfn, !is_wanted, self.in_fault);
                     } else {
                         k.mem.free(c.cpu, pfn, Order::ZERO);
@@ -164,6 +167,8 @@ impl Kernel {
         let counts = &mut self.pages.files().counts;
         counts.swapped_in += 1;
         counts.file_pages += 1;
+        let group = self.mem.groups().of_page(pfn);
+        self.pages.groups.count(group, |counts| counts.swapped_in += 1);
         let flags = match shadow {
             Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, PageFlags::ANON, shadow),
             Some(shadow) => self.mem.workingset_refault(cpu, pfn, PageFlags::ANON, shadow),

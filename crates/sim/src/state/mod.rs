@@ -4,6 +4,7 @@
 pub(crate) mod daemons;
 pub(crate) mod entry;
 pub(crate) mod file;
+pub(crate) mod group;
 pub(crate) mod khugepaged;
 pub(crate) mod mapcount;
 pub(crate) mod object;

@@ -90,7 +90,7 @@ impl Write {
                     }
                     let Some(pfn) = k.pages.files().find(self.inode, self.next) else {
                         let gfp = k.pages.files().page_gfp(self.inode);
-                        self.stage = Stage::Page(Allocation::new(gfp, Order::ZERO));
+                        self.stage = Stage::Page(Allocation::new(gfp, Order::ZERO).charged_to(c.group, gfp));
                         continue;
                     };
                     let flags = k.pages.frames.flags(pfn);

@@ -9,8 +9,13 @@ use crate::kernel::Kernel;
 use crate::state::process::family::Birth;
 use crate::syscall::exit::Exit;
 use crate::syscall::{Begun, Syscall};
-use kontig_mm::{MemPolicy, Order, Pfn, Step};
+use kontig_mm::{Gfp, MemPolicy, Order, OverHigh, Pfn, Step};
 use kontig_program::{Batch, Outcome, Program, Value};
+
+/// Pages charged at a time. A task that has charged more than that above `memory.high` works it off
+/// before it returns to its program.
+const CHARGE_BATCH: u64 = 64;
+
 /// A thread of a process, with its program and progress.
 #[derive(Clone)]
 pub(crate) struct Process {
@@ -30,6 +35,10 @@ pub(crate) struct Process {
     done: Vec<Outcome>,
     /// The program to run once `exec` has dropped its memory.
     exec: Option<Box<dyn Program>>,
+    /// Pages that it has charged above `memory.high`.
+    over_high: u64,
+    /// The work for these, before it goes on.
+    above_high: Option<Box<OverHigh>>,
     /// Set while it ends.
     leaving: Option<Leaving>,
     /// The task that the host started and whose descendants made this one. It inherits this one's
@@ -65,6 +74,8 @@ impl Process {
             todo: Batch::new(),
             done: vec![Outcome::at_start(now)],
             exec: None,
+            over_high: 0,
+            above_high: None,
             leaving: None,
             root: None,
         }
@@ -147,6 +158,7 @@ impl Process {
 
     fn run(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<(), Wait>, SimError> {
         c.process = Some(self.id);
+        c.group = k.pages.spaces.group_of(self.id);
         while !self.has_left() && !k.must_yield(c) {
             if k.family.must_end(self.id, self.thread) && self.may_end() {
                 self.leave(k, c);
@@ -162,6 +174,13 @@ impl Process {
                     }
                     step => return Ok(step),
                 },
+            }
+            if let Some(work) = &mut self.above_high {
+                match k.work_off_high(c, work) {
+                    Step::Working => continue,
+                    Step::Wait(wait) => return Ok(Step::Wait(wait)),
+                    Step::Done(()) => self.above_high = None,
+                }
             }
             let current = match &mut self.current {
                 Some(current) => current,
@@ -205,7 +224,12 @@ impl Process {
                     }
                 }
             };
-            match current.call.step(k, c)? {
+            let step = current.call.step(k, c)?;
+            if self.over_high | c.over_high > 0 {
+                let returns = matches!(step, Step::Done(_)) || current.call.may_end();
+                self.above_high = above_high(&mut self.over_high, c, returns);
+            }
+            match step {
                 Step::Working => {}
                 Step::Wait(wait) => return Ok(Step::Wait(wait)),
                 Step::Done(value) => {
@@ -246,4 +270,16 @@ impl Program for Ended {
     fn progress(&self) -> f64 {
         1.0
     }
+}
+
+/// The work for pages charged above `memory.high`: when the task returns to its program, or once it
+/// has charged more than a batch.
+#[cold]
+#[inline(never)]
+fn above_high(charged: &mut u64, c: &mut Context, returns: bool) -> Option<Box<OverHigh>> {
+    *charged += std::mem::take(&mut c.over_high);
+    if !returns && *charged <= CHARGE_BATCH {
+        return None;
+    }
+    Some(Box::new(OverHigh::new(c.cpu, c.group, std::mem::take(charged), Gfp::KERNEL)))
 }

@@ -2,10 +2,10 @@
 
 use crate::support::disk::ssd;
 use crate::support::*;
-use kontig_mm::{MachineSpec, Memory, VmEvent};
+use kontig_mm::{GroupId, GroupLimit, MachineSpec, Memory, VmEvent};
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Program, Region, SplitMix64, Value};
 use kontig_sim::machine_file::SwapEntry;
-use kontig_sim::{CostModel, Machine, MachineFile};
+use kontig_sim::{CostModel, GroupEntry, Machine, MachineFile};
 
 /// Files on the disk, and their length.
 const FILES: u64 = 3;
@@ -158,6 +158,57 @@ fn a_machine_of_wandering_processes_is_consistent_at_any_time() {
         }
     }
     assert!(seen.iter().all(|count| *count > 0), "huge pages, splits, kills, collapses, swap: {seen:?}");
+}
+
+/// Three groups, one below another, with random limits: too little for what is in them.
+fn random_groups(random: &mut SplitMix64) -> Vec<GroupEntry> {
+    let mut limits = |most: [u32; 4]| {
+        let set = |(limit, most): (GroupLimit, u32)| {
+            let pages = 600 + u64::from(random.below(most));
+            (most > 0 && random.below(3) > 0).then_some((limit, pages))
+        };
+        GroupLimit::ALL.into_iter().zip(most).filter_map(set).collect::<Vec<_>>()
+    };
+    let entry = |name: &str, parent, limits| GroupEntry { name: name.into(), parent, limits };
+    let root = GroupId::ROOT;
+    vec![
+        entry("service", root, limits([6000, 4000, 2000, 0])),
+        entry("service/part", GroupId::new(1), limits([4000, 2000, 1000, 500])),
+        entry("other", root, limits([8000, 0, 2000, 1000])),
+    ]
+}
+
+#[test]
+fn so_it_is_where_they_are_in_groups_with_limits() {
+    let (mut seen, mut killed) = ([0; 9], 0);
+    for seed in 0..20 {
+        let mut random = SplitMix64::new(seed);
+        let mut m = crowded("6.12");
+        m.make_groups(&random_groups(&mut random)).expect("6.12 has groups");
+        let mut p = Prompt::new(m, 1);
+        // Those that start the others have no memory, and are killed by nobody.
+        let starters: Vec<usize> = (1..4).map(|group| p.add_in(GroupId::new(group), group as usize)).collect();
+        for (cpu, starter) in (0..).zip(std::iter::once(0).chain(starters)) {
+            let wanderer = Wanderer::new(seed << 8 | cpu, 2, 60);
+            p.call(starter, Op::Fork(Box::new(wanderer))).expect("a child");
+        }
+        for slice in 0..120 {
+            let until = p.m.now() + 5 * MS;
+            p.m.run(until, None).unwrap_or_else(|e| panic!("seed {seed}, slice {slice}: {e}"));
+            p.m.check().unwrap_or_else(|e| panic!("seed {seed}, slice {slice}: {e}"));
+        }
+        for group in p.m.groups().iter().skip(1) {
+            assert!(group.memory.usage <= group.memory.max, "seed {seed}: {group:?}");
+            let (events, counts) = (group.events, group.counts);
+            let all = [events.max, events.high, events.oom, events.pgsteal_direct, counts.swapped_out];
+            let huge =
+                [counts.thp_fault_alloc, counts.thp_fault_fallback_charge, counts.thp_split_page, counts.swapped_in];
+            seen.iter_mut().zip(all.into_iter().chain(huge)).for_each(|(seen, count)| *seen += count);
+            killed += counts.oom_kill;
+        }
+        assert_eq!(p.m.groups()[0].counts.oom_kill, event(&p.m, VmEvent::OomKill), "the root's, with all below");
+    }
+    assert!(seen.iter().all(|count| *count > 0) && killed > 0, "{seen:?}, {killed} killed");
 }
 
 /// A kernel up to 4.7 retries while a zone may be reclaimable. Once these retries took no time, and

@@ -8,6 +8,7 @@ mod files;
 mod fork;
 mod found;
 mod generations;
+mod groups;
 mod mapped_files;
 mod migration;
 mod numa;

@@ -32,7 +32,7 @@ const FLOORS: [(&str, &[&[&str]]); 3] = [
     (
         "lab",
         &[
-            &["built_in", "event_log", "fragmenting", "gate", "hash", "observe", "page", "unit"],
+            &["built_in", "event_log", "fragmenting", "gate", "groups", "hash", "observe", "page", "unit"],
             &["ftrace", "host_snapshot", "names", "recorded"],
             &["beginning", "document", "parameters", "profiles", "vmstat"],
             &["formula", "guest", "mmtests", "pressure", "source"],

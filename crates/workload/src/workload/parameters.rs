@@ -87,7 +87,9 @@ impl Parameter {
             }
             Shape::OneOf(words) if !words.contains(&text) => Err(takes("a value of it")),
             Shape::OneOf(_) => Ok(toml::Value::String(text.into())),
-            Shape::Text if self.is_size() && parse_size(text).is_none() => Err(takes("a size such as 4GiB")),
+            Shape::Text if self.is_size() && parse_size(text).is_none() && !self.may_be_none(text) => {
+                Err(takes("a size such as 4GiB"))
+            }
             Shape::Text => Ok(toml::Value::String(text.into())),
             Shape::List => {
                 let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
@@ -106,6 +108,11 @@ impl Parameter {
     /// Whether its value is a size, such as `4 GiB`.
     fn is_size(&self) -> bool {
         self.shape == Shape::Text && self.value.as_ref().and_then(bytes).is_some()
+    }
+
+    /// Whether this is a group's limit, and the word for none.
+    fn may_be_none(&self, text: &str) -> bool {
+        self.way.first().is_some_and(|step| step == "group") && text == "max"
     }
 
     /// Its value as text; a dash if the file leaves it out.

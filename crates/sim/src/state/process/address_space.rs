@@ -13,7 +13,7 @@ use crate::state::file::{Cache, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
-use kontig_mm::{Around, MemPolicy, Memory, NEIGHBOURS, Order, Pfn, TableWalk};
+use kontig_mm::{Around, GroupId, MemPolicy, Memory, NEIGHBOURS, Order, Pfn, TableWalk};
 use kontig_program::Region;
 use std::fmt;
 use std::ops::Range;
@@ -346,6 +346,8 @@ impl Mapping {
 /// The mappings of a process.
 #[derive(Clone, Default)]
 struct AddressSpace {
+    /// The memory control group of the process.
+    group: GroupId,
     mappings: Slots<MappingId>,
     lock: MmapLock,
     /// The blocks of the kernel that a forked process has, except its page tables: its stack, its
@@ -417,7 +419,7 @@ impl AddressSpaces {
     /// yet.
     pub(crate) fn fork(&mut self, objects: &mut Objects, parent: u32) -> u32 {
         let mut mappings = self.spaces[parent].mappings.clone();
-        let child = self.spaces.add(AddressSpace::default());
+        let child = self.spaces.add(AddressSpace { group: self.spaces[parent].group, ..AddressSpace::default() });
         for id in mappings.iter_mut() {
             let m = &self.mappings[id.0];
             let (object, pages, region, file) = (m.object, m.pages, m.region, m.file);
@@ -429,6 +431,16 @@ impl AddressSpaces {
         }
         self.spaces[child].mappings = mappings;
         child
+    }
+
+    /// The memory control group that a process's pages are charged to.
+    #[inline(always)]
+    pub(crate) fn group_of(&self, process: u32) -> GroupId {
+        self.spaces[process].group
+    }
+
+    pub(crate) fn set_group(&mut self, process: u32, group: GroupId) {
+        self.spaces[process].group = group;
     }
 
     /// Removes a process with its mappings; returns its lock.

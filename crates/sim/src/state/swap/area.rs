@@ -8,7 +8,7 @@
 
 use super::clusters::Clusters;
 use crate::state::entry::CacheEntry;
-use kontig_mm::{CpuId, Pfn, Shadow, SwapSpace};
+use kontig_mm::{CpuId, GroupId, Pfn, Shadow, SwapSpace};
 
 /// A slot in the swap area.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,6 +35,9 @@ pub(crate) struct Swap {
     users: Vec<u32>,
     /// The page of each slot in memory, or the shadow of a reclaimed one.
     cache: Vec<CacheEntry>,
+    /// The memory control group that each slot's page was charged to; empty while all are the
+    /// root's.
+    groups: Vec<GroupId>,
     clusters: Clusters,
     used: u32,
 }
@@ -46,6 +49,7 @@ impl Swap {
             first_block,
             users: vec![0; blocks as usize],
             cache: vec![CacheEntry::EMPTY; blocks as usize],
+            groups: Vec::new(),
             clusters: Clusters::new(blocks, is_flash, cpus),
             used: 0,
         }
@@ -73,6 +77,31 @@ impl Swap {
         self.used += 1;
         self.cache[slot.index()] = CacheEntry::of_page(pfn);
         Some(slot)
+    }
+
+    /// Notes the group that the page of a new slot is charged to.
+    pub(crate) fn set_group(&mut self, slot: Slot, group: GroupId) {
+        if self.groups.is_empty() {
+            if group == GroupId::ROOT {
+                return;
+            }
+            self.groups = vec![GroupId::ROOT; self.users.len()];
+        }
+        self.groups[slot.index()] = group;
+    }
+
+    /// The group that the slot's page was charged to when it went.
+    pub(crate) fn group_of(&self, slot: Slot) -> GroupId {
+        self.groups.get(slot.index()).copied().unwrap_or(GroupId::ROOT)
+    }
+
+    /// Slots in use, by the group that their pages were charged to; `groups` is the number of all.
+    pub(crate) fn used_by_group(&self, groups: usize) -> Vec<u64> {
+        let mut used = vec![0; groups];
+        for slot in (0..self.slots()).map(Slot).filter(|slot| self.is_used(*slot)) {
+            used[self.group_of(slot).index()] += 1;
+        }
+        used
     }
 
     /// Adds a page to the swap cache for a slot that page table entries name; the shadow it

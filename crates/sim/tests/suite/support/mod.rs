@@ -5,7 +5,7 @@ pub mod family;
 
 use kontig_mm::rules::ProactiveScore;
 use kontig_mm::state::FrameKind;
-use kontig_mm::{CpuId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
+use kontig_mm::{CpuId, GroupId, MachineSpec, Memory, Order, Pfn, Profile, VmEvent, ZoneSpec, ZoneType};
 pub use kontig_profiles::linux;
 use kontig_program::{Batch, Frame, Gfp, Op, Outcome, Placement, Process, Program, Region, Value};
 use kontig_sim::UserPage;
@@ -323,6 +323,15 @@ impl Prompt {
             m.spawn(Box::new(Obedient(Arc::clone(inbox))), Placement::Cpu(cpu));
         }
         Prompt { m, who }
+    }
+
+    /// One process more, in a memory control group: its task.
+    pub fn add_in(&mut self, group: GroupId, cpu: usize) -> usize {
+        let inbox = Arc::<Mutex<Inbox>>::default();
+        let id = self.m.spawn(Box::new(Obedient(Arc::clone(&inbox))), Placement::Cpu(cpu));
+        self.m.set_group(id, group);
+        self.who.push(inbox);
+        self.who.len() - 1
     }
 
     /// Makes a process run an operation, and waits for it.

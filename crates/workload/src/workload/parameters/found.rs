@@ -1,6 +1,7 @@
 //! The parameters that a workload's file has, with the way to each.
 
 use super::{Name, Parameter};
+use crate::group::LIMITS;
 use crate::kind::Kind;
 use crate::shape::{Key, Shape, keys};
 use crate::steps::{LaidOut, Step};
@@ -17,6 +18,11 @@ impl Workload {
             found.add(&Place::default(), Key { name: "settle_s", shape: Shape::Number });
             found.run(&Place::default().key("measure"), measure);
             return found.all;
+        }
+        for (g, group) in self.groups.iter().enumerate() {
+            let of_group = Place::default().key("group");
+            let of_group = Place { way: Vec::new(), ..of_group }.entry("group", g, Some(&group.name));
+            LIMITS.into_iter().for_each(|name| found.add(&of_group, Key { name, shape: Shape::Text }));
         }
         for (p, phase) in self.phases.iter().enumerate() {
             let of_phase = Place::default().entry("phase", p, Some(&phase.name));

@@ -1,11 +1,11 @@
-//! A process that has changed a setting is killed: its guard restores it, and where that is killed
-//! as well, who comes next.
+//! A process that has changed a setting is killed: its restorer restores it, and where that is
+//! killed as well, who comes next.
 //!
 //! The processes are this program itself, started again with a part to play.
 
 use kontig_live::Roots;
-use kontig_live::prepare::guard::{Guard, restore_at_end};
 use kontig_live::prepare::journal::Journal;
+use kontig_live::prepare::restorer::{Restorer, restore_at_end};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,26 +35,26 @@ impl Host {
         self.dir.join("journal").exists()
     }
 
-    /// A process that has changed the setting, and has a guard; with that one's number.
+    /// A process that has changed the setting, and has a restorer; with that one's number.
     fn preparing(&self) -> (Child, String) {
         let process = part("prepare", &self.dir).spawn().expect("started");
-        until(|| self.dir.join("guard").exists() && self.setting() == "0");
+        until(|| self.dir.join("restorer").exists() && self.setting() == "0");
         let pid = process.id();
-        let guards = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let restorers = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         // The thread of the test, not the main one, has started it.
         let of_threads = || {
             let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
             let each = tasks.map(|task| task.expect("a thread").path().join("children"));
             each.map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect::<String>()
         };
-        (process, guards.ok().filter(|text| !text.is_empty()).unwrap_or_else(of_threads).trim().to_string())
+        (process, restorers.ok().filter(|text| !text.is_empty()).unwrap_or_else(of_threads).trim().to_string())
     }
 }
 
 /// This program, to play a part.
 fn part(name: &str, dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "guard::a_part_is_played", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "restorer::a_part_is_played", "--nocapture", "--test-threads=1"]);
     command.env(PART, name).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
     command
 }
@@ -79,31 +79,31 @@ fn a_part_is_played() {
     let roots = Roots { procfs: dir.join("proc"), sysfs: dir.join("sys") };
     let journal = dir.join("journal");
     match std::env::var(PART).as_deref() {
-        Ok("guard") => {
-            std::fs::write(dir.join("guard"), "").expect("written");
+        Ok("restorer") => {
+            std::fs::write(dir.join("restorer"), "").expect("written");
             restore_at_end(std::io::stdin(), &journal, &roots).expect("restored");
         }
         Ok("close the pipe first") => {
-            let mut guard = part("guard", &dir).stdin(Stdio::piped()).spawn().expect("started");
+            let mut restorer = part("restorer", &dir).stdin(Stdio::piped()).spawn().expect("started");
             let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
             kept.change(&roots.proc("sys/vm/setting"), "0").expect("changed");
-            until(|| dir.join("guard").exists());
-            drop(guard.stdin.take());
-            // Time for the guard to find this process at work.
+            until(|| dir.join("restorer").exists());
+            drop(restorer.stdin.take());
+            // Time for the restorer to find this process at work.
             std::thread::sleep(Duration::from_millis(500));
             std::fs::write(dir.join("closed"), "").expect("written");
-            // The guard outlives this process, which is killed here.
-            guard.wait().expect("it has ended");
+            // The restorer outlives this process, which is killed here.
+            restorer.wait().expect("it has ended");
         }
         Ok(how) => {
-            let guard = Guard::start(part("guard", &dir));
+            let restorer = Restorer::start(part("restorer", &dir));
             let (mut kept, _) = Journal::begin(&journal, &roots).expect("begun");
             kept.change(&roots.proc("sys/vm/setting"), "0").expect("changed");
             if how == "prepare" {
                 std::thread::sleep(Duration::from_secs(600));
             }
             kept.end().expect("restored");
-            drop(guard);
+            drop(restorer);
         }
         Err(_) => {}
     }
@@ -132,8 +132,8 @@ fn a_guard_that_wakes_while_the_process_is_still_there_waits_for_its_end() {
 #[test]
 fn where_the_guard_is_killed_first_the_next_process_restores_it() {
     let host = Host::new();
-    let (process, guard) = host.preparing();
-    assert!(Command::new("kill").args(["-9", &guard]).status().expect("kill").success(), "{guard}");
+    let (process, restorer) = host.preparing();
+    assert!(Command::new("kill").args(["-9", &restorer]).status().expect("kill").success(), "{restorer}");
     kill(process);
     assert!(host.setting() == "0" && host.has_journal());
     assert!(part("prepare to the end", &host.dir).status().expect("run").success());

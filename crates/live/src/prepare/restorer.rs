@@ -1,9 +1,10 @@
 //! Restores settings when the process that changed them is killed.
 //!
-//! A killed process restores nothing. So the guard waits for its end: it reads its standard input,
-//! which ends with the process that holds the other end. A process that completes its work says so
-//! there; one that does not was killed, and once it is gone the guard restores the settings of the
-//! journal. Where the guard cannot be started, or is killed too, the next run restores them.
+//! A killed process restores nothing. So a child of it, the restorer, waits for its end: it reads
+//! its standard input, which ends with the process that holds the other end. A process that
+//! completes its work says so there; one that does not was killed, and once it is gone the restorer
+//! writes the journal's values back. Where it cannot be started, or is killed too, the next run
+//! does.
 
 use super::journal::{NoJournal, Setting, restore_left};
 use crate::roots::Roots;
@@ -12,23 +13,23 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A guard process until this is dropped.
-pub struct Guard(Option<Child>);
+/// A restoring process until this is dropped.
+pub struct Restorer(Option<Child>);
 
-impl Guard {
-    /// Starts the guard; `command` runs [`restore_at_end`]. It has a process group of its own, so
-    /// Ctrl-C does not reach it.
-    pub fn start(mut command: Command) -> Guard {
-        Guard(command.stdin(Stdio::piped()).process_group(0).spawn().ok())
+impl Restorer {
+    /// Starts it; `command` runs [`restore_at_end`]. It has a process group of its own, so Ctrl-C
+    /// does not reach it.
+    pub fn start(mut command: Command) -> Restorer {
+        Restorer(command.stdin(Stdio::piped()).process_group(0).spawn().ok())
     }
 }
 
-/// Sent to the guard at the end of the work: settings are restored, or an error was printed.
+/// Sent to the restorer at the end of the work: settings are restored, or an error was printed.
 const DONE: &[u8] = b"done\n";
 
-impl Drop for Guard {
+impl Drop for Restorer {
     fn drop(&mut self) {
-        // After a panic settings may be left: the guard waits for the end of the process.
+        // After a panic settings may be left: the restorer waits for the end of the process.
         let Some(mut child) = self.0.take().filter(|_| !std::thread::panicking()) else { return };
         let said = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(DONE).is_ok());
         // It may have been killed. Untold, it would wait for this process.
