@@ -2,8 +2,9 @@
 //! replays.
 //!
 //! Recording an experiment twice gives the same bytes. The emulated machine counts instructions
-//! instead of time and has one CPU, no disk, no network and no source of randomness ([`qemu`]). Its
-//! initramfs is built from the module and the scripts under `oracle/` (`module`, `initramfs`).
+//! instead of time; its CPUs, mostly one, take turns, and it has no disk, no network and no source
+//! of randomness ([`qemu`]). Its initramfs is built from the module and the scripts under `oracle/`
+//! (`module`, `initramfs`).
 //! Results leave through the debug port in counted frames, so that a missing one is noticed
 //! (`unpack`). A recording's folder gets its name only when it is complete.
 
