@@ -17,6 +17,8 @@ module_param(daemons_on, int, 0);
 static void (*drain_all)(void);
 static void (*drain_pages)(struct zone *zone);
 static void (*fold)(struct work_struct *work);
+/* 6.1 shows it to modules, 5.10 does not. */
+static int (*set_policy)(struct task_struct *task, const struct sched_attr *attr);
 
 static struct task_struct *gate, *tracer;
 static bool is_closed, is_held;
@@ -86,7 +88,8 @@ int cpus_prepare(void)
 	drain_all = hidden("lru_add_drain_all");
 	drain_pages = hidden("drain_all_pages");
 	fold = hidden("refresh_vm_stats");
-	if (!drain_all || !drain_pages || !fold)
+	set_policy = hidden("sched_setattr_nocheck");
+	if (!drain_all || !drain_pages || !fold || !set_policy)
 		return -ENOENT;
 	if (daemons_on >= 0) {
 		if (!cpu_online(daemons_on))
@@ -96,7 +99,8 @@ int cpus_prepare(void)
 		if (IS_ERR(gate))
 			return PTR_ERR(gate);
 		kthread_bind(gate, daemons_on);
-		sched_setattr_nocheck(gate, &first);
+		if (set_policy(gate, &first))
+			return -EINVAL;
 		wake_up_process(gate);
 		daemons_run_on(daemons_on);
 	}
