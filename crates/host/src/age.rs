@@ -2,10 +2,10 @@
 
 use crate::command::{exit_code, start};
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::age::{Aged, NotAged, Pattern};
+use kontig_live::snapshot::host_page_size;
 use kontig_terminal::Ending;
 use kontig_terminal::number::{fraction, whole};
 use kontig_text::{GIB, grouped, size};
@@ -62,7 +62,7 @@ pub fn age(a: &AgeArgs) -> Result<Ending, Error> {
         e => Failed::Run { run: "age".into(), reason: e.to_string() }.into(),
     })?;
     let by = if aged.by_frame { "frame" } else { "address (only root sees frame numbers)" };
-    let (kept, freed) = (size(aged.kept * page_size()), size(aged.freed * page_size()));
+    let (kept, freed) = (size(aged.kept * host_page_size()), size(aged.freed * host_page_size()));
     kontig_terminal::say(&format!("{kept} held in {} pages, {freed} given back, chosen by {by}", grouped(aged.kept)));
     if let Some((program, args)) = a.command.split_first() {
         let mut child = match start(program, args) {

@@ -1,13 +1,13 @@
 //! `kontig bound`: the fewest page moves for more blocks, and the blocks that no move can free.
 
 use crate::answer::{cpu, document, fitted, not_read};
-use crate::check::profile;
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
+use crate::rules::profile;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::blocks::Class;
 use kontig_live::bound::{Asked, Bound, Cell, Counts, Effort, Gain, Range};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{Snapshot, need};
 use kontig_terminal::number::{MOST, whole};
 use kontig_terminal::{Ending, Grid, columns};
@@ -56,7 +56,7 @@ pub const HELP: &str = "Examples:\n  \
 pub fn bound(a: &BoundArgs) -> Result<Ending, Error> {
     let snapshot = match &a.snapshot {
         Some(path) => Snapshot::open(path)?,
-        None => match Snapshot::take(&a.host.roots()?, page_size()) {
+        None => match Snapshot::take(&a.host.roots()?, host_page_size()) {
             Ok(snapshot) => snapshot,
             Err(e) => return not_read("bound", &e),
         },

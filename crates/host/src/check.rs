@@ -3,9 +3,9 @@
 use crate::answer::{document, fitted, not_read};
 use crate::history::{HistoryArgs, Past};
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
+use crate::rules;
 use clap::Args;
-use kontig_error::{AskedWrongly, Error, Failed};
+use kontig_error::{AskedWrongly, Error};
 use kontig_live::caller::{Caller, InTheWay};
 use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
@@ -15,6 +15,7 @@ use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execution::{supply, supply_of};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{Host, ReadError, Roots, Snapshot};
 use kontig_mm::Profile;
 use kontig_terminal::Ending;
@@ -119,7 +120,7 @@ impl HostCheck {
 /// Checks a host for a caller with these limits: first by files that anybody may read, by the
 /// frames where that is not enough.
 pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<HostCheck, ReadError>, Error> {
-    let page_size = page_size();
+    let page_size = host_page_size();
     let ladders = need.ladders(page_size)?;
     // Read first: a look at every frame is a load, too.
     let load = Load::read(roots);
@@ -154,7 +155,7 @@ pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<
 fn of_past(need: &NeedArgs, past: &Past) -> Result<Check, Error> {
     let roots = &past.tree.roots;
     let found = |e: ReadError| past.error(&e);
-    let page = Host::read(roots).page_size.map(|page| page.bytes).unwrap_or_else(page_size);
+    let page = Host::read(roots).page_size.map(|page| page.bytes).unwrap_or_else(host_page_size);
     let ladders = need.ladders(page)?;
     let supply = supply_of(roots, page).map_err(found)?;
     let kernel = roots.read_proc("sys/kernel/osrelease").map_err(found)?;
@@ -213,20 +214,8 @@ impl NeedArgs {
 
     /// The profile for a kernel.
     pub fn profile(&self, kernel: &str) -> Result<Profile, Error> {
-        profile("check", self.profile.as_deref(), kernel)
+        rules::profile("check", self.profile.as_deref(), kernel)
     }
-}
-
-/// The rules that were named, or those for a kernel, for this command.
-pub fn profile(command: &str, name: Option<&str>, kernel: &str) -> Result<Profile, Error> {
-    if let Some(name) = name {
-        return Ok(kontig_profiles::open(name)?);
-    }
-    let none = || {
-        let reason = format!("'{kernel}' is no kernel's release: choose rules with --profile");
-        Failed::Run { run: command.into(), reason }.into()
-    };
-    kontig_profiles::of_kernel(kernel).ok_or_else(none)
 }
 
 /// A check as people read it.

@@ -3,7 +3,6 @@
 use crate::answer::{document, not_read};
 use crate::history::{HistoryArgs, Past};
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::cgroup::Limit;
@@ -11,6 +10,7 @@ use kontig_live::explain::facts::{self, HostFacts};
 use kontig_live::explain::rule::{self, BadRules, Rule, Severity};
 use kontig_live::explain::{Explanation, Finding};
 use kontig_live::prepare::journal::{DEFAULT_JOURNAL, Leftover};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{Host, ReadError, Roots, Snapshot, Status};
 use kontig_terminal::Ending;
 use kontig_terminal::wrap;
@@ -165,7 +165,7 @@ pub fn explain<L: Laboratory>(a: &ExplainArgs, laboratory: Option<&L>) -> Result
 /// The use of every frame: now, or as it was recorded before the moment.
 fn frames(past: Option<&Past>, roots: &Roots) -> Result<Result<Snapshot, ReadError>, Error> {
     match past {
-        None => Ok(Snapshot::take(roots, page_size())),
+        None => Ok(Snapshot::take(roots, host_page_size())),
         Some(past) => past.snapshot()?.map(|(_, snapshot)| Ok(snapshot)).ok_or_else(|| past.no_snapshot()),
     }
 }

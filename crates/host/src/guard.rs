@@ -5,9 +5,8 @@ mod policy;
 mod replay;
 
 use crate::answer::not_read;
-use crate::check::profile;
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
+use crate::rules::profile;
 use clap::{Args, Subcommand};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::guard::daemon::{Means, Mode, watch};
@@ -17,6 +16,7 @@ use kontig_live::guard::event::Event;
 use kontig_live::guard::hold::{DEFAULT_DIR, Hold};
 use kontig_live::guard::policy::ForHost;
 use kontig_live::prepare::execution::supply;
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{ReadError, Roots};
 use kontig_terminal::number::{MOST, whole};
 use kontig_terminal::{Ending, print_while_read, say};
@@ -190,7 +190,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
         Err(e) => return not_read("guard", &e),
     };
     let profile = profile("guard", a.profile.as_deref(), &kernel)?;
-    let host = ForHost { page_bytes: page_size(), proactive: profile.proactive, max_order };
+    let host = ForHost { page_bytes: host_page_size(), proactive: profile.proactive, max_order };
     let policy = a.policy.read(host, a.sync)?;
     if a.drive_sysctl && !roots.proc("sys/vm/compaction_proactiveness").exists() {
         let text = "--drive-sysctl: this kernel has no vm.compaction_proactiveness (5.9 and later have): leave it out";
@@ -217,7 +217,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let mut lost = None;
     let mut told = |event: &Event| {
-        let text = if a.json { crate::answer::document(event, true) } else { log::line(event, page_size()) };
+        let text = if a.json { crate::answer::document(event, true) } else { log::line(event, host_page_size()) };
         let is_read = print_while_read(&text);
         // Somebody has to know of what changes the host: a service is started anew.
         match is_read {
@@ -229,7 +229,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
     };
     let means = Means {
         roots: &roots,
-        page_bytes: page_size(),
+        page_bytes: host_page_size(),
         profile: &profile,
         mode,
         reread: &|| a.policy.read(host, a.sync).map_err(|e| e.to_string()),
@@ -259,7 +259,7 @@ fn keep(a: &GuardArgs) -> Result<Ending, Error> {
 /// are made of this node; null where the frames do not tell.
 pub fn look_at_frames(roots: &Roots, node: u32, order: u32) -> Result<Ending, Error> {
     kontig_live::prepare::end_with_parent();
-    let found = by_frames(roots, page_size(), node, order);
+    let found = by_frames(roots, host_page_size(), node, order);
     kontig_terminal::print(&crate::answer::document(&found, true))?;
     Ok(Ending::Done)
 }

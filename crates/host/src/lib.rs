@@ -13,6 +13,7 @@ pub mod history;
 pub mod metrics;
 pub mod prepare;
 pub mod roots;
+mod rules;
 pub mod snapshot;
 pub mod span;
 pub mod status;

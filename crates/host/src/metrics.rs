@@ -3,7 +3,6 @@
 
 use crate::answer::not_read;
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use crate::span;
 use clap::{ArgGroup, Args};
 use kontig_error::files::{check_writable, write_file_for_all};
@@ -11,6 +10,7 @@ use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::guard::hold::DEFAULT_DIR;
 use kontig_live::metrics::exposition::{CONTENT_TYPE, text};
 use kontig_live::metrics::{FramesFound, of_host};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{Host, ReadError, Roots};
 use kontig_terminal::{Ending, interrupt, say};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -104,7 +104,7 @@ impl Frames {
         let host = Host::read(roots);
         let Some(order) = host.huge_page_order() else { return Ok(()) };
         let profile = host.release.as_ref().ok().and_then(|release| kontig_profiles::of_kernel(release));
-        let found = FramesFound::take(roots, page_size(), order, profile.as_ref())?;
+        let found = FramesFound::take(roots, host_page_size(), order, profile.as_ref())?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         Ok(())
     }

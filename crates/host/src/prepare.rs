@@ -4,7 +4,6 @@ use crate::answer::{document, fitted};
 use crate::check::{self, NeedArgs};
 use crate::command::{NOT_STARTED, exit_code, start};
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use clap::Args;
 use kontig_error::files::{check_distinct, check_writable, write_file};
 use kontig_error::{AskedWrongly, Error, Failed};
@@ -19,6 +18,7 @@ use kontig_live::prepare::hurry::{self, Hurry};
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, Leftover, NoJournal};
 use kontig_live::prepare::restorer::{self, Restorer};
 use kontig_live::prepare::{Allowed, Cost, Ended, Plan, PlanStep, Receipt};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::{Host, Roots};
 use kontig_terminal::Ending;
 use kontig_text::{grouped, percent, size, time};
@@ -237,7 +237,7 @@ fn prepare_alone(a: &PrepareArgs, roots: &Roots, stop: &Arc<AtomicBool>) -> Resu
         }
         Err(e) => return Err(failed("prepare", e.to_string())),
     };
-    let page_size = page_size();
+    let page_size = host_page_size();
     let needs =
         chosen(&a.need, &found.check.needs.iter().map(|asked| asked.need.as_str()).collect::<Vec<_>>(), page_size)?;
     let allowed = Allowed { drop_caches: a.allow_drop_caches };

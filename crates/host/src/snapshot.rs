@@ -7,6 +7,7 @@ use kontig_error::Error;
 use kontig_error::files::{check_writable, write_file};
 use kontig_live::Snapshot;
 use kontig_live::frame::State;
+use kontig_live::snapshot::host_page_size;
 use kontig_terminal::Ending;
 use kontig_text::{grouped, percent, size};
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ pub const HELP: &str = "Examples:\n  \
 /// Carries out `kontig snapshot`.
 pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, Error> {
     a.out.as_deref().map_or(Ok(()), check_writable)?;
-    let snapshot = match Snapshot::take(&a.host.roots()?, page_size()) {
+    let snapshot = match Snapshot::take(&a.host.roots()?, host_page_size()) {
         Ok(snapshot) => snapshot,
         Err(e) => return not_read("snapshot", &e),
     };
@@ -41,11 +42,6 @@ pub fn snapshot(a: &SnapshotArgs) -> Result<Ending, Error> {
     }
     kontig_terminal::print(&text(&snapshot))?;
     Ok(Ending::Done)
-}
-
-/// Bytes of a page of this host.
-pub fn page_size() -> u64 {
-    kontig_live::snapshot::host_page_size()
 }
 
 fn text(snapshot: &Snapshot) -> String {

@@ -79,7 +79,7 @@ fn text(t: &Touched) -> String {
     let huge = size(t.huge_page_bytes);
     let waited = t.stalls.map_or("?".into(), grouped);
     let text = format!(
-        "{} huge pages of {huge} given, {} refused; {waited} requests of the whole host waited for compaction\n",
+        "{} huge pages of {huge} given, {} refused; requests of the whole host waited {waited} times for compaction\n",
         grouped(t.huge),
         grouped(t.small)
     );

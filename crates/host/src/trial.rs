@@ -4,7 +4,6 @@ use crate::answer::{document, fitted, not_read};
 use crate::check::{NeedArgs, of_host};
 use crate::prepare::{Means, carry_out, chosen};
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use crate::touch::{mark, mark_explained};
 use clap::Args;
 use kontig_error::{AskedWrongly, Error, Failed};
@@ -16,6 +15,7 @@ use kontig_live::prepare::execution::supply;
 use kontig_live::prepare::hurry::Hurry;
 use kontig_live::prepare::journal::{self, DEFAULT_JOURNAL, NoJournal};
 use kontig_live::prepare::{Allowed, Plan, compacting};
+use kontig_live::snapshot::host_page_size;
 use kontig_live::touch::{Quantiles, Touched, touch};
 use kontig_live::trial::{Latency, SCHEMA, Trial, Try};
 use kontig_live::{ReadError, Roots};
@@ -159,7 +159,7 @@ fn planned(a: &TrialArgs) -> Result<Ending, Error> {
         Err(e) => return not_read("trial", &e),
     };
     let bad = |why: String| Error::from(AskedWrongly::Value(format!("--block: {why}")));
-    order(&a.block, page_size()).map_err(bad)?;
+    order(&a.block, host_page_size()).map_err(bad)?;
     let (patterns, blocks) = (a.patterns(), grouped(a.more));
     let mut text = format!(
         "plan (nothing was done; --execute does it): {} times, with the patterns {}\n   take {} of memory, give a \
@@ -220,7 +220,7 @@ fn of_this_host(a: &TrialArgs) -> Result<Trial, Aborted> {
     kontig_terminal::interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let of_host = OfHost {
         a,
-        order: order(&a.block, page_size()).map_err(bad)?,
+        order: order(&a.block, host_page_size()).map_err(bad)?,
         journal: a.journal.clone().unwrap_or_else(|| DEFAULT_JOURNAL.into()),
         roots,
         stop,
@@ -272,7 +272,7 @@ impl OfHost<'_> {
     /// Prepares the host for `--more` blocks beyond those that are there.
     fn prepared(&self, pattern: &str, seed: u64) -> Result<Try, Aborted> {
         let _hurry = Hurry::up();
-        let page = page_size();
+        let page = host_page_size();
         let blocks = at_hand(&self.roots, self.order).map_err(failed)? + self.a.more;
         let needs = vec![format!("{blocks}x{}", short_size(page << self.order))];
         let need = NeedArgs { needs, reserve: false, profile: None };
@@ -302,7 +302,7 @@ impl OfHost<'_> {
     fn latency(&self, pattern: &str) -> Result<Latency, Aborted> {
         let _aged = self.age(pattern, 1)?;
         let _hurry = Hurry::up();
-        let held = Held::all(&self.roots, self.order, page_size(), &self.stop)
+        let held = Held::all(&self.roots, self.order, host_page_size(), &self.stop)
             .map_err(|e| self.interrupted().err().unwrap_or_else(|| failed(e)))?;
         let before = self.touched()?;
         let prepared = self.prepared(pattern, 1)?;
@@ -312,7 +312,7 @@ impl OfHost<'_> {
 
     /// Times first touches of memory that is given back then.
     fn touched(&self) -> Result<Touched, Aborted> {
-        let bytes = self.a.more.min(MOST_TOUCHED) << self.order << page_size().ilog2();
+        let bytes = self.a.more.min(MOST_TOUCHED) << self.order << host_page_size().ilog2();
         let (touched, _memory) = touch(&self.roots, bytes, false, &self.stop).map_err(|e| failed(e.to_string()))?;
         self.interrupted()?;
         Ok(touched)

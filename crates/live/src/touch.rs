@@ -38,7 +38,7 @@ pub struct Touched {
     pub small_s: Option<Quantiles>,
     /// How long first touches took of memory that was given back right before.
     pub floor_s: Option<Quantiles>,
-    /// Requests of the whole host that waited for compaction meanwhile; `None` where that is not
+    /// Waits for compaction meanwhile, of the whole host's requests; `None` where that is not
     /// counted.
     pub stalls: Option<u64>,
 }

@@ -19,6 +19,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
         What::Rests { at_hand, score, why } => {
             format!("rests with {} blocks at hand (score {score}): {}", grouped(at_hand), rest(why))
         }
+        What::Synced { seconds } => format!("waited {} for dirty pages to be written, ahead of a run", time(*seconds)),
         What::Compacted { before, after, score, pages_moved, cpu_s, no_gain, .. } => {
             let moved = pages_moved.map_or("pages moved are not counted".into(), |n| format!("{} moved", grouped(n)));
             let why = no_gain.map_or(String::new(), |why| format!("; nothing gained: {}", nothing(&why)));

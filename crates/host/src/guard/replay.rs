@@ -2,8 +2,8 @@
 
 use super::policy::PolicyArgs;
 use crate::answer::{document, fitted};
-use crate::check::profile;
 use crate::history::open;
+use crate::rules::profile;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::guard::policy::ForHost;
 use kontig_live::guard::replay::{Replayed, ReplayedNode, replay as replayed};

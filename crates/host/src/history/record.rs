@@ -1,13 +1,13 @@
 //! `kontig history record`: samples of this host, until it is stopped.
 
 use crate::roots::HostArgs;
-use crate::snapshot::page_size;
 use crate::span;
 use clap::Args;
 use humantime::format_duration;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Snapshot;
 use kontig_live::history::{Collector, NotWritten, Writer};
+use kontig_live::snapshot::host_page_size;
 use kontig_terminal::{Ending, interrupt, say};
 use kontig_text::{grouped, size};
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ pub fn record(a: &RecordArgs) -> Result<Ending, Error> {
         if let Some((at, every)) = snapshot_at.as_mut().zip(a.snapshots)
             && Instant::now() >= *at
         {
-            match Snapshot::take(&roots, page_size()) {
+            match Snapshot::take(&roots, host_page_size()) {
                 Ok(snapshot) => match writer.snapshot(sample.unix_ms, &snapshot.to_text()) {
                     Ok(written) => bytes += written,
                     Err(e) => return refused(e),

@@ -49,7 +49,7 @@ impl Look {
         let mut look = Look::of(&Collector::few(roots));
         let types = roots.read_proc("pagetypeinfo").ok().and_then(|text| PageTypeInfo::parse("", &text).ok());
         look.pageblocks = types.iter().flat_map(pageblocks).collect();
-        look.processes = Some(heaviest(roots, crate::snapshot::page_size(), PROCESSES));
+        look.processes = Some(heaviest(roots, kontig_live::snapshot::host_page_size(), PROCESSES));
         look
     }
 }

@@ -39,7 +39,7 @@ pub fn draw(frame: &mut Frame, view: &View) {
     let requests = |at| Some((view.rate(at, Count::WaitedForCompaction)? * 10.0).round() as u64);
     let requests = values(view, width, requests);
     let most = requests.iter().max().map_or(0.0, |most| *most as f64 / 10.0);
-    let name = format!("Requests that waited for compaction, a second (at most {most:.1})");
+    let name = format!("Waits for compaction, a second (at most {most:.1})");
     curve_of(frame, waits_title, waits, &name, &requests, Color::Yellow);
     frame.render_widget(rate_lines(view), rates);
     frame.render_widget(Paragraph::new(stalls), waited);
@@ -242,7 +242,7 @@ mod tests {
         for part in [
             "Linux 6.18.44  11-26 13:33:28 UTC  live  (q, space, ←, →)",
             "0                1,004         3 GiB      33",
-            "Requests that waited for compaction, a second (at most 2.0)",
+            "Waits for compaction, a second (at most 2.0)",
             "waited for compaction 2.0, reclaim –",
             "waiting for memory: some task 25 %, all tasks –",
             "of a CPU: kcompactd –, kswapd –, khugepaged –",

@@ -380,9 +380,10 @@ impl Daemon<'_> {
         let (roots, stop, at_s) = (self.means.roots, self.means.stop, self.now_s());
         let file = self.file(number, is_only)?;
         let controller = &self.nodes[i].controller;
-        let mut sync_s = None;
         if controller.rules().sync && controller.failed_lately(at_s).is_some_and(NoGain::may_pass) {
-            sync_s = self.dirty.write(at_s, stop, || self.notify.alive());
+            if let Some(seconds) = self.dirty.write(at_s, stop, || self.notify.alive()) {
+                self.tell(Some(number), What::Synced { seconds });
+            }
             if self.hold.holds() || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -408,7 +409,7 @@ impl Daemon<'_> {
         // Emptying CPUs' lists is a part of a run's cost.
         self.nodes[i].controller.spend(own_cpu_s() - own);
         let Some(after) = self.node(number)? else { return Ok(()) };
-        self.conclude(i, (&before, &after), most, &ran, sync_s);
+        self.conclude(i, (&before, &after), most, &ran);
         Ok(())
     }
 
@@ -420,14 +421,7 @@ impl Daemon<'_> {
     }
 
     /// Learns from a run, and tells it.
-    fn conclude(
-        &mut self,
-        i: usize,
-        (node, after): (&NodeSample, &NodeSample),
-        most: u64,
-        ran: &Ran,
-        sync_s: Option<f64>,
-    ) {
+    fn conclude(&mut self, i: usize, (node, after): (&NodeSample, &NodeSample), most: u64, ran: &Ran) {
         let rules = self.nodes[i].controller.rules();
         let [before, now] = [node, after].map(|node| self.nodes[i].controller.at_hand(node));
         // What others have freed meanwhile is no gain of a run that moved nothing.
@@ -460,7 +454,6 @@ impl Daemon<'_> {
             pages_not_moved: ran.failed,
             cpu_s: ran.cpu_s,
             seconds: ran.seconds,
-            sync_s,
             demand: watched.controller.demand(),
             no_gain,
         };

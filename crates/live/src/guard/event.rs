@@ -44,6 +44,8 @@ pub enum What {
         #[serde(flatten)]
         why: Rest,
     },
+    /// Dirty pages were written ahead of a run, which waited this long for them.
+    Synced { seconds: f64 },
     /// A run of this program.
     Compacted {
         before: u64,
@@ -53,8 +55,6 @@ pub enum What {
         pages_not_moved: Option<u64>,
         cpu_s: f64,
         seconds: f64,
-        /// Seconds it waited for dirty pages to be written ahead of the run; null if it did not.
-        sync_s: Option<f64>,
         /// Blocks used up in a second, of late.
         demand: f64,
         #[serde(flatten)]

@@ -75,7 +75,7 @@ impl Looks {
                 Ok(None) if goes_on() => std::thread::sleep(INTERVAL),
                 // What an ended one has taken says nothing about a whole one.
                 Ok(None) | Err(_) => {
-                    cpu_s = child.end().unwrap_or(cpu_s);
+                    cpu_s = child.end(|| _ = goes_on()).unwrap_or(cpu_s);
                     break None;
                 }
             }
@@ -108,7 +108,7 @@ mod tests {
             asked += 1;
             asked < 40
         });
-        assert!(found.is_none() && asked == 40 && began.elapsed() < Duration::from_secs(30), "{asked}");
+        assert!(found.is_none() && asked >= 40 && began.elapsed() < Duration::from_secs(30), "{asked}");
         assert!(cpu_s > 0.0 && looks.cpu_s == cpu_s, "{cpu_s}");
         assert_eq!(looks.needs_s(1_000_000), 0.165, "nothing was learned");
     }

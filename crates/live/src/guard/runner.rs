@@ -57,7 +57,9 @@ pub fn may_write(file: &Path) -> io::Result<()> {
 /// Gives free pages on CPUs' lists back, where the count of free blocks does not see them. A kernel
 /// without the file keeps few there.
 pub fn drain(roots: &Roots, stop: &AtomicBool) {
-    let _ = release::all(roots, &release::refresh(roots), || stop.load(Ordering::Relaxed));
+    if let Some(path) = release::refresh(roots) {
+        let _ = release::all(roots, &path, || stop.load(Ordering::Relaxed));
+    }
 }
 
 /// Starts a process that writes 1 to a file.
@@ -94,7 +96,7 @@ pub fn run(
         }
         std::thread::sleep(INTERVAL);
     }
-    ran.cpu_s = child.end().unwrap_or(ran.cpu_s);
+    ran.cpu_s = child.end(|| _ = enough()).unwrap_or(ran.cpu_s);
     drain(roots, stop);
     let after = counters(roots);
     let grown = |i: usize| Some(after[i]?.saturating_sub(before[i]?));
@@ -125,11 +127,16 @@ pub(super) struct Running(pub Child);
 
 impl Running {
     /// Kills it; returns the seconds that it has had a CPU in all, which the kernel keeps until it
-    /// is waited for.
-    pub fn end(mut self) -> Option<f64> {
+    /// is waited for. One that waits for a page's I/O ends after that; `meanwhile` is called every
+    /// few milliseconds.
+    pub fn end(mut self, mut meanwhile: impl FnMut()) -> Option<f64> {
         let _ = self.0.kill();
         let pid = Pid::from_raw(self.0.id().try_into().ok()?)?;
-        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok()?;
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        while waitid(WaitId::Pid(pid), ended).ok()?.is_none() {
+            meanwhile();
+            std::thread::sleep(INTERVAL);
+        }
         on_cpu(self.0.id())
     }
 }

@@ -182,12 +182,13 @@ impl Texts for Roots {
     }
 }
 
-/// The order of a huge page, as `status` finds it.
-fn huge_order(texts: &impl Texts, page_bytes: u64) -> Option<u32> {
+/// The order of a huge page, as `status` finds it, where free lists have such blocks: a pool may
+/// have larger ones.
+fn huge_order(texts: &impl Texts, page_bytes: u64, lists: usize) -> Option<u32> {
     let thp = texts.sys("kernel/mm/transparent_hugepage/hpage_pmd_size").ok();
     let thp = thp.and_then(|text| text.trim().parse().ok());
     let pool = || parsed(texts, "meminfo", MemInfo::parse).ok()?.kb("Hugepagesize")?.checked_mul(1024);
-    order_of(thp.or_else(pool)?, page_bytes)
+    order_of(thp.or_else(pool)?, page_bytes).filter(|order| (*order as usize) < lists)
 }
 
 impl Sampler {
@@ -236,7 +237,8 @@ impl Sampler {
                 deferred: *deferred,
             });
             self.cpus = info.cpus();
-            self.huge_order = huge_order(texts, self.page_bytes).unwrap_or(USUAL_ORDER);
+            let lists = buddy.zones.iter().map(|zone| zone.of_order.len()).max().unwrap_or(0);
+            self.huge_order = huge_order(texts, self.page_bytes, lists).unwrap_or(USUAL_ORDER);
             self.zones = Some((at_s, zones.collect(), populated().map(|(zone, _)| zone.at.node).collect()));
         }
         let Some((_, zones, of_nodes)) = &self.zones else { return Ok(Vec::new()) };
@@ -351,9 +353,10 @@ mod tests {
             }
         }
         let pool = "Hugepagesize:    1048576 kB\n";
-        assert_eq!(huge_order(&Host(pool, "2097152\n"), 4096), Some(9), "not that of the pool");
-        assert_eq!(huge_order(&Host("", "536870912\n"), 65536), Some(13));
-        assert_eq!(huge_order(&Host("Hugepagesize:       2048 kB\n", ""), 4096), Some(9));
+        assert_eq!(huge_order(&Host(pool, "2097152\n"), 4096, 11), Some(9), "not that of the pool");
+        assert_eq!(huge_order(&Host("", "536870912\n"), 65536, 14), Some(13));
+        assert_eq!(huge_order(&Host("Hugepagesize:       2048 kB\n", ""), 4096, 11), Some(9));
+        assert_eq!(huge_order(&Host(pool, ""), 4096, 11), None, "no free list has such blocks");
         let normal = zone("Normal", 8192, 0, vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
         let score = |huge_order| NodeSample { node: 0, huge_order, zones: vec![normal.clone()] }.score();
         assert_eq!((score(9), score(10)), (0, 49));

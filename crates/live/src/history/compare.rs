@@ -251,7 +251,7 @@ mod tests {
         let (a, b) = (period(100, |i| 900 + i as u64 % 40, 0.1, "20"), period(100, |i| 100 + i as u64 % 40, 0.0, "60"));
         assert_eq!(
             Comparison::of(&a, &b).conclusion,
-            "B differs from A in requests that waited for compaction, an hour (0 instead of 36: less); huge pages at \
+            "B differs from A in waits for compaction, an hour (0 instead of 36: less); huge pages at \
              hand (118 instead of 918: less). Set otherwise: vm.compaction_proactiveness (20 in A, 60 in B); that \
              alone does not make them the cause."
         );

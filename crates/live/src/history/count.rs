@@ -6,12 +6,12 @@
 /// Counts, which only grow until the next boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Count {
-    /// Requests that waited for compaction.
+    /// Waits for compaction: each attempt of a request is one.
     WaitedForCompaction,
     /// Seconds in which some task, or all, waited for memory.
     SomeWaited,
     AllWaited,
-    /// Requests that waited for reclaim.
+    /// Waits for reclaim, counted alike.
     WaitedForReclaim,
     /// Huge pages given at the first touch, and small ones given instead.
     Given,
@@ -94,7 +94,7 @@ pub const CHARTS: [Chart; 5] = [WAITED, TOUCHES, MOVED, TIME_WAITED, CPU];
 
 const STALLS: Series = Series {
     name: "kontig_allocation_stalls_total",
-    help: "Requests that waited: for compaction, or for reclaim.",
+    help: "Waits of requests, each attempt one: for compaction, or for reclaim.",
     label: Some("waited_for"),
 };
 const FAULTS: Series = Series {
@@ -131,12 +131,7 @@ pub const ROWS: [Row; 11] = [
     Row {
         count: Count::WaitedForCompaction,
         source: Source::Counter("compact_stall"),
-        told: told(
-            "waited_for_compaction",
-            "requests that waited for compaction, an hour",
-            "requests",
-            "waited for compaction",
-        ),
+        told: told("waited_for_compaction", "waits for compaction, an hour", "requests", "waits for compaction"),
         line: Some((WAITED, "for compaction")),
         series: Some((STALLS, "compaction")),
     },
@@ -157,7 +152,7 @@ pub const ROWS: [Row; 11] = [
     Row {
         count: Count::WaitedForReclaim,
         source: Source::Counter("allocstall"),
-        told: told("waited_for_reclaim", "requests that waited for reclaim, an hour", "requests", "waited for reclaim"),
+        told: told("waited_for_reclaim", "waits for reclaim, an hour", "requests", "waits for reclaim"),
         line: Some((WAITED, "for reclaim")),
         series: Some((STALLS, "reclaim")),
     },

@@ -40,7 +40,7 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     if let Some(waited) = s.rates.of(Count::WaitedForCompaction) {
         let reclaim =
             s.rates.of(Count::WaitedForReclaim).map_or(String::new(), |n| format!(", {} for reclaim", rate(n)));
-        said.push(format!("{} requests an hour waited for compaction{reclaim}.", rate(waited)));
+        said.push(format!("Requests waited {} times an hour for compaction{reclaim}.", rate(waited)));
     }
     match (s.refused_share, s.rates.of(Count::Given)) {
         (Some(share), _) => said.push(format!("{} of the first touches were refused a huge page.", share_of(share))),

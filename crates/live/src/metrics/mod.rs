@@ -198,7 +198,7 @@ fn counters(host: &Host, sample: &Sample) -> Vec<Family> {
     let mut outcomes = Family::new(
         "kontig_direct_compactions_total",
         Kind::Counter,
-        "Compactions that requests waited for, by whether the block was there afterwards.",
+        "Compactions that requests waited for, each attempt one, by whether the block was there afterwards.",
     );
     counter(&mut outcomes, label("result", "success"), "compact_success");
     counter(&mut outcomes, label("result", "failure"), "compact_fail");

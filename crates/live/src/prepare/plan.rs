@@ -99,12 +99,11 @@ impl Plan {
     }
 }
 
-/// The steps that compact these nodes. First, CPUs give back the free pages they keep, where the
-/// kernel has the file for it.
+/// The steps that compact these nodes. First, CPUs give back the free pages they keep, where they
+/// may be asked to.
 pub fn compacting(roots: &Roots, nodes: &[u32], sync: bool) -> Vec<PlanStep> {
-    let (path, limit) = (release::refresh(roots), release::limit(roots));
-    let limit = Some(limit).filter(|limit| limit.exists());
-    let release = path.exists().then_some(PlanStep::Release { path, limit });
+    let limit = Some(release::limit(roots)).filter(|limit| limit.exists());
+    let release = release::refresh(roots).map(|path| PlanStep::Release { path, limit });
     release.into_iter().chain(nodes.iter().map(|node| compaction(roots, *node, sync))).collect()
 }
 

@@ -20,9 +20,19 @@ pub fn limit(roots: &Roots) -> PathBuf {
 /// The smallest part: lists hold four batches then.
 pub const LEAST: &str = "2147483647";
 
-/// The file whose read makes each CPU do the work of a second. For root; from Linux 4.7 on.
-pub fn refresh(roots: &Roots) -> PathBuf {
-    roots.proc("sys/vm/stat_refresh")
+/// The file whose read makes each CPU do the work of a second. For root; from Linux 4.7 on. `None`
+/// where there is none, and where CPUs are kept for programs of their own: the read disturbs these,
+/// and waits for ever for one whose program never gives it up.
+pub fn refresh(roots: &Roots) -> Option<PathBuf> {
+    let path = roots.proc("sys/vm/stat_refresh");
+    let isolates = ["isolated", "nohz_full"].iter().any(|list| names_cpus(roots, list));
+    (path.exists() && !isolates).then_some(path)
+}
+
+/// Whether a list of CPUs has any. A kernel writes `(null)` for a list that was never made.
+fn names_cpus(roots: &Roots, list: &str) -> bool {
+    let text = roots.read_sys(format!("devices/system/cpu/{list}")).unwrap_or_default();
+    !matches!(text.trim(), "" | "(null)")
 }
 
 /// Reads at most. A list with a sixteenth of a terabyte takes more; such a host can wait for the
@@ -56,4 +66,28 @@ fn cached(roots: &Roots) -> Result<u64, ReadError> {
     let zones = roots.parse_proc("zoneinfo", ZoneInfo::parse)?;
     let sets = zones.zones.iter().filter_map(|z| z.populated.as_ref()).flat_map(|p| &p.cpus);
     Ok(sets.filter_map(|set| set.lists.get("count")).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_host_with_isolated_cpus_is_not_asked_for_work_on_every_cpu() {
+        let tree = tempfile::tempdir().expect("a directory");
+        let roots = Roots { procfs: tree.path().join("proc"), sysfs: tree.path().join("sys") };
+        assert_eq!(refresh(&roots), None, "there is no such file");
+        fs::create_dir_all(roots.proc("sys/vm")).expect("made");
+        fs::write(roots.proc("sys/vm/stat_refresh"), "").expect("written");
+        let cpus = roots.sys("devices/system/cpu");
+        fs::create_dir_all(&cpus).expect("made");
+        for (isolated, nohz_full, asked) in
+            [("\n", "(null)\n", true), ("\n", "\n", true), ("2-3\n", "(null)\n", false), ("\n", "1\n", false)]
+        {
+            fs::write(cpus.join("isolated"), isolated).expect("written");
+            fs::write(cpus.join("nohz_full"), nohz_full).expect("written");
+            assert_eq!(refresh(&roots).is_some(), asked, "{isolated:?} {nohz_full:?}");
+        }
+    }
 }

@@ -104,7 +104,9 @@ impl<'a> StepRunner<'a> {
             }
             // The last pages that the pass freed are on CPUs' lists. A kernel without the file
             // keeps few there.
-            let _ = release::all(roots, &release::refresh(roots), || false);
+            if let Some(path) = release::refresh(roots) {
+                let _ = release::all(roots, &path, || false);
+            }
             if self.is_met() {
                 return Ok(false);
             }

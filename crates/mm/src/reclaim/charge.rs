@@ -52,6 +52,11 @@ impl Charge {
         Charge { cpu, group, gfp, pages, batch, retries: MAX_RECLAIM_RETRIES, drained: false, reclaim: None }
     }
 
+    /// Tries the same pages again, once a task has been killed for them.
+    pub fn try_again(&mut self) {
+        self.retries = MAX_RECLAIM_RETRIES;
+    }
+
     /// Advances, by a cluster of pages where it reclaims. Returns the pages by which the task has
     /// charged above `memory.high` of some group.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> Step<Result<u64, ChargeFailure>> {
@@ -379,6 +384,28 @@ mod tests {
         assert_eq!(events(&m), (2 + 18, 1));
         assert_eq!(charge(&mut m, 16, Gfp::KERNEL), Err(ChargeFailure::OverLimit), "nobody is killed for 16 pages");
         assert_eq!((charge(&mut m, 1, Gfp::KERNEL | Gfp::NOFAIL), usage(&m).0), (Ok(0), 11), "above the limit");
+    }
+
+    #[test]
+    fn after_a_kill_a_charge_tries_sixteen_times_more_and_no_batch_again() {
+        let mut m = limited(10);
+        assert_eq!(charge(&mut m, 10, Gfp::KERNEL), Ok(0));
+        let mut charge = Charge::new(CPU, GROUP, 1, Gfp::KERNEL);
+        let run = |charge: &mut Charge, m: &mut Memory| {
+            loop {
+                if let Step::Done(result) = charge.step(m, &mut Nobody) {
+                    return (result, m.groups.get(GROUP).events.max, m.groups.get(GROUP).events.oom);
+                }
+            }
+        };
+        let killed = Err(ChargeFailure::OutOfMemory(GROUP));
+        assert_eq!(run(&mut charge, &mut m), (killed, 18, 1), "once more after the stocks have been given back");
+        charge.try_again();
+        assert_eq!(run(&mut charge, &mut m), (killed, 18 + 17, 2), "they are given back once");
+        charge.try_again();
+        m.groups.set(GROUP, GroupLimit::Max, 100);
+        assert_eq!(run(&mut charge, &mut m), (Ok(0), 35, 2));
+        assert_eq!(usage(&m), (11, 0), "what is needed, no batch");
     }
 
     #[test]

@@ -19,7 +19,6 @@ pub(crate) struct PageCharge {
     pfn: Pfn,
     order: Order,
     group: GroupId,
-    gfp: Gfp,
     charge: Charge,
     /// The beginning of its last step.
     stepped: u64,
@@ -29,7 +28,7 @@ impl PageCharge {
     /// A charge by a request with these flags.
     pub(crate) fn new(c: &Context, (pfn, order): (Pfn, Order), group: GroupId, gfp: Gfp) -> PageCharge {
         let charge = Charge::new(c.cpu, group, u64::from(order.pages()), gfp);
-        PageCharge { pfn, order, group, gfp, charge, stepped: c.now }
+        PageCharge { pfn, order, group, charge, stepped: c.now }
     }
 
     /// A step; done with the charged block. If that fails, the block is given back.
@@ -49,7 +48,7 @@ impl PageCharge {
             Step::Done(Err(ChargeFailure::OverLimit)) => AllocFailure::Failed,
             Step::Done(Err(ChargeFailure::OutOfMemory(over))) => match k.out_of_memory_in(c, over) {
                 Blame::Another => {
-                    self.charge = Charge::new(c.cpu, self.group, u64::from(self.order.pages()), self.gfp);
+                    self.charge.try_again();
                     return Step::Wait(Wait::Time(JIFFY_NS));
                 }
                 Blame::Caller => AllocFailure::Failed,

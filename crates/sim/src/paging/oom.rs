@@ -68,8 +68,11 @@ impl Kernel {
         // A process without memory, like a driver, is as little to blame as a kernel thread.
         let badness = |process: &u32| self.pages.spaces.size(*process).badness();
         let largest = candidates.into_iter().filter(|p| badness(p) > 0).max_by_key(badness);
-        // A group may be full of pages of files: then the caller goes.
-        let Some(victim) = largest.or(c.process.filter(|_| over.is_some())) else {
+        // A group may be full of pages of files: then the caller goes, if it is in the group.
+        let is_in = |process: &u32| {
+            over.is_some_and(|over| self.mem.groups().is_within(self.pages.spaces.group_of(*process), over))
+        };
+        let Some(victim) = largest.or(c.process.filter(is_in)) else {
             return Blame::Nobody;
         };
         let size = self.pages.spaces.size(victim);

@@ -175,6 +175,8 @@ impl Process {
                     step => return Ok(step),
                 },
             }
+            // One that must end goes on to its end.
+            self.above_high.take_if(|_| k.family.must_end(self.id, self.thread));
             if let Some(work) = &mut self.above_high {
                 match k.work_off_high(c, work) {
                     Step::Working => continue,
