@@ -174,6 +174,12 @@ fn ends(bound: &Bound) -> String {
     if !bound.ended.is_empty() {
         text += &bound.probe_synced.iter().map(|effort| end("To its end after sync", effort)).collect::<String>();
     }
+    if bound.without_a_move > 0 {
+        text += &format!(
+            "– {} of these take no move: they are whole once CPUs' lists are emptied, as 'kontig prepare' does\n",
+            grouped(bound.without_a_move)
+        );
+    }
     if let Some(confidence) = &bound.confidence {
         let because = match confidence.because.is_empty() {
             true => String::new(),

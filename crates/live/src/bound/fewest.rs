@@ -53,6 +53,11 @@ impl Fewest {
         self.moves.len() as u64
     }
 
+    /// More blocks that take no move: their free pages lie on CPUs' lists.
+    pub fn without_a_move(&self) -> u64 {
+        self.moves.partition_point(|moves| *moves == 0) as u64
+    }
+
     /// The fewest page moves for this number of blocks more; `None` where no placement makes
     /// as many.
     pub fn moves(&self, more: u64) -> Option<u64> {
@@ -127,6 +132,8 @@ mod tests {
     fn a_block_whose_free_pages_lie_on_cpus_lists_costs_no_move() {
         let cached = Block { listed: 10, cached: 6, ..Block::default() };
         assert_eq!(moves(&[zone(vec![cached], 0)]), [0]);
+        let fewest = Fewest::of(&[zone(vec![block(3, 0), cached, block(0, 1)], 0)], B);
+        assert_eq!((fewest.without_a_move(), fewest.most()), (1, 2));
     }
 
     #[test]

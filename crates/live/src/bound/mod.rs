@@ -61,6 +61,9 @@ pub struct Bound {
     pub gigabytes: Counts,
     /// More blocks that can be made at most, and their cost.
     pub gains: Vec<Gain>,
+    /// More blocks that take no page move: they are whole once CPUs' lists are emptied. The
+    /// compactions' blocks have them among them.
+    pub without_a_move: u64,
     /// The whole compaction as it is, and once dirty pages have been written; null where it was not
     /// run.
     pub probe: Option<Effort>,
@@ -151,6 +154,7 @@ impl Bound {
             ranges,
             gigabytes,
             gains: wanted.into_iter().map(gain).collect(),
+            without_a_move: fewest.without_a_move(),
             probe: probe.as_ref().map(Probe::end),
             probe_synced: synced.as_ref().map(Probe::end),
             ended: probe.map(|probe| probe.ended).unwrap_or_default(),
@@ -235,9 +239,13 @@ mod tests {
 
     #[test]
     fn free_pages_on_cpus_lists_are_a_share_of_all_free_pages() {
-        let snapshot = host("0 M c512\n200 M c256 F256\n400 M F512\n600 M a512\n", 4);
-        let found = bound(&snapshot, None).on_cpus_lists;
-        assert_eq!((found.pages, found.share), (768, 0.5));
+        let snapshot = host("0 M c512\n200 M c256 F256\n400 M F512\n600 M a512\n800 M i512\n", 5);
+        let bound = bound(&snapshot, None);
+        let found = bound.on_cpus_lists;
+        assert_eq!((found.pages, found.share), (768, 768.0 / 2048.0), "those initialised late are free, too");
+        assert_eq!(bound.without_a_move, 2);
+        let all = bound.probe.expect("it was run");
+        assert_eq!((all.more, all.pages_moved), (2, 0), "they are among the compaction's blocks");
         let elsewhere = OnCpusLists::of(&snapshot, Some(1));
         assert_eq!((elsewhere.pages, elsewhere.share), (0, 0.0));
     }

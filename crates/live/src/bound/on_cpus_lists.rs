@@ -13,7 +13,7 @@ const MATTERS: f64 = 0.01;
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct OnCpusLists {
     pub pages: u64,
-    /// Their share of all free pages.
+    /// Their share of all free pages, those among them that are on no list yet.
     pub share: f64,
 }
 
@@ -23,9 +23,10 @@ impl OnCpusLists {
         let zones = snapshot.zones.iter().filter(|zone| node.is_none_or(|node| node == zone.node));
         let (pages, free) = zones.fold((0, 0), |(pages, free), zone| {
             let census = snapshot.census(zone.frames());
-            (pages + census[State::Cached as usize], free + census[State::Free as usize])
+            let of_zone: u64 = State::ALL.iter().filter(|s| s.is_free()).map(|s| census[*s as usize]).sum();
+            (pages + census[State::Cached as usize], free + of_zone)
         });
-        OnCpusLists { pages, share: pages as f64 / (pages + free).max(1) as f64 }
+        OnCpusLists { pages, share: pages as f64 / free.max(1) as f64 }
     }
 
     /// A sentence with what to do, where they are many enough to matter.

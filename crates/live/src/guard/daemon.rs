@@ -89,6 +89,7 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         dirty: Dirty::default(),
         looks: Looks::default(),
         frames: 0,
+        last: Vec::new(),
         is_read: true,
         notify: Notify::from_environment(),
         written: None,
@@ -135,6 +136,8 @@ struct Daemon<'a> {
     looks: Looks,
     /// Frames of all nodes.
     frames: u64,
+    /// The free memory that was seen last.
+    last: Vec<NodeSample>,
     /// Whether somebody reads the log.
     is_read: bool,
     notify: Notify,
@@ -265,6 +268,7 @@ impl Daemon<'_> {
     fn look(&mut self, sample: &Sample) -> Result<(), Failed> {
         let held = self.hold.holds();
         self.frames = sample.nodes.iter().map(NodeSample::present).sum();
+        self.last.clone_from(&sample.nodes);
         self.drive_on(sample, held);
         let mut wanted = Vec::new();
         for i in 0..self.nodes.len() {
@@ -289,7 +293,7 @@ impl Daemon<'_> {
         }
         self.drive(sample, &wanted)?;
         self.say_state();
-        self.write_state(sample);
+        self.write_state();
         Ok(())
     }
 
@@ -304,7 +308,7 @@ impl Daemon<'_> {
     }
 
     /// Leaves the state for others, when a reason has changed and every few seconds.
-    fn write_state(&mut self, sample: &Sample) {
+    fn write_state(&mut self) {
         let reasons: Reasons = self.nodes.iter().map(Watched::resting).collect();
         let is_due = match &self.written {
             None => true,
@@ -315,7 +319,7 @@ impl Daemon<'_> {
             return;
         }
         let state = |watched: &Watched| {
-            let node = sample.nodes.iter().find(|node| node.node == watched.controller.node)?;
+            let node = self.last.iter().find(|node| node.node == watched.controller.node)?;
             Some(watched.node_state(node, self.means.page_bytes))
         };
         let nodes = self.nodes.iter().filter_map(state).collect();
@@ -392,17 +396,21 @@ impl Daemon<'_> {
         // Before and after it, free pages on CPUs' lists count alike.
         runner::drain(roots, stop);
         let Some(before) = self.node(number)? else { return Ok(()) };
-        let (sampler, notify, controller) = (&mut self.sampler, &mut self.notify, &self.nodes[i].controller);
-        if controller.is_enough(&before) {
+        if self.nodes[i].controller.is_enough(&before) {
             return Ok(());
         }
+        self.nodes[i].rests = None;
+        self.write_state();
+        let (sampler, notify, controller) = (&mut self.sampler, &mut self.notify, &self.nodes[i].controller);
         let (mut most, order) = (0, controller.order(&before));
+        let (began, time) = (self.began, self.means.time);
+        let is_over = || time.is_some_and(|time| began.elapsed() >= time);
         let enough = || {
             notify.alive();
             let now = sampler.nodes(roots, at_s).ok();
             let now = now.as_ref().and_then(|nodes| nodes.iter().find(|n| n.node == number));
             most = most.max(now.map_or(0, |now| now.at_hand(order)));
-            now.is_some_and(|now| controller.is_enough(now))
+            is_over() || now.is_some_and(|now| controller.is_enough(now))
         };
         let ran = runner::run(roots, &file, (writer, stop), cpu_s, enough);
         let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
@@ -416,8 +424,8 @@ impl Daemon<'_> {
     /// A node's free memory now.
     fn node(&mut self, number: u32) -> Result<Option<NodeSample>, Failed> {
         let at_s = self.now_s();
-        let nodes = self.sampler.nodes(self.means.roots, at_s).map_err(Failed::Unread)?;
-        Ok(nodes.into_iter().find(|node| node.node == number))
+        self.last = self.sampler.nodes(self.means.roots, at_s).map_err(Failed::Unread)?;
+        Ok(self.last.iter().find(|node| node.node == number).cloned())
     }
 
     /// Learns from a run, and tells it.

@@ -164,7 +164,7 @@ fn zones(status: &Status) -> Vec<Family> {
             for (mark, bytes) in marks {
                 let kept = bytes as f64 + zone.marks.reserve_bytes as f64;
                 let labels = [labels(), vec![("mark", mark.to_string())]].concat();
-                distance.add(labels, zone.free_bytes as f64 - kept);
+                distance.add(labels, (zone.free_bytes + zone.deferred_bytes) as f64 - kept);
             }
             unusable.add(labels(), zone.unusable_index);
         }
@@ -306,6 +306,18 @@ mod tests {
         for absent in ["_total", "kontig_compacted", "kontig_poisoned"] {
             assert!(!text.contains(absent), "{absent} in {text}");
         }
+    }
+
+    #[test]
+    fn memory_that_is_initialised_late_is_above_the_marks_as_it_is_at_hand() {
+        let zoneinfo = ZONEINFO.replace("spanned  8192", "spanned  16384").replace("present  8192", "present  16384");
+        let meminfo = "MemTotal: 65536 kB\nMemFree: 49152 kB\nHugepagesize: 2048 kB\n";
+        let text = text_of(&[("proc/zoneinfo", &zoneinfo), ("proc/meminfo", meminfo)], None);
+        // 4,096 pages on lists and 8,192 on none, of which the low mark keeps 20.
+        let line =
+            format!("kontig_watermark_distance_bytes{{node=\"0\",zone=\"Normal\",mark=\"low\"}} {}\n", 12268 << 12);
+        assert!(text.contains(&line), "{text}");
+        assert!(text.contains("kontig_obtainable_blocks{node=\"0\",block_bytes=\"2097152\"} 23\n"), "{text}");
     }
 
     #[test]
