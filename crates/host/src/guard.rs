@@ -9,7 +9,7 @@ use crate::roots::HostArgs;
 use crate::rules::profile;
 use clap::{Args, Subcommand};
 use kontig_error::{AskedWrongly, Error, Failed};
-use kontig_live::guard::daemon::{Means, Mode, watch};
+use kontig_live::guard::daemon::{Means, Mode, is_at_work, watch};
 use kontig_live::guard::diagnose::by_frames;
 use kontig_live::guard::drive::{Drive, JOURNAL};
 use kontig_live::guard::event::Event;
@@ -137,7 +137,9 @@ fn hold(control: &ControlArgs, time: Option<u64>) -> Result<Ending, Error> {
     match hold.set(time) {
         Ok(()) => {
             let until = time.map_or("until 'kontig guard resume'".into(), |s| format!("for {s} s"));
-            kontig_terminal::print(&format!("held {until} ({})\n", hold.path().display()))?;
+            let whom =
+                if is_at_work(&control.control) { "" } else { "; no guard is at work there, the next one will be" };
+            kontig_terminal::print(&format!("held {until} ({}){whom}\n", hold.path().display()))?;
             Ok(Ending::Done)
         }
         Err(e) => not_controlled(&hold, &e),

@@ -340,7 +340,7 @@ fn keep(a: &PrepareArgs, receipt: &Receipt) -> Result<(), Error> {
 fn text(r: &Receipt) -> String {
     let mut text = check::text(&r.plan.check);
     for setting in &r.recovered {
-        text.push_str(&format!("restored {}, as an earlier run was killed\n", setting.path.display()));
+        text.push_str(&format!("an earlier run was killed: {}\n", setting.words()));
     }
     if !r.executed {
         if let Some(leftover) = &r.leftover {
@@ -369,7 +369,7 @@ fn text(r: &Receipt) -> String {
         text.push_str(&format!("{}: {blocks} of {} there now\n", after.need, grouped(after.needed)));
     }
     for setting in &r.restored {
-        text.push_str(&format!("restored {} to {}\n", setting.path.display(), setting.was));
+        text.push_str(&format!("{}\n", setting.words()));
     }
     // A command is copied as one line.
     let give_back = r.give_back.as_ref().map_or(String::new(), |command| {
@@ -470,11 +470,7 @@ pub fn restore_at_end(journal: &Path, procfs: PathBuf, sysfs: PathBuf) -> Result
     let restored = restorer::restore_at_end(std::io::stdin(), journal, &Roots { procfs, sysfs });
     let restored = restored.map_err(|e| failed("prepare", e.to_string()))?;
     for setting in restored {
-        kontig_terminal::say(&format!(
-            "restored {} to {}, as the process that had changed it was killed",
-            setting.path.display(),
-            setting.was
-        ));
+        kontig_terminal::say(&format!("the process that had changed it was killed: {}", setting.words()));
     }
     Ok(Ending::Done)
 }

@@ -61,7 +61,7 @@ pub fn top(a: &TopArgs) -> Result<Ending, Error> {
     let roots = a.host.roots()?;
     let view = match &a.past.history {
         Some(file) => past(a, file)?,
-        None => View::new(vec![Look::of_host(&roots)], true),
+        None => View::new(vec![Look::of_host(&roots, a.interval)], true),
     };
     if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         let reason = "top: this is no terminal; 'kontig status --watch' prints to a file";
@@ -72,7 +72,7 @@ pub fn top(a: &TopArgs) -> Result<Ending, Error> {
     let raised = stop.clone();
     interrupt::act(move || raised.store(true, Ordering::Relaxed));
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let done = run(a, view, &mut terminal, &Host { roots: &roots, stalls, stop: &stop });
+    let done = run(view, &mut terminal, &Host { roots: &roots, interval: a.interval, stalls, stop: &stop });
     if matches!(done, Ok(Left::ByHangup)) {
         // Its drop prints what failed, and a print that fails aborts.
         std::mem::forget(terminal);
@@ -115,6 +115,8 @@ fn past(a: &TopArgs, file: &std::path::Path) -> Result<View, Error> {
 /// The host that is watched.
 struct Host<'a> {
     roots: &'a Roots,
+    /// Time between two looks.
+    interval: Duration,
     /// The trace of who waits, if it was asked for.
     stalls: Option<Result<Watch, NoTrace>>,
     stop: &'a AtomicBool,
@@ -124,12 +126,12 @@ impl Host<'_> {
     fn look(&self) -> Look {
         let stalls = self.stalls.as_ref();
         let stalls = stalls.map(|watch| watch.as_ref().map_or_else(Stalls::unknown, Watch::take));
-        Look { stalls, ..Look::of_host(self.roots) }
+        Look { stalls, ..Look::of_host(self.roots, self.interval) }
     }
 }
 
-fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<Left, Error> {
-    let mut next = Instant::now() + a.interval;
+fn run(mut view: View, terminal: &mut DefaultTerminal, host: &Host) -> Result<Left, Error> {
+    let mut next = Instant::now() + host.interval;
     while !host.stop.load(Ordering::Relaxed) {
         // Short, as a signal is noticed only then.
         let wait = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(200));
@@ -151,7 +153,7 @@ fn run(a: &TopArgs, mut view: View, terminal: &mut DefaultTerminal, host: &Host)
         }
         if view.is_live && Instant::now() >= next {
             view.add(host.look(), KEPT);
-            next = Instant::now() + a.interval;
+            next = Instant::now() + host.interval;
         }
     }
     Ok(if matches!(input(Duration::ZERO), Ok(Input::Hangup)) { Left::ByHangup } else { Left::ByUser })

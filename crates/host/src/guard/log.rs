@@ -52,6 +52,9 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
             grouped(before),
             grouped(at_hand)
         ),
+        What::Left { path, was, is } => {
+            format!("{path} stays at {is}, as somebody else has set it meanwhile; it was {was}")
+        }
         What::Restored { path, was } => {
             format!("restored {path} to {was}, as the guard that had changed it was killed")
         }
@@ -59,9 +62,13 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
         What::PolicyRead => "the policy was read anew".into(),
         What::PolicyRefused { why } => format!("the old policy stays: {why}"),
         What::Failed { why } => format!("goes on without: {why}"),
-        What::Ended { seconds, own_cpu_s, nodes } => {
+        What::Ended { seconds, own_cpu_s, looks_cpu_s, nodes } => {
+            let looks = match *looks_cpu_s > 0.0 {
+                true => format!(", {} of it for looks at every frame", cpu(*looks_cpu_s)),
+                false => String::new(),
+            };
             let own = format!(
-                "ended after {}; guard itself took {} of a CPU ({})",
+                "ended after {}; guard itself took {} of a CPU ({}){looks}",
                 time(*seconds),
                 cpu(*own_cpu_s),
                 percent(own_cpu_s / seconds)
@@ -175,7 +182,8 @@ mod tests {
             "1970-01-01 01:02:03 node 1: rests with 7 blocks at hand (score 93): the last run gained nothing, for \
              4.0 s: all other blocks, 1,234, are poisoned by pages that stay\n"
         );
-        let ended = |tally| said(What::Ended { seconds: 10.0, own_cpu_s: 0.01, nodes: vec![tally] });
+        let ended =
+            |tally| said(What::Ended { seconds: 10.0, own_cpu_s: 0.01, looks_cpu_s: 0.004, nodes: vec![tally] });
         let counted = Tally { watched_s: 10.0, kept_s: 5.0, runs: 3, ..Tally::counted(1) };
         let text = ended(counted);
         assert!(

@@ -2,14 +2,13 @@
 
 use super::policy::PolicyArgs;
 use crate::answer::{document, fitted};
-use crate::history::open;
+use crate::history::{open, wrong};
 use crate::rules::profile;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::guard::policy::ForHost;
 use kontig_live::guard::replay::{Replayed, ReplayedNode, replay as replayed};
 use kontig_live::history::at::clock;
-use kontig_live::history::sample::PAGE_SIZE;
-use kontig_live::history::{History, Item, Sample};
+use kontig_live::history::{History, Item, Sample, point};
 use kontig_procfs::BuddyInfo;
 use kontig_terminal::Ending;
 use kontig_text::{grouped, percent};
@@ -29,29 +28,47 @@ pub(super) fn replay(file: &Path, policy: &PolicyArgs, rules: Option<&str>, json
     Ok(Ending::Done)
 }
 
-/// The recorded host, by the first sample that tells.
+/// The recorded host, each fact by the first sample that tells it.
 fn host(history: &History, rules: Option<&str>) -> Result<ForHost, Error> {
-    let path = || history.path.display().to_string();
-    let wrong = |reason: &str| Error::from(AskedWrongly::Contradictory { path: path(), reason: reason.into() });
-    let of = |sample: &Sample| {
-        let buddy = BuddyInfo::parse("proc/buddyinfo", sample.text("proc/buddyinfo")?).ok()?;
-        let orders = buddy.zones.iter().map(|zone| zone.of_order.len()).max()?;
-        let page_bytes = sample.text(PAGE_SIZE)?.trim().parse().ok()?;
-        Some((sample.release()?.to_string(), page_bytes, orders.checked_sub(1)? as u32))
+    // Where no sample can be read, why.
+    history.span().map_err(wrong)?;
+    let (mut kernel, mut page_bytes, mut max_order) = (None, None, None);
+    for item in history.items() {
+        let Item::Sample(sample) = item else { continue };
+        kernel = kernel.or_else(|| sample.release().map(str::to_string));
+        page_bytes = page_bytes.or_else(|| point::page_bytes(&sample));
+        max_order = max_order.or_else(|| largest_order(&sample));
+        if kernel.is_some() && page_bytes.is_some() && max_order.is_some() {
+            break;
+        }
+    }
+    let missing = |what: &str| {
+        let reason = format!("no sample in it tells {what}");
+        Error::from(AskedWrongly::Contradictory { path: history.path.display().to_string(), reason })
     };
-    let mut samples = history.items().filter_map(|item| match item {
-        Item::Sample(sample) => Some(sample),
-        Item::Snapshot(..) => None,
-    });
-    let found = samples.find_map(|sample| of(&sample));
-    let (kernel, page_bytes, max_order) = found.ok_or_else(|| wrong("no sample in it tells the free lists"))?;
+    let max_order = max_order.ok_or_else(|| missing("the free lists"))?;
+    let page_bytes = page_bytes.ok_or_else(|| missing("the size of a page"))?;
+    let kernel = match (kernel, rules) {
+        (None, None) => return Err(missing("the kernel's release")),
+        (kernel, _) => kernel.unwrap_or_default(),
+    };
     Ok(ForHost { page_bytes, proactive: profile("guard replay", rules, &kernel)?.proactive, max_order })
+}
+
+/// The largest order that free lists have.
+fn largest_order(sample: &Sample) -> Option<u32> {
+    let buddy = BuddyInfo::parse("proc/buddyinfo", sample.text("proc/buddyinfo")?).ok()?;
+    let orders = buddy.zones.iter().map(|zone| zone.of_order.len()).max()?;
+    Some(orders.checked_sub(1)? as u32)
 }
 
 fn text(found: &Replayed) -> String {
     let mut text = format!("{} to {} UTC\n", clock(found.from_unix_ms), clock(found.to_unix_ms));
     if found.unread > 0 {
         text += &format!("{} samples tell no free lists, and are left out\n", grouped(found.unread));
+    }
+    if found.damage.is_any() {
+        text += &format!("Of the file {}.\n", found.damage);
     }
     text + &found.nodes.iter().map(node).collect::<String>()
 }

@@ -49,6 +49,14 @@ fn text(c: &Comparison) -> String {
         let differs = if row.differs { "differs" } else { "" };
         grid.row(vec![row.figure.title().into(), shown(&row.a), shown(&row.b), differs.into()]);
     }
+    for not in &c.not_compared {
+        let parts = |parts: usize| match parts {
+            0 => "not told".to_string(),
+            1 => "told in one part".into(),
+            parts => format!("told in {parts} parts"),
+        };
+        grid.row(vec![not.figure.title().into(), parts(not.a_parts), parts(not.b_parts), "not compared".into()]);
+    }
     let mut text = wrap("", &c.conclusion, 0, kontig_terminal::width());
     if !c.figures.is_empty() {
         text += &format!("\n{}", grid.text(0, kontig_terminal::columns()));

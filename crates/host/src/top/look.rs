@@ -5,6 +5,7 @@ use kontig_live::heaviest::{Heavy, heaviest};
 use kontig_live::history::{Collector, Point, Sample};
 use kontig_live::stalls::Stalls;
 use kontig_procfs::PageTypeInfo;
+use std::time::Duration;
 
 /// Pageblocks of a zone by type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,9 +45,10 @@ impl Look {
         }
     }
 
-    /// Of this host now.
-    pub fn of_host(roots: &Roots) -> Look {
+    /// Of this host now; the next look is to come after `interval`.
+    pub fn of_host(roots: &Roots, interval: Duration) -> Look {
         let mut look = Look::of(&Collector::few(roots));
+        look.point.interval_s = interval.as_secs_f64();
         let types = roots.read_proc("pagetypeinfo").ok().and_then(|text| PageTypeInfo::parse("", &text).ok());
         look.pageblocks = types.iter().flat_map(pageblocks).collect();
         look.processes = Some(heaviest(roots, kontig_live::snapshot::host_page_size(), PROCESSES));

@@ -35,12 +35,11 @@ pub fn draw(frame: &mut Frame, view: &View) {
     let width = usize::from(frame.area().width);
     let at_hand = values(view, width, |at| view.looks[at].point.at_hand());
     curve_of(frame, title, curve, "Huge pages at hand", &at_hand, Color::Blue);
-    // Parts of a request a second are seen, too.
-    let requests = |at| Some((view.rate(at, Count::WaitedForCompaction)? * 10.0).round() as u64);
-    let requests = values(view, width, requests);
-    let most = requests.iter().max().map_or(0.0, |most| *most as f64 / 10.0);
-    let name = format!("Waits for compaction, a second (at most {most:.1})");
-    curve_of(frame, waits_title, waits, &name, &requests, Color::Yellow);
+    // Rates below one a second are seen, too.
+    let speeds = values(view, width, |at| Some((view.rate(at, Count::WaitedForCompaction)? * 10.0).round() as u64));
+    let most = speeds.iter().flatten().max().map_or("–".into(), |most| format!("{:.1}", *most as f64 / 10.0));
+    let name = format!("Waits for compaction, a second (at most {most})");
+    curve_of(frame, waits_title, waits, &name, &speeds, Color::Yellow);
     frame.render_widget(rate_lines(view), rates);
     frame.render_widget(Paragraph::new(stalls), waited);
     frame.render_widget(Paragraph::new(pageblock_lines(look, width)), blocks);
@@ -72,12 +71,12 @@ fn node_lines(look: &Look) -> Paragraph<'static> {
     Paragraph::new(lines)
 }
 
-/// The values of the looks up to the one that is shown, the newest first; those not known are 0.
-fn values(view: &View, width: usize, of: impl Fn(usize) -> Option<u64>) -> Vec<u64> {
-    (0..=view.at).rev().take(width).map(|at| of(at).unwrap_or(0)).collect()
+/// The values of the looks up to the one that is shown, the newest first.
+fn values(view: &View, width: usize, of: impl Fn(usize) -> Option<u64>) -> Vec<Option<u64>> {
+    (0..=view.at).rev().take(width).map(of).collect()
 }
 
-fn curve_of(frame: &mut Frame, title: Rect, area: Rect, name: &str, values: &[u64], colour: Color) {
+fn curve_of(frame: &mut Frame, title: Rect, area: Rect, name: &str, values: &[Option<u64>], colour: Color) {
     frame.render_widget(Paragraph::new(Line::from(bold(name))), title);
     let line = Sparkline::default().data(values.iter().copied()).direction(RenderDirection::RightToLeft);
     frame.render_widget(line.style(Style::new().fg(colour)), area);
@@ -92,7 +91,7 @@ fn rate_lines(view: &View) -> Paragraph<'static> {
     };
     let share = |count| rate(count).map_or("–".into(), percent);
     let first = format!(
-        "a second: huge {}, refused {}, moved {}, waited for compaction {}, reclaim {}",
+        "a second: huge {}, refused {}, moved {}, waits for compaction {}, reclaim {}",
         number(Count::Given),
         number(Count::Refused),
         number(Count::Moved),
@@ -219,6 +218,7 @@ mod tests {
             unix_ms: 1_795_700_000_000 + 2000 * i,
             boot: None,
             uptime_s: Some(100.0 + 2.0 * i as f64),
+            interval_s: 2.0,
             nodes: vec![node],
             counts: counts.into(),
             groups: Default::default(),
@@ -243,7 +243,7 @@ mod tests {
             "Linux 6.18.44  11-26 13:33:28 UTC  live  (q, space, ←, →)",
             "0                1,004         3 GiB      33",
             "Waits for compaction, a second (at most 2.0)",
-            "waited for compaction 2.0, reclaim –",
+            "waits for compaction 2.0, reclaim –",
             "waiting for memory: some task 25 %, all tasks –",
             "of a CPU: kcompactd –, kswapd –, khugepaged –",
             "0 Normal    10,752 █░░░",
@@ -252,6 +252,15 @@ mod tests {
             assert!(screen.contains(part), "'{part}' is not in\n{screen}");
         }
         assert!(screen.lines().all(|line| line.chars().count() <= 82), "the quotes around a line are the test's");
+    }
+
+    #[test]
+    fn a_rate_that_is_not_known_is_not_0() {
+        let screen = drawn(&View::new(vec![look(0)], true), 80, 24);
+        assert!(screen.contains("Waits for compaction, a second (at most –)"), "{screen}");
+        let view = View::new((0..5).map(look).collect(), true);
+        let rates = values(&view, 80, |at| view.rate(at, Count::WaitedForCompaction).map(|rate| rate as u64));
+        assert_eq!(rates, [Some(2), Some(2), Some(2), Some(2), None]);
     }
 
     #[test]

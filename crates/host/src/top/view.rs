@@ -1,6 +1,7 @@
 //! The looks of a screen, and the one that is shown.
 
 use super::look::Look;
+use kontig_live::history::Step;
 use kontig_live::history::count::Count;
 use kontig_live::stalls::Stalls;
 
@@ -68,17 +69,18 @@ impl View {
         (!spans.is_empty()).then(|| Stalls::joined(spans))
     }
 
-    /// How fast a count grew, a second, up to a look; `None` after a boot, or of the first look.
+    /// How fast a count grew, a second, up to a look; `None` after a boot or a gap, or of the first
+    /// look.
     pub fn rate(&self, at: usize, count: Count) -> Option<f64> {
         let (before, now) = (&self.looks.get(at.checked_sub(1)?)?.point, &self.looks.get(at)?.point);
-        Some(now.since(before, count)? / now.seconds_since(before)?)
+        Some(Step::between(before, now)?.grown(count)?.a_second())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_live::history::Sample;
+    use kontig_live::history::{Sample, Stored};
     use kontig_live::stalls::{Stall, WaitedFor};
 
     fn look(unix_ms: i64) -> Look {
@@ -100,6 +102,22 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|at| seconds(&view, at)), [None, Some(1.0), Some(1.25), Some(0.375)]);
         view.back(1);
         assert_eq!(seconds(&view, view.at), Some(1.25));
+    }
+
+    #[test]
+    fn no_rate_goes_over_a_time_without_samples() {
+        let at = |s: i64, waits: i64| {
+            let texts = [
+                ("kontig/interval_s", "1\n".to_string()),
+                ("proc/uptime", format!("{}.00 1.00\n", 100 + s)),
+                ("proc/vmstat", format!("compact_stall {waits}\n")),
+            ];
+            let files = texts.map(|(path, text)| (path.into(), Stored::Text(text.into())));
+            Look::of(&Sample { unix_ms: s * 1000, files: files.into() })
+        };
+        let view = View::new(vec![at(0, 0), at(1, 2), at(16, 90_000), at(17, 90_004)], false);
+        let rates = [0, 1, 2, 3].map(|at| view.rate(at, Count::WaitedForCompaction));
+        assert_eq!(rates, [None, Some(2.0), None, Some(4.0)]);
     }
 
     #[test]

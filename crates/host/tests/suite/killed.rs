@@ -29,6 +29,8 @@ fn a_process_killed_at_any_moment_leaves_the_host_as_it_was() {
     let dir = tree.path();
     fs::write(dir.join(LIMIT), WAS).unwrap();
     fs::write(dir.join("proc/sys/vm/stat_refresh"), "").unwrap();
+    fs::create_dir_all(dir.join("sys/devices/system/cpu")).unwrap();
+    fs::write(dir.join("sys/devices/system/cpu/isolated"), "\n").unwrap();
     fs::create_dir(dir.join("run")).unwrap();
     let setting = || fs::read_to_string(dir.join(LIMIT)).unwrap();
     let began = Instant::now();

@@ -10,5 +10,6 @@ mod leftover;
 mod metrics;
 mod needs;
 mod operators;
+mod replay;
 mod trial;
 mod without_laboratory;

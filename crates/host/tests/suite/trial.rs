@@ -63,6 +63,8 @@ fn without_execute_it_only_says_what_would_be_done() {
     let tree = host(|pfn| if pfn % 2 == 0 { ANON } else { FREE });
     fs::write(tree.path().join("proc/sys/vm/percpu_pagelist_high_fraction"), "8\n").unwrap();
     fs::write(tree.path().join("proc/sys/vm/stat_refresh"), "").unwrap();
+    fs::create_dir_all(tree.path().join("sys/devices/system/cpu")).unwrap();
+    fs::write(tree.path().join("sys/devices/system/cpu/isolated"), "\n").unwrap();
     let found = files(tree.path());
     let plan: Vec<&str> = of_host(&[]).into_iter().filter(|arg| *arg != "--execute").collect();
     let said = kontig(tree.path(), &plan).assert().code(0);

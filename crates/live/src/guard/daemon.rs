@@ -35,12 +35,13 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Time between two looks at whether to end.
 const DOZE: Duration = Duration::from_millis(100);
-/// Seconds after which a reason that lasts is told again.
-const REPEAT_S: f64 = 600.0;
 /// Time after which the state is written again though no reason has changed.
 const STATE_AGAIN: Duration = Duration::from_secs(5);
 
-/// The act where blocks are lacking.
+/// The lock of a guard that changes the host, in the directory of its hold.
+const LOCK: &str = "guard.running";
+
+/// Its act where blocks are lacking.
 pub enum Mode<'a> {
     /// Says what it would do.
     DryRun,
@@ -79,6 +80,8 @@ pub struct Means<'a> {
 /// passes.
 pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
     let _alone = if matches!(means.mode, Mode::DryRun) { None } else { Some(alone(means.dir)?) };
+    // The setting is one for the host, whatever directory a guard has.
+    let _drives = if matches!(means.mode, Mode::Drive(_)) { Some(drives_alone(means.roots)?) } else { None };
     let mut daemon = Daemon {
         hold: Hold::in_dir(means.dir),
         sampler: Sampler::new(means.page_bytes),
@@ -110,18 +113,35 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
     ended.and(released)
 }
 
+/// Whether a guard that compacts is controlled in this directory.
+pub fn is_at_work(dir: &Path) -> bool {
+    // A lock for others does not keep one from starting but for this moment.
+    let lock = File::open(dir.join(LOCK)).map(|file| flock(&file, FlockOperation::NonBlockingLockShared));
+    matches!(lock, Ok(Err(rustix::io::Errno::WOULDBLOCK)))
+}
+
 /// The lock that only one guard has; it goes with the process, however that ends.
 fn alone(dir: &Path) -> Result<File, Failed> {
-    let path = dir.join("guard.running");
+    let path = dir.join(LOCK);
     let failed = |e: io::Error| Failed::Unwritten(path.clone(), e);
     if dir == Path::new(hold::DEFAULT_DIR) {
         fs::create_dir_all(dir).map_err(failed)?;
     }
-    let lock = File::create(&path).map_err(failed)?;
-    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(lock),
+    lock(File::create(&path).map_err(failed)?, path)
+}
+
+/// The lock that only one guard has of those that drive the kernel's setting.
+fn drives_alone(roots: &Roots) -> Result<Option<File>, Failed> {
+    let path = drive::setting(roots);
+    // Without the file there is nothing to drive, which is said where it is written.
+    File::open(&path).ok().map(|file| lock(file, path)).transpose()
+}
+
+fn lock(file: File, path: PathBuf) -> Result<File, Failed> {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Failed::Busy(path)),
-        Err(e) => Err(failed(e.into())),
+        Err(e) => Err(Failed::Unwritten(path, e.into())),
     }
 }
 
@@ -338,16 +358,11 @@ impl Daemon<'_> {
     fn rest(&mut self, i: usize, node: &NodeSample, why: Rest) {
         let watched = &mut self.nodes[i];
         watched.rests = Some(why);
-        let now = self.began.elapsed().as_secs_f64();
-        let same = |(then, told): &(f64, Rest)| {
-            now - then < REPEAT_S && std::mem::discriminant(told) == std::mem::discriminant(&why)
-        };
-        if watched.told.as_ref().is_some_and(same) {
-            return;
-        }
-        watched.told = Some((now, why));
         let at_hand = watched.controller.at_hand(node);
         watched.state = format!("{} ({at_hand} at hand)", why.name());
+        if !watched.is_news(self.began.elapsed().as_secs_f64(), why.name()) {
+            return;
+        }
         self.tell(Some(node.node), What::Rests { at_hand, score: node.score(), why });
     }
 
@@ -364,7 +379,7 @@ impl Daemon<'_> {
         let outcome =
             Outcome { at_s: sample.at_s, cpu_s: Some(own_cpu_s() - cpu), made: 0, no_gain: Some(NoGain::DryRun) };
         self.nodes[i].controller.finished(outcome, node);
-        self.nodes[i].told = None;
+        self.nodes[i].told.clear();
         let (at_hand, score) = (node.at_hand(order), node.score());
         let what = What::WouldCompact { at_hand, score, lacks, predicted, fewest_moves, not_predicted };
         self.tell(Some(node.node), what);
@@ -395,8 +410,13 @@ impl Daemon<'_> {
         let own = own_cpu_s();
         // Before and after it, free pages on CPUs' lists count alike.
         runner::drain(roots, stop);
-        let Some(before) = self.node(number)? else { return Ok(()) };
+        let Some(before) = self.node(number) else { return Ok(()) };
         if self.nodes[i].controller.is_enough(&before) {
+            let at_hand = self.nodes[i].controller.at_hand(&before);
+            let watched = &mut self.nodes[i];
+            watched.controller.spend(own_cpu_s() - own);
+            watched.rests = Some(Rest::AtTarget);
+            watched.state = format!("emptied CPUs' lists ({at_hand} at hand)");
             return Ok(());
         }
         self.nodes[i].rests = None;
@@ -416,16 +436,22 @@ impl Daemon<'_> {
         let ran = ran.map_err(|e| Failed::Unwritten(file, e))?;
         // Emptying CPUs' lists is a part of a run's cost.
         self.nodes[i].controller.spend(own_cpu_s() - own);
-        let Some(after) = self.node(number)? else { return Ok(()) };
+        let Some(after) = self.node(number) else { return Ok(()) };
         self.conclude(i, (&before, &after), most, &ran);
         Ok(())
     }
 
-    /// A node's free memory now.
-    fn node(&mut self, number: u32) -> Result<Option<NodeSample>, Failed> {
+    /// A node's free memory now; where that cannot be read, it is told.
+    fn node(&mut self, number: u32) -> Option<NodeSample> {
         let at_s = self.now_s();
-        self.last = self.sampler.nodes(self.means.roots, at_s).map_err(Failed::Unread)?;
-        Ok(self.last.iter().find(|node| node.node == number).cloned())
+        match self.sampler.nodes(self.means.roots, at_s) {
+            Ok(nodes) => self.last = nodes,
+            Err(e) => {
+                self.tell(None, What::Failed { why: e.to_string() });
+                return None;
+            }
+        }
+        self.last.iter().find(|node| node.node == number).cloned()
     }
 
     /// Learns from a run, and tells it.
@@ -444,7 +470,7 @@ impl Daemon<'_> {
         watched.controller.finished(Outcome { at_s, cpu_s: Some(ran.cpu_s), made, no_gain }, after);
         watched.see(at_s, watched.controller.is_kept(after));
         if gained {
-            watched.told = None;
+            watched.told.clear();
             self.dirty.helped();
         }
         watched.rests = None;
@@ -521,7 +547,7 @@ impl Daemon<'_> {
         for (i, node) in wanted {
             let at_hand = self.nodes[*i].controller.at_hand(node);
             driving.nodes.push((node.node, at_hand));
-            self.nodes[*i].told = None;
+            self.nodes[*i].told.clear();
             self.nodes[*i].rests = None;
             self.nodes[*i].state = format!("the kernel compacts ({at_hand} at hand)");
             told.push((node.node, What::Drives { proactiveness: driving.value(), at_hand }));
@@ -536,6 +562,7 @@ impl Daemon<'_> {
     fn drive_on(&mut self, sample: &Sample, held: bool) {
         let Some(mut driving) = self.driving.take() else { return };
         let is_over = held || driving.is_long(sample.at_s);
+        let has_moved = driving.has_moved(self.means.roots);
         let mut released = Vec::new();
         for (number, before) in std::mem::take(&mut driving.nodes) {
             let watched = self.nodes.iter_mut().find(|watched| watched.controller.node == number);
@@ -547,28 +574,37 @@ impl Daemon<'_> {
                 continue;
             }
             let at_hand = watched.controller.at_hand(node);
-            let no_gain = (at_hand <= before).then_some(NoGain::Unknown);
+            // What others have freed meanwhile is no gain of the kernel's that moved nothing.
+            let gained = at_hand > before && has_moved;
+            let no_gain = (!gained).then_some(NoGain::Unknown);
             watched.controller.finished(Outcome { at_s: sample.at_s, cpu_s: None, made: 0, no_gain }, node);
             watched.ran(no_gain);
-            watched.tally.gained += at_hand.saturating_sub(before);
+            watched.tally.gained += if gained { at_hand - before } else { 0 };
             released.push((number, What::Released { before, at_hand }));
         }
         if driving.nodes.is_empty() {
-            self.tolerate(driving.end().map_err(Failed::NoJournal));
+            match driving.end() {
+                Ok(left) => self.tell_left(left),
+                Err(e) => self.tell(None, What::Failed { why: e.to_string() }),
+            }
         } else {
             self.driving = Some(driving);
         }
         released.into_iter().for_each(|(node, what)| self.tell(Some(node), what));
     }
 
-    fn tolerate(&mut self, done: Result<(), Failed>) {
-        if let Err(e) = done {
-            self.tell(None, What::Failed { why: e.to_string() });
+    fn tell_left(&mut self, setting: Option<Setting>) {
+        if let Some(Setting { path, was, left: Some(is), .. }) = setting {
+            self.tell(None, What::Left { path: path.display().to_string(), was, is });
         }
     }
 
     fn release(&mut self) -> Result<(), Failed> {
-        self.driving.take().map_or(Ok(()), |driving| driving.end().map_err(Failed::NoJournal))
+        if let Some(driving) = self.driving.take() {
+            let left = driving.end().map_err(Failed::NoJournal)?;
+            self.tell_left(left);
+        }
+        Ok(())
     }
 
     /// Restores what a guard has left that was killed along with the process that restores. One
@@ -589,8 +625,12 @@ impl Daemon<'_> {
         let path = |setting: &Setting| setting.path.display().to_string();
         match restored {
             Ok(settings) => {
-                let told = settings.into_iter().map(|s| What::Restored { path: path(&s), was: s.was });
-                told.for_each(|what| self.tell(None, what));
+                for setting in settings {
+                    match setting.left {
+                        Some(_) => self.tell_left(Some(setting)),
+                        None => self.tell(None, What::Restored { path: path(&setting), was: setting.was }),
+                    }
+                }
                 Ok(())
             }
             Err(e) if matches!(self.means.mode, Mode::Drive(_)) => Err(Failed::NoJournal(e)),
@@ -615,7 +655,8 @@ impl Daemon<'_> {
             watched.see(now, false);
         }
         let nodes = self.nodes.iter().map(|watched| watched.tally).collect();
-        let what = What::Ended { seconds: self.now_s(), own_cpu_s: self.own_cpu_s(), nodes };
+        let (own_cpu_s, looks_cpu_s) = (self.own_cpu_s(), self.looks.cpu_s);
+        let what = What::Ended { seconds: self.now_s(), own_cpu_s, looks_cpu_s, nodes };
         self.tell(None, what);
     }
 }

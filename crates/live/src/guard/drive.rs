@@ -5,10 +5,10 @@
 //! this one is killed, as with a preparation.
 
 use super::sample::NodeSample;
-use crate::prepare::journal::{Journal, NoJournal};
+use crate::prepare::journal::{Journal, NoJournal, Setting};
 use crate::prepare::restorer::Restorer;
 use crate::roots::Roots;
-use std::fs;
+use kontig_procfs::VmStat;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -33,6 +33,8 @@ pub(super) struct Driving {
     value: u64,
     /// The nodes for which it is raised, and their blocks at hand at the beginning.
     pub nodes: Vec<(u32, u64)>,
+    /// Pages that compaction had moved at the beginning.
+    moved: Option<u64>,
 }
 
 /// The file of the setting.
@@ -46,7 +48,9 @@ impl Driving {
         let restorer = Restorer::start((drive.restores)());
         let (mut journal, _) = Journal::begin(&drive.journal, roots)?;
         match journal.change(&setting(roots), &value.to_string()) {
-            Ok(()) => Ok(Driving { journal, _restorer: restorer, since_s, value, nodes: Vec::new() }),
+            Ok(()) => {
+                Ok(Driving { journal, _restorer: restorer, since_s, value, nodes: Vec::new(), moved: moved(roots) })
+            }
             Err(e) => journal.end().and(Err(e)),
         }
     }
@@ -54,8 +58,7 @@ impl Driving {
     /// Raises it to this value, if that is more. The value from before is in the journal already.
     pub fn raise(&mut self, roots: &Roots, value: u64) -> Result<(), NoJournal> {
         if value > self.value {
-            let path = setting(roots);
-            fs::write(&path, value.to_string()).map_err(|e| NoJournal::Unwritten(path, e))?;
+            self.journal.change_again(&setting(roots), &value.to_string())?;
             self.value = value;
         }
         Ok(())
@@ -66,15 +69,25 @@ impl Driving {
         self.value
     }
 
+    /// Whether any page has moved since it was raised; true where the kernel does not count them.
+    pub fn has_moved(&self, roots: &Roots) -> bool {
+        self.moved.zip(moved(roots)).is_none_or(|(then, now)| now > then)
+    }
+
     /// Whether it has gone on for long.
     pub fn is_long(&self, now_s: f64) -> bool {
         now_s - self.since_s > LONGEST_S
     }
 
-    /// Gives the setting back.
-    pub fn end(self) -> Result<(), NoJournal> {
-        self.journal.end().map(drop)
+    /// Gives the setting back, unless somebody else has set it meanwhile: then that is returned.
+    pub fn end(self) -> Result<Option<Setting>, NoJournal> {
+        Ok(self.journal.end()?.into_iter().find(|setting| setting.left.is_some()))
     }
+}
+
+/// Pages that were migrated.
+fn moved(roots: &Roots) -> Option<u64> {
+    roots.parse_proc("vmstat", VmStat::parse).ok()?.get("pgmigrate_success")
 }
 
 /// The proactiveness at which the kernel begins now and ends when `lacks` blocks are made: its

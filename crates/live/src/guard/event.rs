@@ -77,9 +77,12 @@ pub enum What {
     Drives { proactiveness: u64, at_hand: u64 },
     /// The kernel's setting is as it was.
     Released { before: u64, at_hand: u64 },
+    /// A setting keeps the value that somebody else has given it while it was changed.
+    Left { path: String, was: String, is: String },
     /// A setting has its value again that a killed guard had changed.
     Restored { path: String, was: String },
-    /// It has not, as it could not be written, or what the journal says not be read: null then.
+    /// It has not: it could not be written, or the journal could not be read, and then path and
+    /// value are null.
     NotRestored { path: Option<String>, was: Option<String>, journal: String, why: String },
     /// The policy was read anew.
     PolicyRead,
@@ -87,8 +90,9 @@ pub enum What {
     PolicyRefused { why: String },
     /// A file could not be read or written; it goes on.
     Failed { why: String },
-    /// The end, with what it all came to.
-    Ended { seconds: f64, own_cpu_s: f64, nodes: Vec<Tally> },
+    /// The end, with what it all came to. Of guard's own CPU time, looks at every frame took
+    /// `looks_cpu_s`.
+    Ended { seconds: f64, own_cpu_s: f64, looks_cpu_s: f64, nodes: Vec<Tally> },
 }
 
 /// All that was found and done on a node.

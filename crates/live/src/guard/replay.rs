@@ -10,6 +10,7 @@ use super::controller::{Controller, Decision, Outcome};
 use super::policy::Policy;
 use super::sample::{NodeSample, Sample, Sampler, Texts};
 use crate::error::{ReadError, Unread};
+use crate::history::file::Damage;
 use crate::history::{self, History, Item};
 use crate::sweep::COSTS;
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub struct Replayed {
     /// Samples without free lists or zones.
     pub unread: u64,
     pub nodes: Vec<ReplayedNode>,
+    /// Parts of the file that cannot be read.
+    pub damage: Damage,
 }
 
 /// A node of it.
@@ -70,12 +73,13 @@ fn text(sample: &history::Sample, path: String) -> Result<String, ReadError> {
 /// Replays all samples of a history; `page_bytes` is the size of the host's pages.
 pub fn replay(history: &History, policy: &Policy, page_bytes: u64) -> Replayed {
     let mut replay = Replay::new(page_bytes);
-    for item in history.items() {
+    let mut items = history.items();
+    for item in items.by_ref() {
         if let Item::Sample(sample) = item {
             replay.look(sample.unix_ms, sample.boot().unwrap_or_default(), &sample, policy);
         }
     }
-    replay.ended()
+    replay.ended(items.damage())
 }
 
 struct Replay {
@@ -124,10 +128,10 @@ impl Replay {
         }
     }
 
-    fn ended(self) -> Replayed {
+    fn ended(self, damage: Damage) -> Replayed {
         let (from_unix_ms, to_unix_ms) = self.span.unwrap_or_default();
         let nodes = self.nodes.into_iter().map(|node| node.replayed).collect();
-        Replayed { schema: SCHEMA, from_unix_ms, to_unix_ms, unread: self.unread, nodes }
+        Replayed { schema: SCHEMA, from_unix_ms, to_unix_ms, unread: self.unread, nodes, damage }
     }
 }
 
@@ -202,7 +206,7 @@ mod tests {
         let policy = Policy::parse(policy, for_host).expect("a policy").with(&options, for_host).expect("a policy");
         let mut replay = Replay::new(4096);
         samples.iter().for_each(|(s, boot, host)| replay.look(s * 1000, boot, host, &policy));
-        replay.ended().nodes.remove(0)
+        replay.ended(Damage::default()).nodes.remove(0)
     }
 
     #[test]

@@ -5,12 +5,13 @@
 
 use crate::deferred;
 use crate::error::ReadError;
-use crate::host::order_of;
+use crate::host::{order_of, possible};
 use crate::roots::Roots;
 use crate::supply::ZoneSupply;
 use kontig_mm::index::ContigInfo;
 use kontig_procfs::{BadText, BuddyInfo, MemInfo, Pressure, ZoneInfo};
 use serde::Serialize;
+use std::path::Path;
 
 /// The order of a huge page where no file tells.
 const USUAL_ORDER: u32 = 9;
@@ -216,7 +217,7 @@ impl Sampler {
     /// # Errors
     /// If free lists or zones cannot be read.
     pub fn nodes(&mut self, texts: &impl Texts, at_s: f64) -> Result<Vec<NodeSample>, ReadError> {
-        let buddy = parsed(texts, "buddyinfo", BuddyInfo::parse)?;
+        let buddy = possible(Path::new("buddyinfo"), parsed(texts, "buddyinfo", BuddyInfo::parse)?)?;
         let old = self.zones.as_ref().is_none_or(|(then, zones, _)| {
             // What comes onto a list meanwhile would count twice.
             let for_s = if zones.iter().any(|zone| zone.deferred > 0) { DEFERRED_FOR_S } else { ZONES_FOR_S };
@@ -337,6 +338,24 @@ mod tests {
         assert_eq!(made(vec![1, 0, 2, 0], 1), (vec![1, 0, 0, 1], 1));
         assert_eq!(made(vec![2, 1, 1, 0], 1), (vec![0, 0, 0, 1], 1));
         assert_eq!(made(vec![0, 3, 0, 0], 1), (vec![0, 3, 0, 0], 0));
+    }
+
+    #[test]
+    fn more_free_memory_than_a_machine_can_have_is_refused_as_by_the_status() {
+        struct Impossible;
+        impl Texts for Impossible {
+            fn proc(&self, file: &str) -> Result<String, ReadError> {
+                let text = format!("Node 0, zone   Normal {} 1 1\n", u64::MAX);
+                let missing = || ReadError { path: file.into(), why: crate::error::Unread::Missing };
+                (file == "buddyinfo").then_some(text).ok_or_else(missing)
+            }
+
+            fn sys(&self, file: &str) -> Result<String, ReadError> {
+                self.proc(file)
+            }
+        }
+        let refused = Sampler::new(4096).nodes(&Impossible, 0.0).expect_err("impossible").to_string();
+        assert!(refused.contains("more free memory than a machine can have"), "{refused}");
     }
 
     #[test]

@@ -9,6 +9,10 @@ use super::sample::NodeSample;
 use super::state::{NodeState, Resting};
 use std::collections::BTreeMap;
 
+/// Seconds after which a reason that lasts is told again, and one that had passed. Chosen.
+const REPEAT_S: f64 = 600.0;
+const CHANGE_S: f64 = 10.0;
+
 /// A node that is watched.
 pub struct Watched {
     pub controller: Controller,
@@ -17,8 +21,8 @@ pub struct Watched {
     pub fruitless_by: BTreeMap<String, u64>,
     /// The reason why it rests now.
     pub rests: Option<Rest>,
-    /// When it was last told why it rests, and why.
-    pub told: Option<(f64, Rest)>,
+    /// Reasons for rest that were told since the last run, the latest at the end, and when.
+    pub told: Vec<(f64, &'static str)>,
     /// When it was last looked at, and whether it had what is kept.
     pub seen: Option<(f64, bool)>,
     /// Its state, for the service manager.
@@ -35,7 +39,7 @@ impl Watched {
             tally,
             fruitless_by: BTreeMap::new(),
             rests: None,
-            told: None,
+            told: Vec::new(),
             seen: None,
             state: String::new(),
             looked: None,
@@ -50,6 +54,19 @@ impl Watched {
             self.tally.kept_s += if kept { passed } else { 0.0 };
         }
         self.seen = Some((at_s, kept));
+    }
+
+    /// Whether this reason for rest should be told now; it is noted then. One that lasts is told
+    /// again seldom, one that comes and goes not each time.
+    pub fn is_news(&mut self, now_s: f64, why: &'static str) -> bool {
+        let lasts = self.told.last().is_some_and(|(_, told)| *told == why);
+        let pause = if lasts { REPEAT_S } else { CHANGE_S };
+        if self.told.iter().any(|(then, told)| *told == why && now_s - then < pause) {
+            return false;
+        }
+        self.told.retain(|(_, told)| *told != why);
+        self.told.push((now_s, why));
+        true
     }
 
     /// Counts a run, and why it gained nothing.
@@ -82,5 +99,22 @@ impl Watched {
             tally: self.tally,
             fruitless_by: self.fruitless_by.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::Rules;
+    use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_in_ten_minutes_and_one_that_comes_and_goes_every_ten_seconds() {
+        let mut watched = Watched::new(Tally::counted(0), Rules::default());
+        assert!(watched.is_news(0.0, "busy") && !watched.is_news(599.0, "busy") && watched.is_news(600.0, "busy"));
+        watched.told.clear();
+        assert!(watched.is_news(601.0, "busy"), "after a run");
+        let flips = (0..40).map(|half| (602.0 + f64::from(half) / 2.0, if half % 2 == 0 { "budget" } else { "busy" }));
+        let told = flips.filter(|(now, why)| watched.is_news(*now, why)).count();
+        assert_eq!(told, 4, "each of the two twice in 20 s");
     }
 }

@@ -1,7 +1,7 @@
 //! Changes between two samples: boots, the clock, settings, limits of groups, and times of
 //! which there is no sample.
 
-use super::sample::{INTERVAL, Sample};
+use super::sample::Sample;
 use kontig_text::time;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,9 +68,13 @@ const CLOCK_S: f64 = 2.0;
 const DRIFT: f64 = 0.001;
 
 fn gap(before: &Sample, seconds: f64) -> Option<What> {
-    let interval: f64 = before.text(INTERVAL).and_then(|text| text.trim().parse().ok()).unwrap_or(10.0);
+    is_gap(before.interval_s(), seconds).then_some(What::Gap { seconds })
+}
+
+/// Whether samples are missing in `seconds`, where one should come every `interval_s`.
+pub fn is_gap(interval_s: f64, seconds: f64) -> bool {
     // A busy host is late by a sample or two.
-    (seconds > interval * 3.0 + 5.0).then_some(What::Gap { seconds })
+    seconds > interval_s * 3.0 + 5.0
 }
 
 fn settings(before: &Sample, after: &Sample) -> Vec<What> {

@@ -7,9 +7,11 @@
 //! hundred names a figure; with the fewest parts, six do.
 
 use super::count::{Count, ROWS, Row, Told};
+use super::file::Damage;
 use super::period::Period;
 use super::point::Point;
 pub use super::spread::Quartiles;
+use super::step::{Step, grown, refused_share};
 use kontig_text::{grouped, percent};
 use serde::{Serialize, Serializer};
 use std::cmp::Ordering;
@@ -85,24 +87,17 @@ impl Figure {
     }
 
     /// The figure of a part.
-    fn of(self, part: &[(&Point, &Point, f64)]) -> Option<f64> {
-        let seconds: f64 = part.iter().map(|(_, _, seconds)| seconds).sum();
-        let sum = |count| part.iter().filter_map(|(a, b, _)| b.since(a, count)).reduce(|a, b| a + b);
+    fn of(self, part: &[Step]) -> Option<f64> {
+        let steps = part.iter().copied();
         let mean = |value: fn(&Point) -> Option<u64>| {
-            let values: Vec<f64> = part.iter().filter_map(|(_, b, _)| value(b)).map(|n| n as f64).collect();
+            let values: Vec<f64> = part.iter().filter_map(|step| value(step.after)).map(|n| n as f64).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
         match self {
             Figure::AtHand => mean(Point::at_hand),
             Figure::Score => mean(Point::score),
-            Figure::Counted(count, _) => {
-                let unit = if self.is_share() { 1.0 } else { 3600.0 };
-                sum(count).map(|n| n * unit / seconds)
-            }
-            Figure::RefusedShare => {
-                let (given, refused) = (sum(Count::Given)?, sum(Count::Refused)?);
-                (given + refused > 0.0).then(|| refused / (given + refused))
-            }
+            Figure::Counted(count, _) => Some(count.row().source.told(grown(steps, count)?.a_second())),
+            Figure::RefusedShare => refused_share(steps),
         }
     }
 }
@@ -114,6 +109,14 @@ pub struct Compared {
     pub a: Quartiles,
     pub b: Quartiles,
     pub differs: bool,
+}
+
+/// A figure that too few parts of one of the two tell, and the parts that do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct NotCompared {
+    pub figure: Figure,
+    pub a_parts: usize,
+    pub b_parts: usize,
 }
 
 /// A setting that is not the same at the ends of both.
@@ -131,18 +134,32 @@ pub struct Comparison {
     pub conclusion: String,
     /// Figures that both tell.
     pub figures: Vec<Compared>,
+    /// Those that one tells, or that both tell in too few parts.
+    pub not_compared: Vec<NotCompared>,
     pub kernels: [Option<String>; 2],
     pub settings: Vec<SetOtherwise>,
+    /// Of the files of A and B.
+    pub damage: [Damage; 2],
 }
 
 impl Comparison {
     pub fn of(a: &Period, b: &Period) -> Comparison {
         let (of_a, of_b): (Vec<_>, Vec<_>) = (a.steps().collect(), b.steps().collect());
-        let compared = |figure: Figure| {
-            let (a, b) = (parts(figure, &of_a)?, parts(figure, &of_b)?);
-            Some(Compared { figure, a: Quartiles::of(&a), b: Quartiles::of(&b), differs: differ(&a, &b) })
-        };
-        let figures: Vec<Compared> = Figure::all().into_iter().filter_map(compared).collect();
+        let (mut figures, mut not_compared) = (Vec::new(), Vec::new());
+        for figure in Figure::all() {
+            let (a, b) = (parts(figure, &of_a), parts(figure, &of_b));
+            match (a.len(), b.len()) {
+                (0, 0) => {}
+                (a_parts, b_parts) if a_parts.min(b_parts) < FEWEST_PARTS => {
+                    not_compared.push(NotCompared { figure, a_parts, b_parts });
+                }
+                _ => {
+                    let differs = differ(&a, &b);
+                    figures.push(Compared { figure, a: Quartiles::of(&a), b: Quartiles::of(&b), differs });
+                }
+            }
+        }
+        let has_few = of_a.len().min(of_b.len()) < FEWEST_PARTS;
         let kernels = [a.kernel.clone(), b.kernel.clone()];
         let mut names: Vec<&String> = a.settings.keys().chain(b.settings.keys()).collect();
         names.sort_unstable();
@@ -153,18 +170,25 @@ impl Comparison {
             b: b.settings.get(*name).cloned(),
         };
         let settings: Vec<SetOtherwise> = names.iter().map(set).filter(|set| set.a != set.b).collect();
-        let conclusion = conclusion(&figures, &kernels, &settings);
-        Comparison { schema: SCHEMA, conclusion, figures, kernels, settings }
+        let damage = [a.damage, b.damage];
+        let mut said = vec![match has_few {
+            true => "There are too few samples to compare: it takes nine of each.".to_string(),
+            false => differences(&figures, &not_compared),
+        }];
+        said.extend(other_kernel(&kernels));
+        said.push(other_settings(&settings));
+        said.extend(lost(&damage));
+        Comparison { schema: SCHEMA, conclusion: said.join(" "), figures, not_compared, kernels, settings, damage }
     }
 }
 
-/// The figure of each part, in ascending order; `None` if too few tell it.
-fn parts(figure: Figure, steps: &[(&Point, &Point, f64)]) -> Option<Vec<f64>> {
+/// The figure of each part that tells it, in ascending order.
+fn parts(figure: Figure, steps: &[Step]) -> Vec<f64> {
     let parts = PARTS.min(steps.len());
     let part = |nr: usize| figure.of(&steps[steps.len() * nr / parts..steps.len() * (nr + 1) / parts]);
     let mut values: Vec<f64> = (0..parts).filter_map(part).filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
-    (values.len() >= FEWEST_PARTS).then_some(values)
+    values
 }
 
 /// Whether the values of two periods differ by more than each varies in itself.
@@ -185,24 +209,39 @@ fn differ(a: &[f64], b: &[f64]) -> bool {
 /// Settings that a conclusion names; the rest is counted.
 const NAMED: usize = 4;
 
-fn conclusion(figures: &[Compared], kernels: &[Option<String>; 2], settings: &[SetOtherwise]) -> String {
+/// The figures that differ, and those of which that is not known.
+fn differences(figures: &[Compared], not_compared: &[NotCompared]) -> String {
     let difference = |c: &Compared| {
         let more = if c.b.median > c.a.median { "more" } else { "less" };
         let (a, b) = (c.figure.shown(c.a.median), c.figure.shown(c.b.median));
         format!("{} ({b} instead of {a}: {more})", c.figure.title())
     };
     let differ: Vec<String> = figures.iter().filter(|c| c.differs).map(difference).collect();
-    let mut said = match (figures.is_empty(), differ.as_slice()) {
-        (true, _) => "There are too few samples to compare: it takes nine of each.".to_string(),
-        (_, []) => "B differs from A in no figure by more than each varies in itself.".into(),
+    let said = match (figures.is_empty(), differ.as_slice()) {
+        (true, _) => "No figure can be compared.".to_string(),
+        (_, []) if not_compared.is_empty() => {
+            "B differs from A in no figure by more than each varies in itself.".into()
+        }
+        (_, []) => "B differs from A in no figure that can be compared by more than each varies in itself.".into(),
         (_, [one]) => format!("B differs from A in one figure: {one}."),
         (_, several) => format!("B differs from A in {}.", several.join("; ")),
     };
-    if let [Some(a), Some(b)] = kernels
-        && a != b
-    {
-        said += &format!(" A ran Linux {a}, B Linux {b}.");
+    let titles: Vec<&str> = not_compared.iter().map(|not| not.figure.title()).collect();
+    match titles.is_empty() {
+        true => said,
+        false => {
+            let titles = titles.join("; ");
+            format!("{said} Not compared, as fewer than {FEWEST_PARTS} parts of A or of B tell it: {titles}.")
+        }
     }
+}
+
+fn other_kernel(kernels: &[Option<String>; 2]) -> Option<String> {
+    let [Some(a), Some(b)] = kernels else { return None };
+    (a != b).then(|| format!("A ran Linux {a}, B Linux {b}."))
+}
+
+fn other_settings(settings: &[SetOtherwise]) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not there".into());
     let mut set: Vec<String> = settings
         .iter()
@@ -213,25 +252,30 @@ fn conclusion(figures: &[Compared], kernels: &[Option<String>; 2], settings: &[S
         set.push(format!("{} more", settings.len() - NAMED));
     }
     match set.as_slice() {
-        [] => said += " All settings are the same.",
-        set => said += &format!(" Set otherwise: {}; that alone does not make them the cause.", set.join(", ")),
+        [] => "All settings are the same.".into(),
+        set => format!("Set otherwise: {}; that alone does not make them the cause.", set.join(", ")),
     }
-    said
+}
+
+/// Sentences on the damage of the two files.
+fn lost(damage: &[Damage; 2]) -> Vec<String> {
+    let damaged = ["A", "B"].into_iter().zip(damage).filter(|(_, damage)| damage.is_any());
+    damaged.map(|(name, damage)| format!("Of the file of {name} {damage}.")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::file::Damage;
     use crate::history::point::NodePoint;
     use std::collections::BTreeMap;
 
-    /// Samples of ten seconds; `waited` requests wait for compaction in each.
+    /// Samples of ten seconds, with `waited` waits for compaction in each.
     fn period(samples: i64, at_hand: fn(i64) -> u64, waited: f64, proactiveness: &str) -> Period {
         let point = |i: i64| Point {
             unix_ms: i * 10_000,
             boot: None,
             uptime_s: Some(i as f64 * 10.0),
+            interval_s: 10.0,
             nodes: vec![NodePoint { node: 0, at_hand: Some(at_hand(i)), score: None, free_bytes: 0 }],
             counts: [(Count::WaitedForCompaction, i as f64 * waited)].into(),
             groups: BTreeMap::new(),
@@ -288,5 +332,57 @@ mod tests {
         );
         let few = Comparison::of(&period(4, |_| 1, 0.1, "20"), &b).conclusion;
         assert!(few.starts_with("There are too few samples"), "{few}");
+    }
+
+    /// A period with its waits told in some samples only, by their number.
+    fn told(samples: i64, tells: fn(i64) -> bool) -> Period {
+        let mut period = period(samples, |_| 7, 1000.0, "20");
+        for (i, point) in (0..).zip(&mut period.points) {
+            point.counts.retain(|_, _| tells(i));
+        }
+        period
+    }
+
+    #[test]
+    fn a_count_that_was_not_told_for_a_while_is_no_difference() {
+        let of = Comparison::of(&told(100, |_| true), &told(100, |i| i % 5 != 4));
+        let said = "B differs from A in no figure by more than each varies in itself. All settings are the same.";
+        assert_eq!((of.conclusion.as_str(), &of.not_compared), (said, &Vec::new()));
+        let waits = of.figures.iter().find(|c| matches!(c.figure, Figure::Counted(..))).expect("it is told");
+        assert_eq!((waits.a.median, waits.b.lower, waits.b.upper), (360_000.0, 360_000.0, 360_000.0));
+    }
+
+    #[test]
+    fn a_figure_that_too_few_parts_tell_is_named() {
+        let (whole, half, none) = (told(100, |_| true), told(100, |i| i < 50), told(100, |_| false));
+        let waits = Figure::all()[0];
+        let not = |a_parts, b_parts| vec![NotCompared { figure: waits, a_parts, b_parts }];
+        assert_eq!(Comparison::of(&whole, &half).not_compared, not(12, 6));
+        assert_eq!(Comparison::of(&half, &half).not_compared, not(6, 6));
+        assert_eq!(Comparison::of(&none, &whole).not_compared, not(0, 12));
+        assert_eq!(Comparison::of(&none, &none).not_compared, Vec::new());
+        assert_eq!(
+            Comparison::of(&whole, &half).conclusion,
+            "B differs from A in no figure that can be compared by more than each varies in itself. Not compared, as \
+             fewer than 8 parts of A or of B tell it: waits for compaction, an hour. All settings are the same."
+        );
+    }
+
+    #[test]
+    fn enough_samples_that_tell_too_little_are_not_called_too_few() {
+        let (mut a, b) = (told(100, |_| false), told(100, |_| true));
+        a.points.iter_mut().for_each(|point| point.nodes.clear());
+        let said = Comparison::of(&a, &b).conclusion;
+        assert!(said.starts_with("No figure can be compared. Not compared, as fewer than 8 parts"), "{said}");
+    }
+
+    #[test]
+    fn the_damage_of_each_file_is_told() {
+        let (a, mut b) = (period(100, |_| 7, 1.0, "20"), period(100, |_| 7, 1.0, "20"));
+        b.damage = Damage { bytes: 0, samples: 3 };
+        let of = Comparison::of(&a, &b);
+        let lost = " Of the file of B 3 samples cannot be read, as they build on one that is missing.";
+        assert!(of.conclusion.ends_with(lost) && !of.conclusion.contains("of A "), "{}", of.conclusion);
+        assert_eq!(of.damage, [a.damage, b.damage]);
     }
 }

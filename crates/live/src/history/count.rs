@@ -81,9 +81,14 @@ impl Source {
     pub fn is_time(self) -> bool {
         !matches!(self, Source::Counter(_))
     }
+
+    /// A rate as it is told: `a_second` itself is a share of the time, if seconds are counted.
+    pub fn told(self, a_second: f64) -> f64 {
+        if self.is_time() { a_second } else { a_second * 3600.0 }
+    }
 }
 
-const WAITED: Chart = Chart { title: "Requests that waited, a minute", seconds: 60.0 };
+const WAITED: Chart = Chart { title: "Waits of requests, a minute", seconds: 60.0 };
 const TOUCHES: Chart = Chart { title: "First touches of memory, a minute", seconds: 60.0 };
 const MOVED: Chart = Chart { title: "Pages moved, a minute", seconds: 60.0 };
 const TIME_WAITED: Chart = Chart { title: "Share of the time in which tasks waited for memory", seconds: 1.0 };

@@ -64,6 +64,13 @@ pub struct Damage {
     pub samples: u64,
 }
 
+impl Damage {
+    /// Whether anything cannot be read.
+    pub fn is_any(&self) -> bool {
+        *self != Damage::default()
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let samples = grouped(self.samples);
@@ -140,8 +147,8 @@ impl History {
         let mut items = self.items();
         items.by_ref().for_each(drop);
         match items.damage() {
-            damage if damage == Damage::default() => NoHistory::Empty(self.path.clone()),
-            damage => NoHistory::Damaged(self.path.clone(), damage),
+            damage if damage.is_any() => NoHistory::Damaged(self.path.clone(), damage),
+            _ => NoHistory::Empty(self.path.clone()),
         }
     }
 

@@ -2,12 +2,13 @@
 //! changed.
 
 use super::at::At;
-use super::changes::{Change, What, between};
-use super::count::{Count, ROWS, Row};
+use super::changes::{Change, between};
+use super::count::{Count, ROWS};
 use super::file::{Damage, History, Item, NoHistory};
 use super::point::{AT_LIMIT, KILLED, Point, SLOWED, WAITED_S};
 use super::sample::Sample;
 use super::spread::Spread;
+use super::step::{Step, grown, refused_share};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -65,36 +66,21 @@ impl Period {
         })
     }
 
-    /// Pairs of neighbouring points of one boot, and the seconds between them; no pair spans a
-    /// time without samples.
-    pub fn steps(&self) -> impl Iterator<Item = (&Point, &Point, f64)> {
-        let gaps = |at: i64| self.changes.iter().any(|c| c.unix_ms == at && matches!(c.what, What::Gap { .. }));
-        self.points.windows(2).filter_map(move |pair| {
-            let seconds = pair[1].seconds_since(&pair[0])?;
-            (!gaps(pair[1].unix_ms)).then_some((&pair[0], &pair[1], seconds))
-        })
+    /// The steps from each point to the next, without those over a boot or a gap.
+    pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        self.points.windows(2).filter_map(|pair| Step::between(&pair[0], &pair[1]))
     }
 
     /// Seconds that the samples cover.
     pub fn seconds(&self) -> f64 {
         // From +0: the sum of nothing is -0 otherwise.
-        self.steps().fold(0.0, |sum, (_, _, seconds)| sum + seconds)
-    }
-
-    /// How much was counted; `None` if no sample tells.
-    pub fn counted(&self, count: Count) -> Option<f64> {
-        self.steps().filter_map(|(before, after, _)| after.since(before, count)).reduce(|a, b| a + b)
+        self.steps().fold(0.0, |sum, step| sum + step.seconds)
     }
 
     /// The period in figures.
     pub fn summary(&self) -> Summary {
-        let hours = self.seconds() / 3600.0;
-        let rate = |row: &Row| {
-            let unit = if row.source.is_time() { hours * 3600.0 } else { hours };
-            self.counted(row.count).filter(|_| hours > 0.0).map(|n| n / unit)
-        };
+        let rate = |count: Count| Some(count.row().source.told(grown(self.steps(), count)?.a_second()));
         let told = ROWS.iter().filter(|row| row.told.is_some());
-        let refused = self.counted(Count::Given).zip(self.counted(Count::Refused));
         let at_hand: Vec<(u64, i64)> = self.points.iter().filter_map(|p| Some((p.at_hand()?, p.unix_ms))).collect();
         let fewest = at_hand.iter().min();
         let score: Vec<u64> = self.points.iter().filter_map(Point::score).collect();
@@ -108,8 +94,8 @@ impl Period {
             at_hand: Spread::of(at_hand.iter().map(|(n, _)| *n).collect()),
             fewest_at_unix_ms: fewest.map(|(_, at)| *at),
             score: Spread::of(score),
-            rates: Rates(told.map(|row| (row.count, rate(row))).collect()),
-            refused_share: refused.filter(|(g, r)| g + r > 0.0).map(|(given, refused)| refused / (given + refused)),
+            rates: Rates(told.map(|row| (row.count, rate(row.count))).collect()),
+            refused_share: refused_share(self.steps()),
             groups: self.groups(),
             damage: self.damage,
         }
@@ -118,7 +104,7 @@ impl Period {
     /// The groups that went through something, those that waited longest first.
     fn groups(&self) -> Vec<Group> {
         let mut all: BTreeMap<&str, Group> = BTreeMap::new();
-        for (before, after, _) in self.steps() {
+        for Step { before, after, .. } in self.steps() {
             for ((path, what), now) in &after.groups {
                 let earlier = before.groups.get(&(path.clone(), *what));
                 let Some(more) = earlier.map(|earlier| now - earlier).filter(|more| *more > 0.0) else { continue };
@@ -184,4 +170,36 @@ pub struct Summary {
     pub refused_share: Option<f64>,
     pub groups: Vec<Group>,
     pub damage: Damage,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_over_the_time_that_tells_the_count() {
+        // 100 waits in each second, and half of it waited; told of the first eight seconds of 23.
+        let point = |second: i64| {
+            let told = [(Count::WaitedForCompaction, 100.0), (Count::SomeWaited, 0.5)];
+            let counts = told.into_iter().filter(|_| second <= 8).map(|(count, n)| (count, n * second as f64));
+            Point {
+                unix_ms: second * 1000,
+                uptime_s: Some(second as f64),
+                counts: counts.chain([(Count::Moved, 7.0 * second as f64)]).collect(),
+                ..Point::of(&Sample::default())
+            }
+        };
+        let period = Period {
+            points: (0..24).map(point).collect(),
+            changes: Vec::new(),
+            damage: Damage::default(),
+            settings: BTreeMap::new(),
+            kernel: None,
+            huge_page_bytes: None,
+        };
+        let summary = period.summary();
+        let counts = [Count::WaitedForCompaction, Count::SomeWaited, Count::Moved, Count::Kcompactd];
+        assert_eq!(counts.map(|count| summary.rates.of(count)), [Some(360_000.0), Some(0.5), Some(25_200.0), None]);
+        assert_eq!(summary.seconds, 23.0);
+    }
 }

@@ -30,6 +30,8 @@ pub struct Point {
     pub unix_ms: i64,
     pub boot: Option<Arc<str>>,
     pub uptime_s: Option<f64>,
+    /// Seconds after which the next sample should be taken.
+    pub interval_s: f64,
     pub nodes: Vec<NodePoint>,
     pub counts: BTreeMap<Count, f64>,
     /// Waits and events of groups since they were made, by their path and kind.
@@ -52,6 +54,7 @@ impl Point {
             unix_ms: sample.unix_ms,
             boot: sample.boot().map(Arc::from),
             uptime_s: sample.uptime_s(),
+            interval_s: sample.interval_s(),
             nodes: nodes.map(node).collect(),
             counts: counts.collect(),
             groups: groups(sample),
@@ -74,11 +77,11 @@ impl Point {
         (self.boot == earlier.boot).then_some(())?;
         Some(self.uptime_s? - earlier.uptime_s?).filter(|seconds| *seconds > 0.0)
     }
+}
 
-    /// How much was counted since an earlier point of the same boot.
-    pub fn since(&self, earlier: &Point, count: Count) -> Option<f64> {
-        Some((self.counts.get(&count)? - earlier.counts.get(&count)?).max(0.0))
-    }
+/// Bytes of a page, as the recorder was told them, or as they follow from other texts.
+pub fn page_bytes(sample: &Sample) -> Option<u64> {
+    Some(host(sample).page_size?.bytes)
 }
 
 /// Bytes of a huge page; `None` on a kernel that has none.

@@ -55,6 +55,11 @@ impl Sample {
         self.text("proc/sys/kernel/osrelease").map(str::trim)
     }
 
+    /// The seconds after which its recorder meant to take the next one.
+    pub fn interval_s(&self) -> f64 {
+        self.text(INTERVAL).and_then(|text| text.trim().parse().ok()).unwrap_or(USUAL_INTERVAL_S)
+    }
+
     /// Seconds since the boot.
     pub fn uptime_s(&self) -> Option<f64> {
         self.text("proc/uptime")?.split_whitespace().next()?.parse().ok().filter(|s: &f64| s.is_finite())
@@ -67,3 +72,4 @@ pub const BOOT_ID: &str = "proc/sys/kernel/random/boot_id";
 /// Facts in no text of the kernel's: the size of a page, and the seconds between samples.
 pub const PAGE_SIZE: &str = "kontig/page_size";
 pub const INTERVAL: &str = "kontig/interval_s";
+const USUAL_INTERVAL_S: f64 = 10.0;

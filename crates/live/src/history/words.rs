@@ -50,7 +50,7 @@ pub fn conclusion(s: &Summary) -> Vec<String> {
     if let Some(share) = s.rates.of(Count::SomeWaited) {
         said.push(format!("Some task waited for memory {} of the time.", share_of(share)));
     }
-    if s.damage.bytes > 0 || s.damage.samples > 0 {
+    if s.damage.is_any() {
         said.push(format!("Of the file {}.", s.damage));
     }
     said

@@ -20,6 +20,38 @@ use std::time::Duration;
 pub struct Setting {
     pub path: PathBuf,
     pub was: String,
+    /// The values it was set to. Any other one is somebody else's, and stays. Empty where the
+    /// kernel need not keep what is written, as for the size of a pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// The value of somebody else's that has stayed, once all is restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
+}
+
+impl Setting {
+    /// A sentence about the end of it.
+    pub fn words(&self) -> String {
+        let (path, was) = (self.path.display(), &self.was);
+        match &self.left {
+            Some(left) => format!("{path} stays at {left}, as somebody else has set it meanwhile; it was {was}"),
+            None => format!("restored {path} to {was}"),
+        }
+    }
+
+    /// Restores it, unless somebody else has set it.
+    fn restore(&mut self) -> io::Result<()> {
+        let is = roots::read(&self.path).ok().map(|is| is.trim().to_string());
+        match is {
+            // Somebody may have restored it by hand where this process may not write it.
+            Some(is) if is == self.was => Ok(()),
+            Some(is) if !self.set.is_empty() && !self.set.contains(&is) => {
+                self.left = Some(is);
+                Ok(())
+            }
+            _ => fs::write(&self.path, &self.was),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -140,15 +172,34 @@ impl Journal {
     /// If it cannot be read or written.
     pub fn change(&mut self, path: &Path, to: &str) -> Result<(), NoJournal> {
         let was = roots::read(path).map_err(NoJournal::Unread)?.trim().to_string();
-        self.entry.settings.push(Setting { path: path.into(), was: was.clone() });
+        self.entry.settings.push(Setting { path: path.into(), was: was.clone(), set: Vec::new(), left: None });
         self.write()?;
-        let Err(e) = fs::write(path, to) else { return Ok(()) };
+        let done = fs::write(path, to);
+        let is = roots::read(path).map(|is| is.trim().to_string());
+        let Err(e) = done else {
+            return if is.is_ok_and(|is| is == to) { self.note_set(path, to) } else { Ok(()) };
+        };
         // The write failed and the setting is unchanged: there is nothing to restore.
-        if roots::read(path).is_ok_and(|is| is.trim() == was) {
+        if is.is_ok_and(|is| is == was) {
             self.entry.settings.pop();
             self.write()?;
         }
         Err(NoJournal::Unwritten(path.into(), e))
+    }
+
+    /// Changes a setting again. Its value from before the first change is in the journal.
+    ///
+    /// # Errors
+    /// If it or the journal cannot be written.
+    pub fn change_again(&mut self, path: &Path, to: &str) -> Result<(), NoJournal> {
+        self.note_set(path, to)?;
+        fs::write(path, to).map_err(|e| NoJournal::Unwritten(path.into(), e))
+    }
+
+    fn note_set(&mut self, path: &Path, to: &str) -> Result<(), NoJournal> {
+        let settings = self.entry.settings.iter_mut().filter(|setting| setting.path == path);
+        settings.for_each(|setting| setting.set.push(to.into()));
+        self.write()
     }
 
     /// Keeps this setting as it is now. Returns its old value if it was changed.
@@ -162,12 +213,12 @@ impl Journal {
         Ok(was)
     }
 
-    /// Restores all settings, the last one first, and removes the journal.
+    /// Restores all settings, the last one first, and removes the journal. Returns them.
     ///
     /// # Errors
     /// If one cannot be written; the journal stays then, so that the next run tries again.
-    pub fn end(self) -> Result<Vec<Setting>, NoJournal> {
-        restore(&self.entry.settings)?;
+    pub fn end(mut self) -> Result<Vec<Setting>, NoJournal> {
+        restore(&mut self.entry.settings)?;
         fs::remove_file(&self.file).map_err(|e| NoJournal::Unwritten(self.file.clone(), e))?;
         Ok(self.entry.settings)
     }
@@ -235,7 +286,7 @@ pub fn restore_left(file: &Path, roots: &Roots) -> Result<Vec<Setting>, NoJourna
 fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJournal> {
     let found = read_locked(file).map_err(|e| NoJournal::Unread(ReadError::io(file, &e)))?;
     let Some((journal, text)) = found else { return Ok(None) };
-    let entry = Entry::parse(file, &text).map_err(NoJournal::Unread)?;
+    let mut entry = Entry::parse(file, &text).map_err(NoJournal::Unread)?;
     if entry.preparer.is_at_work() {
         return Err(NoJournal::Busy(entry.preparer));
     }
@@ -250,7 +301,7 @@ fn restore_found(file: &Path, roots: &Roots) -> Result<Option<Vec<Setting>>, NoJ
         let reason = format!("{} is no setting of this host", other.path.display());
         return Err(NoJournal::Unread(ReadError::malformed(file, 0, reason)));
     }
-    restore(&entry.settings)?;
+    restore(&mut entry.settings)?;
     // The journal goes last: a process that is at work by then has one of its own.
     let _ = fs::remove_file(beside(file));
     fs::remove_file(file).map_err(|e| NoJournal::Unwritten(file.into(), e))?;
@@ -346,14 +397,9 @@ fn read_locked(file: &Path) -> io::Result<Option<(File, String)>> {
     }
 }
 
-fn restore(settings: &[Setting]) -> Result<(), NoJournal> {
-    // Somebody may have restored it by hand where this process may not write it.
-    let is_as_it_was = |s: &Setting| roots::read(&s.path).is_ok_and(|is| is.trim() == s.was);
-    let each = |s: &Setting| match is_as_it_was(s) {
-        true => Ok(()),
-        false => fs::write(&s.path, &s.was).map_err(|e| NoJournal::Unwritten(s.path.clone(), e)),
-    };
-    settings.iter().rev().try_for_each(each)
+fn restore(settings: &mut [Setting]) -> Result<(), NoJournal> {
+    let each = |s: &mut Setting| s.restore().map_err(|e| NoJournal::Unwritten(s.path.clone(), e));
+    settings.iter_mut().rev().try_for_each(each)
 }
 
 impl std::fmt::Display for NoJournal {
@@ -413,7 +459,8 @@ mod tests {
         journal.entry.preparer.started = "1".into();
         journal.write().expect("written");
         let (journal, restored) = Journal::begin(&file, &roots).expect("begun");
-        assert_eq!(restored, [Setting { path: setting.clone(), was: "20".into() }]);
+        let [only] = restored.as_slice() else { panic!("{restored:?}") };
+        assert_eq!((&only.path, only.was.as_str(), &only.left), (&setting, "20", &None));
         assert_eq!(roots::read(&setting), Ok("20".into()));
         journal.end().expect("ended");
     }
@@ -428,6 +475,7 @@ mod tests {
         fs::remove_file(&setting).expect("removed");
         std::os::unix::fs::symlink(fixed, &setting).expect("linked");
         journal.entry.preparer.started = "1".into();
+        journal.entry.settings[0].set.clear();
         journal.write().expect("written");
         restore_left(&file, &roots).expect_err("it cannot be written");
         assert!(file.exists(), "the journal stays");
@@ -435,6 +483,37 @@ mod tests {
         journal.write().expect("written");
         restore_left(&file, &roots).expect("it is as it was");
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_value_that_somebody_else_has_set_meanwhile_stays_and_is_told() {
+        let (_tree, roots, setting, file) = tree();
+        for (by_others, stays) in [("0", true), ("50", false), ("70", false), ("20", false)] {
+            fs::write(&setting, "20\n").expect("written");
+            let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+            journal.change(&setting, "50").expect("changed");
+            journal.change_again(&setting, "70").expect("changed again");
+            fs::write(&setting, by_others).expect("written");
+            let [end] = &journal.end().expect("ended")[..] else { panic!("one setting") };
+            let now = roots::read(&setting).expect("read");
+            assert_eq!((end.left.is_some(), now.trim()), (stays, if stays { by_others } else { "20" }));
+            assert_eq!(end.words().contains("stays at 0, as somebody else has set it"), stays, "{}", end.words());
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_pool_is_restored_though_the_kernel_gave_less_than_was_written() {
+        let (_tree, roots, _, file) = tree();
+        let (mut journal, _) = Journal::begin(&file, &roots).expect("begun");
+        // A pool that the kernel fills to 5 says 5 when 9 were written: a file that keeps its text
+        // stands for it.
+        let pool = roots.proc("sys/vm/nr_hugepages");
+        fs::write(&pool, "1\n").expect("written");
+        journal.change(&pool, "9").expect("changed");
+        journal.entry.settings[0].set.clear();
+        fs::write(&pool, "5\n").expect("written");
+        journal.end().expect("ended");
+        assert_eq!(roots::read(&pool).expect("read").trim(), "1");
     }
 
     #[test]
@@ -476,7 +555,7 @@ mod tests {
         fs::create_dir_all(roots.proc("sys/kernel")).expect("made");
         for victim in [tree.path().join("victim"), roots.proc("sys/kernel/core_pattern"), roots.proc("self")] {
             fs::write(&victim, "whole").expect("written");
-            let settings = vec![Setting { path: victim.clone(), was: "gone".into() }];
+            let settings = vec![Setting { path: victim.clone(), was: "gone".into(), set: Vec::new(), left: None }];
             let preparer = Preparer { pid: 1, started: "never".into() };
             let entry = Entry { schema: SCHEMA.into(), preparer, settings };
             Journal { file: file.clone(), entry }.write().expect("written");

@@ -22,17 +22,19 @@ pub const LEAST: &str = "2147483647";
 
 /// The file whose read makes each CPU do the work of a second. For root; from Linux 4.7 on. `None`
 /// where there is none, and where CPUs are kept for programs of their own: the read disturbs these,
-/// and waits for ever for one whose program never gives it up.
+/// and waits for ever for one whose program never gives it up. Nor where that cannot be read.
 pub fn refresh(roots: &Roots) -> Option<PathBuf> {
     let path = roots.proc("sys/vm/stat_refresh");
-    let isolates = ["isolated", "nohz_full"].iter().any(|list| names_cpus(roots, list));
-    (path.exists() && !isolates).then_some(path)
+    (path.exists() && isolates_no_cpu(roots)).then_some(path)
 }
 
-/// Whether a list of CPUs has any. A kernel writes `(null)` for a list that was never made.
-fn names_cpus(roots: &Roots, list: &str) -> bool {
-    let text = roots.read_sys(format!("devices/system/cpu/{list}")).unwrap_or_default();
-    !matches!(text.trim(), "" | "(null)")
+/// Whether no CPU is kept for programs of its own, as far as that can be read: a container may not
+/// see the lists. A kernel without `nohz_full` has no such list, and writes `(null)` for one that
+/// was never made.
+fn isolates_no_cpu(roots: &Roots) -> bool {
+    let list = |name: &str| roots.read_sys(format!("devices/system/cpu/{name}"));
+    let is_empty = |text: &String| matches!(text.trim(), "" | "(null)");
+    list("isolated").is_ok_and(|text| is_empty(&text)) && list("nohz_full").map_or(true, |text| is_empty(&text))
 }
 
 /// Reads at most. A list with a sixteenth of a terabyte takes more; such a host can wait for the
@@ -80,8 +82,11 @@ mod tests {
         assert_eq!(refresh(&roots), None, "there is no such file");
         fs::create_dir_all(roots.proc("sys/vm")).expect("made");
         fs::write(roots.proc("sys/vm/stat_refresh"), "").expect("written");
+        assert_eq!(refresh(&roots), None, "nobody says that no CPU is isolated");
         let cpus = roots.sys("devices/system/cpu");
         fs::create_dir_all(&cpus).expect("made");
+        fs::write(cpus.join("isolated"), "\n").expect("written");
+        assert!(refresh(&roots).is_some(), "the kernel has no nohz_full");
         for (isolated, nohz_full, asked) in
             [("\n", "(null)\n", true), ("\n", "\n", true), ("2-3\n", "(null)\n", false), ("\n", "1\n", false)]
         {

@@ -8,6 +8,7 @@ use super::changes::What;
 use super::count::{CHARTS, Count, ROWS, Row};
 use super::period::{Period, Summary};
 use super::point::Point;
+use super::step::{Step, grown};
 use super::words;
 use chart::{Axis, Line, Mark, chart};
 use escape::escaped;
@@ -119,15 +120,12 @@ fn levels(axis: &Axis, period: &Period, of: impl Fn(&Point) -> Option<f64>) -> V
 
 /// How fast a count grew in each bin, in `seconds`.
 fn rates(axis: &Axis, period: &Period, count: Count, seconds: f64) -> Vec<Option<(f64, f64, f64)>> {
-    let mut bins: Vec<(f64, f64)> = vec![(0.0, 0.0); axis.bins];
-    for (before, after, passed) in period.steps() {
-        if let Some(more) = after.since(before, count) {
-            let bin = &mut bins[axis.bin(after.unix_ms)];
-            *bin = (bin.0 + more, bin.1 + passed);
-        }
+    let mut bins: Vec<Vec<Step>> = vec![Vec::new(); axis.bins];
+    for step in period.steps() {
+        bins[axis.bin(step.after.unix_ms)].push(step);
     }
-    let rate = |(more, passed): &(f64, f64)| (*passed > 0.0).then(|| more * seconds / passed);
-    bins.iter().map(|bin| rate(bin).map(|rate| (rate, rate, rate))).collect()
+    let rate = |steps| Some(grown(steps, count)?.a_second() * seconds);
+    bins.into_iter().map(|steps| rate(steps).map(|rate| (rate, rate, rate))).collect()
 }
 
 fn changes(period: &Period, summary: &Summary) -> String {
