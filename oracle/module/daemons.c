@@ -19,6 +19,12 @@ void daemons_first(void)
 	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
 }
 
+void daemons_run_on(int cpu)
+{
+	set_cpus_allowed_ptr(NODE_DATA(observed_node())->kswapd, cpumask_of(cpu));
+	set_cpus_allowed_ptr(NODE_DATA(observed_node())->kcompactd, cpumask_of(cpu));
+}
+
 void daemons_finish(void)
 {
 	pg_data_t *node = NODE_DATA(observed_node());

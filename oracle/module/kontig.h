@@ -47,6 +47,11 @@ enum {
 	/* Commands to the multi-generational LRU. */
 	OP_AGE = 28,
 	OP_EVICT = 29,
+	/* Of a machine with several CPUs. */
+	OP_CPU = 40,
+	OP_DRAIN_ALL = 41,
+	OP_DRAIN_PAGES = 42,
+	OP_FOLD = 43,
 	/* Of memory control groups. */
 	OP_ENTER = 48,
 	OP_LIMIT = 49,
@@ -81,7 +86,7 @@ struct buffer {
 struct zone *observed_zone(void);
 int observed_node(void);
 long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item);
-int zone_threshold(struct zone *zone);
+int zone_threshold(struct zone *zone, int cpu);
 /* The zone below it, where the node has one. */
 struct zone *lower_zone(void);
 struct snapshot {
@@ -133,6 +138,15 @@ void process_put_swapped(struct buffer *b);
 /* Where its memory begins, in pages, and how much there is. */
 void process_put(struct buffer *b);
 
+/* cpus.c: which CPU operations run on, and what is done to all CPUs or to one. */
+int cpus_prepare(void);
+/* Puts the batches of every CPU onto the lists. */
+void cpus_drain(void);
+u32 cpus_execute(const struct op *op);
+/* Where the daemons have a CPU of their own, they do not get it between these two. */
+void cpus_keep_daemons_waiting(void);
+void cpus_let_daemons_run(void);
+
 /* objects.c: pages that a shrinker frees. */
 int objects_prepare(void);
 u32 objects_add(gfp_t gfp);
@@ -151,6 +165,7 @@ int state_send(const struct state *s, const char *name);
 
 /* daemons.c: kswapd and kcompactd of the node. */
 void daemons_first(void);
+void daemons_run_on(int cpu);
 /* Until they have done what they were woken for; kswapd may be at its nap. */
 void daemons_finish(void);
 /* Until they sleep for good. */

@@ -3,7 +3,7 @@
  * What reclaim knows of the observed node: its lists of pages in order, with what is noted at each page, what has been
  * collected for the lists but is not on them yet, costs and ages, and the shadows evicted pages have left.
  *
- * Taken with interrupts off on the machine's only CPU, like a snapshot of the allocator. The list of pages that cannot
+ * Taken with interrupts off while other CPUs idle, like a snapshot of the allocator. The list of pages that cannot
  * be evicted is left out: from 6.1 on it is none.
  */
 #include <linux/memcontrol.h>
@@ -171,43 +171,57 @@ static void put_batch(struct buffer *b, const char *name, batch_t *batch)
 		lru_put_page(b, batch_page(batch, i));
 }
 
-static void put_batches(struct buffer *b)
+static void put_batches(struct buffer *b, int cpu)
 {
-	struct batches *own = per_cpu_ptr(batches, 0);
+	struct batches *own = per_cpu_ptr(batches, cpu);
 
+	if (cpu)
+		put(b, "CPU %d\n", cpu);
 	put_batch(b, "lru_add", &own->lru_add);
 	put_batch(b, "deactivate_file", &own->lru_deactivate_file);
 	put_batch(b, "deactivate", &own->lru_deactivate);
 	put_batch(b, "lazyfree", &own->lru_lazyfree);
 	put_batch(b, "activate", &own->activate);
-	put_batch(b, "rotate", per_cpu_ptr(rotate, 0));
+	put_batch(b, "rotate", per_cpu_ptr(rotate, cpu));
 }
 
-/* Counters of the node and of its zones: what is counted, and what the CPU has not added to it yet. */
+static long node_unfolded(pg_data_t *node, int cpu, int item)
+{
+	return per_cpu_ptr(node->per_cpu_nodestats, cpu)->vm_node_stat_diff[item];
+}
+
+/* A counter that is not 0, and what each CPU has not added to it yet. */
+static void put_counter(struct buffer *b, pg_data_t *node, struct zone *zone, int item, const char *name)
+{
+	long pages = atomic_long_read(zone ? &zone->vm_stat[item] : &node->vm_stat[item]), any = pages;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		any |= zone ? zone_unfolded(zone, cpu, item) : node_unfolded(node, cpu, item);
+	if (!any)
+		return;
+	put(b, "STAT %s %s %ld", zone ? zone->name : "node", name, pages);
+	for_each_online_cpu(cpu)
+		put(b, " %ld", zone ? zone_unfolded(zone, cpu, item) : node_unfolded(node, cpu, item));
+	put_char(b, '\n');
+}
+
+/* Counters of the node and of its zones. */
 static void put_counters(struct buffer *b, pg_data_t *node)
 {
-	struct per_cpu_nodestat *own = per_cpu_ptr(node->per_cpu_nodestats, 0);
 	int item, z;
 
-	put(b, "STAT node threshold %d\n", own->stat_threshold);
-	for (item = 0; item < NR_VM_NODE_STAT_ITEMS; item++) {
-		long pages = atomic_long_read(&node->vm_stat[item]), diff = own->vm_node_stat_diff[item];
-
-		if (pages || diff)
-			put(b, "STAT node %s %ld %ld\n", names[NODE_NAMES + item], pages, diff);
-	}
+	put(b, "STAT node threshold %d\n", per_cpu_ptr(node->per_cpu_nodestats, 0)->stat_threshold);
+	for (item = 0; item < NR_VM_NODE_STAT_ITEMS; item++)
+		put_counter(b, node, NULL, item, names[NODE_NAMES + item]);
 	for (z = 0; z < MAX_NR_ZONES; z++) {
 		struct zone *zone = &node->node_zones[z];
 
 		if (!populated_zone(zone))
 			continue;
-		put(b, "STAT %s threshold %d\n", zone->name, zone_threshold(zone));
-		for (item = 0; item < NR_VM_ZONE_STAT_ITEMS; item++) {
-			long pages = atomic_long_read(&zone->vm_stat[item]), diff = zone_unfolded(zone, 0, item);
-
-			if (pages || diff)
-				put(b, "STAT %s %s %ld %ld\n", zone->name, names[item], pages, diff);
-		}
+		put(b, "STAT %s threshold %d\n", zone->name, zone_threshold(zone, 0));
+		for (item = 0; item < NR_VM_ZONE_STAT_ITEMS; item++)
+			put_counter(b, node, zone, item, names[item]);
 	}
 }
 
@@ -349,6 +363,7 @@ void lru_take(struct buffer *b)
 	pg_data_t *node = NODE_DATA(observed_node());
 	struct lruvec *lruvec = groups_on() ? groups_lruvec(0) : &node->__lruvec;
 	unsigned long flags;
+	int cpu;
 
 	b->len = 0;
 	b->overflown = false;
@@ -360,7 +375,8 @@ void lru_take(struct buffer *b)
 	put_counters(b, node);
 	put_lists(b, lruvec);
 	lru_gen_put(b);
-	put_batches(b);
+	for_each_online_cpu(cpu)
+		put_batches(b, cpu);
 	put_shadows(b);
 	process_put_swapped(b);
 	put_groups(b);

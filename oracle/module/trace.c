@@ -294,6 +294,11 @@ static u32 execute(const struct op *op)
 	case OP_LIMIT:
 	case OP_FLUSH:
 		return groups_execute(op);
+	case OP_CPU:
+	case OP_DRAIN_ALL:
+	case OP_DRAIN_PAGES:
+	case OP_FOLD:
+		return cpus_execute(op);
 	default:
 		return cache_execute(op, gfp);
 	}
@@ -308,10 +313,16 @@ static void execute_all(void)
 
 	for (i = 0; i < nr_ops; i++) {
 		u16 flags = le16_to_cpu(ops[i].flags);
-		u64 start = rdtsc();
-		u32 got = execute(&ops[i]);
+		u64 start;
+		u32 got, took;
+
+		if (may_reclaim(&ops[i]))
+			cpus_keep_daemons_waiting();
+		start = rdtsc();
+		got = execute(&ops[i]);
 		/* One instruction is one tick here. */
-		u32 took = min_t(u64, rdtsc() - start, TIME_FAILED - 1);
+		took = min_t(u64, rdtsc() - start, TIME_FAILED - 1);
+		cpus_let_daemons_run();
 
 		groups_return();
 		results[i] = cpu_to_le32(got);
@@ -331,7 +342,8 @@ static void execute_all(void)
 static bool is_known(u8 op)
 {
 	return (op >= OP_ALLOC && op <= OP_DEVICE) || (op >= OP_ANON_READ && op <= OP_ANON_DROP) ||
-	       (op >= OP_OBJECT && op <= OP_EVICT) || (op >= OP_ENTER && op <= OP_FLUSH);
+	       (op >= OP_OBJECT && op <= OP_EVICT) || (op >= OP_CPU && op <= OP_FOLD) ||
+	       (op >= OP_ENTER && op <= OP_FLUSH);
 }
 
 static int check_op(const struct op *op, size_t i)
@@ -467,11 +479,15 @@ int trace_run(const char *before, const char *after, bool timed)
 	error = state_prepare(&first, uses_lru) ?: state_prepare(&last, uses_lru) ?: uses_lru ? prepare_lru() : 0;
 	if (error)
 		return error;
+	daemons_first();
+	error = cpus_prepare();
+	if (error)
+		return error;
 	/* What the CPU has collected for the lists is of pages elsewhere. */
 	if (uses_lru)
 		drain();
+	cpus_drain();
 
-	daemons_first();
 	state_take(&first);
 	execute_all();
 	state_take(&last);

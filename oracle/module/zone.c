@@ -2,8 +2,8 @@
 /*
  * The complete allocator state of one zone as text, and what each of its pages is used for.
  *
- * A snapshot is taken with interrupts off on the machine's only CPU. No lock is needed then: nobody can hold one and
- * still be in the middle of something, because whoever holds one cannot be preempted.
+ * A snapshot is taken with interrupts off, while other CPUs idle. No lock is needed then: nobody can hold one and still
+ * be in the middle of something, because whoever holds one cannot be preempted.
  */
 #include <linux/irqflags.h>
 #include <linux/mm.h>
@@ -81,12 +81,12 @@ long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item)
 }
 
 /* How large a CPU's part becomes before it is added. */
-int zone_threshold(struct zone *zone)
+int zone_threshold(struct zone *zone, int cpu)
 {
 #if PCP_APART
-	return per_cpu_ptr(zone->per_cpu_zonestats, 0)->stat_threshold;
+	return per_cpu_ptr(zone->per_cpu_zonestats, cpu)->stat_threshold;
 #else
-	return per_cpu_ptr(zone->pageset, 0)->stat_threshold;
+	return per_cpu_ptr(zone->pageset, cpu)->stat_threshold;
 #endif
 }
 
@@ -137,6 +137,19 @@ static void put_counters(struct buffer *b, struct zone *zone)
 		put(b, " %ld", pages);
 	}
 	put(b, "\nNRFREE_RAW %ld\n", atomic_long_read(&zone->vm_stat[NR_FREE_PAGES]));
+}
+
+/* How large each CPU's part of a counter becomes, and below what the parts are read, too. */
+static void put_drift(struct buffer *b, struct zone *zone)
+{
+	int cpu;
+
+	if (num_online_cpus() == 1)
+		return;
+	put(b, "DRIFT mark %lu thresholds", zone->percpu_drift_mark);
+	for_each_online_cpu(cpu)
+		put(b, " %d", zone_threshold(zone, cpu));
+	put_char(b, '\n');
 }
 
 static void put_cpu_lists(struct buffer *b, struct zone *zone, int cpu)
@@ -194,6 +207,7 @@ static void put_state(struct buffer *b, struct zone *zone)
 	put_char(b, '\n');
 	put_compaction(b, zone);
 	put_counters(b, zone);
+	put_drift(b, zone);
 	for_each_online_cpu(cpu)
 		put_cpu_lists(b, zone, cpu);
 	put_free_lists(b, zone);

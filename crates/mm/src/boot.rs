@@ -194,7 +194,15 @@ impl Memory {
         crate::sysctl::at_boot(&mut memory.shared.tunables, &memory.shared.profile, managed);
         memory.shared.at_boot = memory.shared.tunables;
         memory.setup_watermarks();
+        memory.setup_drift();
         Ok(memory)
+    }
+
+    /// Moves all CPUs to one node.
+    pub(crate) fn put_cpus_on(&mut self, node: NodeId) {
+        let all: Vec<CpuId> = (0..self.cpus).map(CpuId::new).collect();
+        self.nodes.iter_mut().for_each(|n| n.cpus = if n.id == node { all.clone() } else { Vec::new() });
+        self.build_zonelists();
     }
 
     /// Marks frames as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
@@ -239,6 +247,7 @@ impl Memory {
 }
 
 fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zone {
+    let threshold = crate::watermark::stat_threshold(cpus, z.managed);
     Zone {
         id: ZoneId::new(index),
         node: NodeId::new(z.node),
@@ -258,7 +267,8 @@ fn new_zone(index: usize, z: &ZoneSpec, cpus: usize, lists_per_zone: bool) -> Zo
         boosted_flag: false,
         reclaim_active: false,
         compaction: ZoneCompaction::default(),
-        stat_threshold: 0,
+        stat_threshold: threshold,
+        largest_threshold: threshold,
         percpu_drift_mark: 0,
         pages_scanned: 0,
         nr_isolated: 0,

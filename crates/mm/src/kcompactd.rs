@@ -281,7 +281,7 @@ fn settle(m: &mut Memory, zone: ZoneId, order: Order, highest: ZoneType, cpu: Cp
     } else if matches!(result, CompactResult::Complete | CompactResult::PartialSkipped) {
         if rules.drains_after_failure {
             // Pages on the per-CPU lists may be what keeps a block from merging.
-            m.drain_all(zone);
+            m.drain_all(zone, cpu);
         }
         m.locked(zone, cpu).defer_compaction(order);
     }

@@ -179,8 +179,10 @@ impl Kswapd {
         let zone_by_zone = m.shared.profile.lru.lists_per_zone;
         match core::mem::replace(&mut self.state, KswapdStage::Asleep) {
             KswapdStage::Rounds(run) => self.go_round(m, owner, run),
-            KswapdStage::Asleep if zone_by_zone => self.wake_for_zones(m),
-            KswapdStage::Asleep => self.wake(m),
+            KswapdStage::Asleep => {
+                m.set_percpu_thresholds(self.node, true);
+                if zone_by_zone { self.wake_for_zones(m) } else { self.wake(m) }
+            }
             // If it is woken just as the nap ends it counts as woken, since it would not be woken
             // again.
             KswapdStage::Napping if !timed_out || m.nodes[self.node].kswapd.running => {
@@ -202,6 +204,7 @@ impl Kswapd {
                         m.reset_isolation_suitable_node(self.node);
                     }
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
+                    m.set_percpu_thresholds(self.node, false);
                     return Step::Wait(Wait::Wakeup);
                 }
                 m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
@@ -394,6 +397,7 @@ impl Kswapd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Watermarks;
     use crate::testing::{linux, with_a_pageblock_in_pieces, with_single_pages};
 
     const ZONE: ZoneId = ZoneId::new(0);
@@ -420,6 +424,42 @@ mod tests {
             let mut m = with_a_pageblock_in_pieces(linux("6.15"), defrag_mode);
             assert_eq!(m.pgdat_balanced(NodeId::new(0), PAGEBLOCK_ORDER, ZoneType::Normal), balanced);
         }
+    }
+
+    #[test]
+    fn while_kswapd_is_awake_cpus_keep_less_of_a_counter_to_themselves() {
+        let mut m = with_single_pages(16, 4, linux("6.1"));
+        let (node, thresholds) = (NodeId::new(0), |m: &Memory| m.zones[ZONE].stat_threshold);
+        // Two CPUs: 2 × 2 × 1 each; the marks are 7 apart.
+        assert_eq!(thresholds(&m), 4);
+        (m.zones[ZONE].watermarks.min, m.zones[ZONE].watermarks.low) = (10, 17);
+        for (mark, awake) in [(0, 4), (100, 3)] {
+            m.zones[ZONE].percpu_drift_mark = mark;
+            m.set_percpu_thresholds(node, true);
+            assert_eq!(thresholds(&m), awake);
+            m.set_percpu_thresholds(node, false);
+            assert_eq!(thresholds(&m), 4);
+        }
+    }
+
+    #[test]
+    fn a_part_from_while_kswapd_was_awake_stays_until_its_cpu_counts_again() {
+        let mut m = with_single_pages(16, 4, linux("6.1"));
+        let (node, cpu) = (NodeId::new(0), CpuId::new(1));
+        let part = |m: &Memory| m.zones[ZONE].pcps[cpu].free_diff;
+        let free = |m: &mut Memory, pages| m.locked(ZONE, cpu).mod_free_pages(pages);
+        m.fold_vmstat(cpu);
+        m.zones[ZONE].percpu_drift_mark = 100;
+        // Two CPUs share 14 pages.
+        m.zones[ZONE].watermarks = Watermarks { min: 10, low: 24, high: 38, promo: 52 };
+        m.set_percpu_thresholds(node, true);
+        free(&mut m, 7);
+        m.zones[ZONE].free_pages -= 7;
+        m.set_percpu_thresholds(node, false);
+        assert_eq!((part(&m), m.zones[ZONE].stat_threshold), (7, 4));
+        m.check().expect("consistent");
+        free(&mut m, -1);
+        assert_eq!(part(&m), 0);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::rules::{FreeLists, PcpLists};
 use crate::runs::Run;
 use crate::state::pcp_lists::{LOW_ORDER_LISTS, index_of, order_of};
 use crate::state::{FrameKind, Locked, Memory, PerCpuPages, Zone};
-use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn};
+use crate::types::{CpuId, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 /// A drain prefetches a block's frame this many blocks ahead, and then its buddy's slot in a free
 /// list.
@@ -321,13 +321,56 @@ impl Locked<'_> {
             PcpLists::MultiOrder | PcpLists::AutoTuned => self.pcp_free_bulk_rounds(count, 0),
         }
     }
+
+    /// The same, done by CPU `by`, whose part of the free-page counter it goes through.
+    fn pcp_drain_counted_by(&mut self, by: CpuId) {
+        self.swap_parts(by);
+        self.pcp_drain();
+        self.swap_parts(by);
+    }
+
+    fn swap_parts(&mut self, by: CpuId) {
+        let of = |z: &Zone, cpu: CpuId| z.pcps[cpu].free_diff;
+        let (own, other) = (of(self.zone, self.cpu), of(self.zone, by));
+        self.zone.pcps[self.cpu].free_diff = other;
+        self.zone.pcps[by].free_diff = own;
+    }
+
+    /// Gives back a batch from the lists of a zone of another node once the CPU has not counted
+    /// anything there for three folds (`drain_zone_pages`).
+    pub(crate) fn pcp_expire(&mut self, is_of_own_node: bool) {
+        let pcp = &mut self.zone.pcps[self.cpu];
+        if pcp.expire == 0 || pcp.count == 0 {
+            return;
+        }
+        pcp.expire = if is_of_own_node { 0 } else { pcp.expire - 1 };
+        if is_of_own_node {
+            return;
+        }
+        if pcp.expire > 0 {
+            return;
+        }
+        let pages = pcp.count.min(pcp.batch);
+        match self.shared.profile.pcp.lists {
+            PcpLists::OrderZero => self.pcp_free_bulk_shares(pages),
+            PcpLists::MultiOrder | PcpLists::AutoTuned => self.pcp_free_bulk_rounds(pages, 0),
+        }
+    }
 }
 
 impl Memory {
-    /// Gives back the pages on all CPUs' lists of a zone (`drain_all_pages`).
-    pub(crate) fn drain_all(&mut self, zone: crate::types::ZoneId) {
-        for cpu in 0..self.nr_cpus() {
-            self.locked(zone, CpuId::new(cpu)).pcp_drain();
+    /// Gives back the pages on all CPUs' lists of a zone for a task on `by` (`drain_all_pages`).
+    pub(crate) fn drain_all(&mut self, zone: ZoneId, by: CpuId) {
+        let for_others = self.shared.profile.pcp.drains_others_lists;
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.locked(zone, cpu).pcp_drain_counted_by(if for_others { by } else { cpu });
+        }
+    }
+
+    /// The same in all zones.
+    pub fn drain_all_pages(&mut self, by: CpuId) {
+        for zone in self.zones.ids() {
+            self.drain_all(zone, by);
         }
     }
 }
@@ -340,6 +383,25 @@ mod tests {
     fn batch_follows_the_zones_size() {
         assert_eq!([262_144, 1 << 28, 3840, 100_000].map(|managed| batch_size(managed, 256)), [63, 63, 1, 31]);
         assert_eq!([262_144, 1 << 28, 3840, 100_000].map(|managed| batch_size(managed, 128)), [31, 31, 1, 31]);
+    }
+
+    #[test]
+    fn pages_of_all_lists_are_counted_by_the_cpu_that_empties_them_since_6_0() {
+        for (profile, parts) in [("5.10", [-3, 3]), ("6.1", [0, 0])] {
+            let mut m = crate::testing::machine_with(2, crate::testing::linux(profile));
+            let [own, other] = [0, 1].map(CpuId::new);
+            let zone = ZoneId::new(0);
+            m.zones[zone].stat_threshold = 100;
+            let page =
+                crate::request::Request::new(own, crate::types::NodeId::new(0), crate::gfp::Gfp::KERNEL, Order::ZERO);
+            let pages = [0; 3].map(|_| m.alloc(page).expect("memory is free"));
+            m.drain_cpu(own);
+            m.fold_vmstat(own);
+            m.zones[zone].pcps[own].free_diff = -3;
+            pages.iter().for_each(|pfn| m.free(other, *pfn, Order::ZERO));
+            m.drain_all_pages(own);
+            assert_eq!([own, other].map(|cpu| m.zones[zone].pcps[cpu].free_diff), parts, "{profile}");
+        }
     }
 
     #[test]

@@ -324,7 +324,7 @@ impl AllocSlow {
         self.unreserve_highatomic(m, false);
         // The kernel drains every zone, whichever ones the request may use.
         for zone in 0..m.zones.len() {
-            m.drain_all(ZoneId::new(zone));
+            m.drain_all(ZoneId::new(zone), self.request.cpu);
         }
         self.try_freelist(m)
     }

@@ -11,7 +11,8 @@ use crate::pcp;
 use crate::rules::{FreeLists, PcpLists, Profile};
 use crate::state::pcp_lists;
 use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, PageFlags, Watermarks, ZoneCompaction};
-use crate::types::{CpuId, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
+use crate::watermark::STAT_THRESHOLD_MAX;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -35,7 +36,18 @@ struct PcpSnapshot {
     high: u32,
     tuning: Tuning,
     diff: i64,
+    expire: u8,
     lists: Vec<Vec<u32>>,
+}
+
+/// Where the CPUs' parts of counters matter, on machines with several CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Drift {
+    /// Below it free pages are counted with the CPUs' parts; 0 for never.
+    mark: u64,
+    /// A CPU's part is folded in above this.
+    threshold: i64,
+    cpus: usize,
 }
 
 /// Zone flag of a snapshot: kswapd must still be woken for a boost.
@@ -73,7 +85,8 @@ pub struct RecordedZone<'a> {
     pub pages: Option<&'a str>,
 }
 
-/// A machine of two nodes: node 0 has one small zone, node 1 these, lowest first.
+/// A machine of two nodes: node 0 has one small zone and all CPUs, node 1 these zones, lowest
+/// first.
 ///
 /// # Errors
 /// If the zones are impossible, or a text is not about a zone of its size.
@@ -92,6 +105,7 @@ pub fn machine(zones: &[RecordedZone], profile: Profile) -> Result<Memory, Strin
     let cpus = zones.first().map_or(0, |state| state.zone.pcps.len());
     let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
     let mut m = Memory::empty(&spec, profile)?;
+    m.put_cpus_on(NodeId::new(0));
     m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
     for (i, RecordedZone { zone, pages, .. }) in zones.iter().enumerate() {
         zone.restore(&mut m, ZoneId::new(1 + i), pages.map(str::as_bytes));
@@ -116,6 +130,8 @@ pub struct ZoneSnapshot {
     nr_free_pages: i64,
     /// The zone's own counter, without those parts.
     nr_free_folded: i64,
+    /// None on machines with one CPU.
+    drift: Option<Drift>,
     pcps: Vec<PcpSnapshot>,
     free: Vec<[Vec<u32>; MigrateType::COUNT]>,
     types: Vec<MigrateType>,
@@ -140,6 +156,7 @@ impl ZoneSnapshot {
             nr_free_pages: 0,
             nr_free_folded: 0,
             flags: 0,
+            drift: None,
             pcps: Vec::new(),
             free: vec![Default::default(); crate::types::NR_ORDERS],
             types: Vec::new(),
@@ -194,6 +211,17 @@ impl ZoneSnapshot {
                 };
             }
             "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
+            "DRIFT" => {
+                let ["mark", mark, "thresholds", thresholds @ ..] = words.as_slice() else {
+                    return Err("DRIFT needs a mark and thresholds".into());
+                };
+                let thresholds = thresholds.iter().map(|n| number(n)).collect::<Result<Vec<i64>, _>>()?;
+                let threshold = *thresholds.first().ok_or("DRIFT needs thresholds")?;
+                if !(1..=STAT_THRESHOLD_MAX).contains(&threshold) || thresholds.iter().any(|t| *t != threshold) {
+                    return Err(format!("CPUs do not keep {} of a counter", words[3..].join(" ")));
+                }
+                self.drift = Some(Drift { mark: number(mark)?, threshold, cpus: thresholds.len() });
+            }
             "NRFREE_RAW" => self.nr_free_folded = number(words.first().ok_or("no value")?)?,
             "PCP" => self.pcps.push(PcpSnapshot {
                 count: number(named(&words, "count")?)?,
@@ -206,6 +234,8 @@ impl ZoneSnapshot {
                     Err(_) if self.pcps.is_empty() => self.nr_free_pages - self.nr_free_folded,
                     Err(e) => return Err(e),
                 },
+                // Recordings of one CPU have it, too, but nothing says when that CPU folded.
+                expire: self.drift.as_ref().map_or(Ok(0), |_| named(&words, "expire").map_or(Ok(0), number))?,
                 lists: vec![Vec::new(); NR_LISTS],
             }),
             "PL" => {
@@ -290,12 +320,19 @@ impl ZoneSnapshot {
             ("low", m.low),
             ("high", m.high),
             ("promo", m.promo),
+            ("drift mark", self.drift.as_ref().map_or(0, |d| d.mark)),
             ("boost", self.boost),
             ("highatomic", self.highatomic),
         ] {
             if pages > u64::from(u32::MAX) {
                 return Err(format!("{name} {pages} is more pages than there can be"));
             }
+        }
+        if m.min > m.low || m.low > m.high {
+            return Err(format!("the marks {}, {} and {} are not in order", m.min, m.low, m.high));
+        }
+        if let Some(d) = self.drift.as_ref().filter(|d| d.cpus != self.pcps.len()) {
+            return Err(format!("thresholds of {} CPUs, lists of {}", d.cpus, self.pcps.len()));
         }
         for (cpu, p) in self.pcps.iter().enumerate() {
             let (name, factor) = match &p.tuning {
@@ -419,7 +456,7 @@ impl ZoneSnapshot {
                 Tuning::FreeFactor(f) => p.free_factor = *f,
                 Tuning::Auto(t) => p.tuning = *t,
             }
-            p.free_diff = pcp.diff;
+            (p.free_diff, p.expire) = (pcp.diff, pcp.expire);
             for (i, list) in pcp.lists.iter().enumerate() {
                 for &pfn in list {
                     let t = pcp::type_on(i, locked.blocks.migratetype(at(pfn).pageblock()));
@@ -428,9 +465,13 @@ impl ZoneSnapshot {
                 }
             }
         }
+        let drift = self.drift.as_ref().map(|d| (d.mark, d.threshold));
         let z = locked.zone;
         z.free_pages = self.nr_free_pages - self.pcps.iter().map(|p| p.diff).sum::<i64>();
         z.watermarks = self.marks;
+        z.set_drift(drift.unwrap_or_else(|| z.drift_at_boot(&locked.shared.profile)));
+        let parts = self.pcps.iter().map(|p| p.diff.abs());
+        z.largest_threshold = parts.fold(z.largest_threshold, i64::max);
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
         z.nr_free_highatomic = 0;
@@ -487,6 +528,11 @@ impl ZoneSnapshot {
             },
             nr_free_pages: z.nr_free_pages_exact() as i64,
             nr_free_folded: z.free_pages,
+            drift: (z.pcps.len() > 1).then(|| Drift {
+                mark: z.percpu_drift_mark,
+                threshold: z.stat_threshold,
+                cpus: z.pcps.len(),
+            }),
             pcps: z
                 .pcps
                 .iter()
@@ -499,6 +545,7 @@ impl ZoneSnapshot {
                         PcpLists::OrderZero | PcpLists::MultiOrder => Tuning::FreeFactor(p.free_factor),
                     },
                     diff: p.free_diff,
+                    expire: p.expire,
                     lists: (0..NR_LISTS).map(|i| p.list(i).map(relative).collect()).collect(),
                 })
                 .collect(),
@@ -523,6 +570,11 @@ impl fmt::Display for ZoneSnapshot {
         writeln!(f, "considered {} defer_shift {} order_failed {}", c.considered, c.defer_shift, c.order_failed)?;
         writeln!(f, "VMSTAT {}", self.nr_free_pages)?;
         writeln!(f, "NRFREE_RAW {}", self.nr_free_folded)?;
+        if let Some(drift) = &self.drift {
+            write!(f, "DRIFT mark {} thresholds", drift.mark)?;
+            (0..drift.cpus).try_for_each(|_| write!(f, " {}", drift.threshold))?;
+            writeln!(f)?;
+        }
         for (cpu, p) in self.pcps.iter().enumerate() {
             write!(f, "PCP cpu {cpu} count {} batch {} high {} ", p.count, p.batch, p.high)?;
             match &p.tuning {
@@ -533,6 +585,9 @@ impl fmt::Display for ZoneSnapshot {
                         + u32::from(t.free_high_batch) * FREE_HIGH_BATCH;
                     write!(f, "alloc_factor {} flags {flags} ", t.alloc_factor)?;
                 }
+            }
+            if self.drift.is_some() {
+                write!(f, "expire {} ", p.expire)?;
             }
             writeln!(f, "diff {}", p.diff)?;
             for (i, list) in p.lists.iter().enumerate().filter(|(_, l)| !l.is_empty()) {

@@ -7,7 +7,7 @@
 use crate::gfp::{AllocFlags, Wmark};
 use crate::rules::{Profile, Reserves};
 use crate::state::{Memory, Tunables, Watermarks, Zone};
-use crate::types::{CpuId, MigrateType, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
+use crate::types::{CpuId, MigrateType, NodeId, Order, PAGE_SIZE, PAGEBLOCK_PAGES, ZoneType};
 
 impl Watermarks {
     /// The marks of a zone of `managed` pages whose share of min_free_kbytes is `min` pages.
@@ -34,10 +34,19 @@ pub fn thp_min_free_kbytes(zones: u64, free_buffer_pages: u64) -> u64 {
     pages.min(free_buffer_pages / 20) * (PAGE_SIZE / 1024)
 }
 
+/// The largest part of a counter that a CPU keeps: it is in a byte.
+pub(crate) const STAT_THRESHOLD_MAX: i64 = 125;
+
+/// A CPU's part of a counter is folded in above this while kswapd is awake: all parts together are
+/// less than what lies between the marks (§1.6).
+fn pressure_threshold(cpus: usize, marks: &Watermarks) -> i64 {
+    (((marks.low - marks.min) / cpus as u64) as i64).clamp(1, STAT_THRESHOLD_MAX)
+}
+
 /// A CPU's part of a counter is folded in above this (§1.6).
 pub fn stat_threshold(cpus: usize, managed: u64) -> i64 {
     let fls = |x: u64| i64::from(64 - x.leading_zeros());
-    (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(125)
+    (2 * fls(cpus as u64) * (1 + fls(managed >> 15))).min(STAT_THRESHOLD_MAX)
 }
 
 impl Zone {
@@ -142,6 +151,34 @@ impl Zone {
                 && self.watermark_ok(order, self.watermarks.min, highest, flags, self.free_pages, profile))
     }
 
+    /// Sets above what a CPU's part of a counter is folded in. Larger parts stay until the CPU
+    /// counts again.
+    fn set_threshold(&mut self, threshold: i64) {
+        self.stat_threshold = threshold;
+        self.largest_threshold = self.largest_threshold.max(threshold);
+    }
+
+    /// The drift mark and the threshold that boot leaves. A mark is for parts that together exceed
+    /// what lies between the low and the min mark. Other CPUs come up before there are marks, and
+    /// some kernels do not take back what they set then.
+    pub fn drift_at_boot(&self, profile: &Profile) -> (u64, i64) {
+        let (cpus, marks) = (self.pcps.len(), &self.watermarks);
+        let threshold = stat_threshold(cpus, self.managed);
+        let drift = cpus as u64 * threshold as u64;
+        let mark = match () {
+            () if drift > marks.low - marks.min => marks.high + drift,
+            () if cpus > 1 && profile.watermark.keeps_early_drift_mark => drift,
+            () => 0,
+        };
+        (mark, threshold)
+    }
+
+    /// Sets the mark below which the CPUs' parts are read, too, and above what a part is folded in.
+    pub(crate) fn set_drift(&mut self, (mark, threshold): (u64, i64)) {
+        self.percpu_drift_mark = mark;
+        self.set_threshold(threshold);
+    }
+
     /// Free pages for a check that counter drift must not mislead (§1.6).
     pub(crate) fn free_pages_snapshot(&self) -> i64 {
         if self.percpu_drift_mark != 0 && self.free_pages < self.percpu_drift_mark as i64 {
@@ -154,29 +191,43 @@ impl Zone {
 
 impl Memory {
     /// Computes every zone's marks from `vm.min_free_kbytes` and `vm.watermark_scale_factor`, then
-    /// the drift marks and the per-CPU limits, and clears all boosts, as the kernel does on a write
+    /// the per-CPU limits, and clears all boosts, as the kernel does on a write
     /// to either.
     pub(crate) fn setup_watermarks(&mut self) {
-        let cpus = self.nr_cpus();
         for i in self.zones.ids() {
             let marks = self.marks_of(&self.zones[i], &self.shared.tunables);
             let z = &mut self.zones[i];
             z.watermarks = marks;
             z.watermark_boost = 0;
-            z.stat_threshold = stat_threshold(cpus, z.managed);
             if self.shared.profile.zonelist.goes_round {
                 z.refill_alloc_batch(CpuId::new(0));
             }
-            let drift = cpus as u64 * z.stat_threshold as u64;
-            z.percpu_drift_mark =
-                if drift > z.watermarks.low - z.watermarks.min { z.watermarks.high + drift } else { 0 };
         }
+        self.setup_lowmem_reserve();
+        self.setup_pcp_limits();
+    }
+
+    /// Computes the drift marks, and how much of a node's counter CPUs keep to themselves. The
+    /// kernel does so once, at boot.
+    pub(crate) fn setup_drift(&mut self) {
+        let profile = &self.shared.profile;
+        self.zones.iter_mut().for_each(|z| z.set_drift(z.drift_at_boot(profile)));
         for vec in &mut self.lru.vecs {
             let most = vec.zones.iter().map(|z| self.zones[*z].stat_threshold).max();
             vec.stat_threshold = most.unwrap_or(0);
         }
-        self.setup_lowmem_reserve();
-        self.setup_pcp_limits();
+    }
+
+    /// Changes the thresholds of a node's zones that have a drift mark while its kswapd is awake,
+    /// and back before it sleeps (`set_pgdat_percpu_threshold`).
+    pub(crate) fn set_percpu_thresholds(&mut self, node: NodeId, under_pressure: bool) {
+        let cpus = self.nr_cpus();
+        for z in self.zones.iter_mut().filter(|z| z.node == node && z.percpu_drift_mark != 0) {
+            z.set_threshold(match under_pressure {
+                true => pressure_threshold(cpus, &z.watermarks),
+                false => stat_threshold(cpus, z.managed),
+            });
+        }
     }
 
     /// A zone's marks under these tunables.

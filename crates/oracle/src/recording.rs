@@ -23,7 +23,7 @@ use kontig_procfs::{VmStat, ZoneInfo};
 use lru::LruState;
 use std::path::{Path, PathBuf};
 
-/// The one CPU of the recorded machines.
+/// The CPU on which a recording begins; most recorded machines have no other.
 pub const CPU: CpuId = CpuId::new(0);
 /// The recorded node, which only the experiment uses.
 pub const NODE: NodeId = NodeId::new(1);

@@ -8,7 +8,7 @@ use super::kernel::Series;
 use crate::error::RecordError;
 use crate::given::Given;
 use crate::guest::{self as guests, Guest};
-use crate::qemu::Board;
+use crate::qemu::{Board, Qemu};
 use crate::reclaim::{GivenOps, Reclaim};
 use crate::sysctls;
 use kontig_mm::Order;
@@ -68,6 +68,8 @@ pub struct Asked {
     pub events: bool,
     /// The kernel's tree that a guest builds.
     pub sources: Option<PathBuf>,
+    /// Debian root with the emulator to use, instead of the host's.
+    pub qemu_root: Option<PathBuf>,
 }
 
 /// An experiment with all its parameters settled.
@@ -86,6 +88,8 @@ pub struct Plan {
     /// Whether compaction's tracepoints are recorded although the experiment does not need them.
     pub events: bool,
     pub board: Board,
+    /// Debian root with the emulator to use, instead of the host's.
+    qemu_root: Option<PathBuf>,
     /// Parameters of a trace under memory pressure.
     pub(super) reclaim: Option<Reclaim>,
     pub(super) guest: Option<Guest>,
@@ -158,6 +162,7 @@ impl Plan {
             trace: Some(trace::encode(&ops)),
             events: asked.events,
             board: Board::USUAL,
+            qemu_root: asked.qemu_root.clone(),
             reclaim: None,
             guest: None,
             script: TRACE_SCRIPT,
@@ -201,11 +206,19 @@ impl Plan {
             trace,
             events: asked.events && !s.expected.contains(&EVENTS_FILE),
             board: Board::USUAL,
+            qemu_root: asked.qemu_root.clone(),
             reclaim: None,
             guest: None,
             script: s.script,
             expected: s.expected,
         })
+    }
+
+    /// The emulator that will run it.
+    pub(super) fn qemu(&self) -> Result<Qemu, RecordError> {
+        let qemu = Qemu::find(self.qemu_root.as_deref())?;
+        qemu.suits(self.board)?;
+        Ok(qemu)
     }
 
     /// Length of the trace, in operations.

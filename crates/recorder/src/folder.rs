@@ -42,6 +42,7 @@ pub(super) struct About {
     lru_gen: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Vec<u16>>,
+    daemons_cpu: Option<u8>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +78,7 @@ impl About {
             swap_mib: plan.reclaim.as_ref().and_then(Reclaim::swap_mib),
             lru_gen: plan.reclaim.as_ref().and_then(Reclaim::lru_gen),
             groups: plan.reclaim.as_ref().and_then(Reclaim::groups),
+            daemons_cpu: plan.reclaim.as_ref().and_then(Reclaim::daemons_cpu),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
             built,
@@ -215,6 +217,7 @@ mod tests {
             swap_mib: None,
             lru_gen: None,
             groups: None,
+            daemons_cpu: None,
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),
             built: None,

@@ -2,8 +2,9 @@
 //! replays.
 //!
 //! Recording an experiment twice gives the same bytes. The emulated machine counts instructions
-//! instead of time and has one CPU, no disk, no network and no source of randomness ([`qemu`]). Its
-//! initramfs is built from the module and the scripts under `oracle/` (`module`, `initramfs`).
+//! instead of time; its CPUs, mostly one, take turns, and it has no disk, no network and no source
+//! of randomness ([`qemu`]). Its initramfs is built from the module and the scripts under `oracle/`
+//! (`module`, `initramfs`).
 //! Results leave through the debug port in counted frames, so that a missing one is noticed
 //! (`unpack`). A recording's folder gets its name only when it is complete.
 
@@ -62,7 +63,6 @@ pub fn record(plan: &Plan, kernel: &Kernel, out: &Path, control: &Control<'_>) -
 /// A kernel and the programs built for it, ready for any number of recordings.
 pub struct Ready<'a> {
     kernel: &'a Kernel,
-    qemu: qemu::Qemu,
     built: module::Built,
 }
 
@@ -73,9 +73,8 @@ impl Ready<'_> {
     /// One line: what is missing or failed, and where to look.
     pub fn new<'a>(kernel: &'a Kernel, control: &Control<'_>) -> Result<Ready<'a>, RecordError> {
         control.at(Progress::Building)?;
-        let qemu = qemu::Qemu::find()?;
         let work = folder::Work::new()?;
-        Ok(Ready { kernel, qemu, built: module::build(kernel, work.path(), control)? })
+        Ok(Ready { kernel, built: module::build(kernel, work.path(), control)? })
     }
 
     /// Records `plan` into the folder `out`, which must not exist.
@@ -85,8 +84,9 @@ impl Ready<'_> {
     pub fn record(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Made, RecordError> {
         let start = Instant::now();
         folder::check(out)?;
-        let (files, built) = self.boot(plan, control)?;
-        let about = folder::About::new(plan, self.kernel, &self.qemu, built);
+        let qemu = plan.qemu()?;
+        let (files, built) = self.boot(plan, &qemu, control)?;
+        let about = folder::About::new(plan, self.kernel, &qemu, built);
         folder::write(out, &about, &files, control)?;
         let files = files.iter().map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect();
         Ok(Made { folder: out.to_path_buf(), kernel: self.kernel.release.clone(), files, took: start.elapsed() })
@@ -98,11 +98,16 @@ impl Ready<'_> {
     /// # Errors
     /// One line: what is missing or failed, and where to look.
     pub fn again(&self, plan: &Plan, out: &Path, control: &Control<'_>) -> Result<Option<String>, RecordError> {
-        folder::differing(out, &self.boot(plan, control)?.0)
+        folder::differing(out, &self.boot(plan, &plan.qemu()?, control)?.0)
     }
 
     /// Boots once. Returns the files of the recording, and what the guest has built.
-    fn boot(&self, plan: &Plan, control: &Control<'_>) -> Result<(Files, Option<BuiltFrom>), RecordError> {
+    fn boot(
+        &self,
+        plan: &Plan,
+        qemu: &qemu::Qemu,
+        control: &Control<'_>,
+    ) -> Result<(Files, Option<BuiltFrom>), RecordError> {
         let work = folder::Work::new()?;
         let machine = qemu::Machine {
             kernel: self.kernel.image.clone(),
@@ -123,7 +128,7 @@ impl Ready<'_> {
             _ => None,
         };
 
-        let sent = run_to_the_end(&self.qemu, &machine, plan, control)?;
+        let sent = run_to_the_end(qemu, &machine, plan, control)?;
 
         control.at(Progress::Writing)?;
         Ok((plan.files(sent.files)?, built))

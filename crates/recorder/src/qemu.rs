@@ -3,7 +3,8 @@
 //! An instruction takes one nanosecond (`-icount`), the clock starts at a fixed date, the processor
 //! has no source of randomness, and the board's version is fixed. Node 0 has 1 GiB and the only
 //! CPU. Node 1, the observed one, has no CPU and 2 GiB from 4 GiB on, unless an experiment asks
-//! otherwise ([`Board`]). A guest has a single node.
+//! otherwise ([`Board`]). A guest has a single node. Several CPUs take turns in one thread of the
+//! emulator, after numbers of instructions.
 
 use crate::control::{Control, Progress};
 use crate::error::{RecordError, about_file};
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = "qemu-system-x86_64";
 /// Far longer than any experiment takes, even on a busy host.
 const LIMIT: Duration = Duration::from_secs(90 * 60);
+/// The version that shares time among CPUs, so that each gets a turn before the next timer.
+const SEVERAL_CPUS: [u32; 2] = [8, 1];
 const POLL: Duration = Duration::from_millis(50);
 
 /// Where a guest's first disk begins.
@@ -50,6 +53,8 @@ pub enum Board {
         /// Whether memory control groups are: without them, reclaim is recorded with one set of
         /// lists a node.
         groups: bool,
+        /// Number of CPUs, all of node 0.
+        cpus: u8,
     },
     /// One node, and memory from 4 GiB on that the kernel leaves to the guest's disks.
     Guest {
@@ -62,7 +67,8 @@ pub enum Board {
 
 impl Board {
     /// The machine of most recordings.
-    pub const USUAL: Board = Board::Observed { node_mib: 2048, two_zones: false, reclaim: false, groups: false };
+    pub const USUAL: Board =
+        Board::Observed { node_mib: 2048, two_zones: false, reclaim: false, groups: false, cpus: 1 };
     const NODE_0_MIB: u32 = 1024;
 
     /// MiB below 4 GiB.
@@ -86,28 +92,39 @@ impl Board {
         match self {
             Board::Observed { reclaim: false, .. } => String::new(),
             Board::Observed { reclaim: true, groups: true, .. } => FOR_GROUPS.into(),
-            Board::Observed { reclaim: true, .. } => FOR_RECLAIM.into(),
+            Board::Observed { reclaim: true, cpus: 1, .. } => FOR_RECLAIM.into(),
+            // The other CPUs do only what the trace has them do.
+            Board::Observed { reclaim: true, cpus, .. } => format!("{FOR_RECLAIM} isolcpus=1-{}", cpus - 1),
             Board::Guest { disks_mib, .. } => format!("{FOR_GUESTS} memmap={disks_mib}M$4G"),
+        }
+    }
+
+    const fn cpus(self) -> u8 {
+        match self {
+            Board::Observed { cpus, .. } => cpus,
+            Board::Guest { .. } => 1,
         }
     }
 
     /// Options for the nodes, if there are several.
     fn nodes(self) -> Vec<(&'static str, String)> {
-        let Board::Observed { node_mib, .. } = self else { return Vec::new() };
+        let Board::Observed { node_mib, cpus, .. } = self else { return Vec::new() };
+        let cpus = if cpus == 1 { "0".into() } else { format!("0-{}", cpus - 1) };
         vec![
             ("-object", "memory-backend-ram,id=node0,size=1G".into()),
             ("-object", format!("memory-backend-ram,id=node1,size={}", short_size(u64::from(node_mib) << 20))),
-            ("-numa", "node,nodeid=0,cpus=0,memdev=node0".into()),
+            ("-numa", format!("node,nodeid=0,cpus={cpus},memdev=node0")),
             ("-numa", "node,nodeid=1,memdev=node1".into()),
         ]
     }
 }
 
-/// The emulator on this host.
+/// The emulator: this host's, or that of a Debian root, which runs without being entered.
 #[derive(Clone, Debug)]
 pub struct Qemu {
     /// Version, in the form `7.2.22`.
     pub version: String,
+    root: Option<PathBuf>,
 }
 
 /// A machine: the files it boots and those it writes.
@@ -125,26 +142,60 @@ pub struct Machine {
 }
 
 impl Qemu {
-    /// Finds the emulator and its version.
+    /// Finds the emulator, in this root if one is given, and its version.
     ///
     /// # Errors
     /// If it is not installed.
-    pub fn find() -> Result<Qemu, RecordError> {
-        let out = Command::new(PROGRAM).arg("--version").output().map_err(|e| {
-            RecordError::Failed(format!("{PROGRAM}: {e}; 'kontig oracle doctor' shows how to install it"))
+    pub fn find(root: Option<&Path>) -> Result<Qemu, RecordError> {
+        let mut qemu = Qemu { version: String::new(), root: root.map(Path::to_path_buf) };
+        let out = qemu.command().arg("--version").output().map_err(|e| {
+            let remedy = match root {
+                Some(root) => format!("chroot {} apt-get install qemu-system-x86", root.display()),
+                None => "'kontig oracle doctor' shows how to install it".into(),
+            };
+            RecordError::Failed(format!("{PROGRAM}: {e}; {remedy}"))
         })?;
         let text = String::from_utf8_lossy(&out.stdout);
-        let version = version_in(&text).ok_or_else(|| {
+        qemu.version = version_in(&text).ok_or_else(|| {
             RecordError::Failed(format!("{PROGRAM} --version: does not say its version: {}", text.trim()))
         })?;
-        Ok(Qemu { version })
+        Ok(qemu)
+    }
+
+    /// The program. That of a root runs with the root's loader and libraries.
+    fn command(&self) -> Command {
+        let Some(root) = &self.root else { return Command::new(PROGRAM) };
+        let libraries = root.join("usr/lib/x86_64-linux-gnu");
+        let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+        command.env("QEMU_MODULE_DIR", libraries.join("qemu"));
+        command.arg("--library-path").arg(libraries).arg(root.join("usr/bin").join(PROGRAM));
+        for firmware in ["usr/share/qemu", "usr/share/seabios"] {
+            command.arg("-L").arg(root.join(firmware));
+        }
+        command
+    }
+
+    /// Whether it can run this board. Before 8.1 a CPU may wait for another one that gets no turn.
+    ///
+    /// # Errors
+    /// If not, with the remedy.
+    pub fn suits(&self, board: Board) -> Result<(), RecordError> {
+        if board.cpus() == 1 || is_at_least(&self.version, SEVERAL_CPUS) {
+            return Ok(());
+        }
+        let ([major, minor], version) = (SEVERAL_CPUS, &self.version);
+        Err(RecordError::Asked(format!(
+            "several CPUs need QEMU {major}.{minor} or later, and this is {version}: make a root with \
+             'oracle/make-root DIR 6.12', then 'chroot DIR apt-get install qemu-system-x86', and add --qemu DIR"
+        )))
     }
 
     /// Boots the machine and waits until it powers off.
     pub(super) fn run(&self, machine: &Machine, control: &Control<'_>) -> Result<(), RecordError> {
         let complaints = machine.console.with_extension("qemu");
         let errors = std::fs::File::create(&complaints).map_err(about_file(&complaints, "write"))?;
-        let child = Command::new(PROGRAM)
+        let child = self
+            .command()
             .args(machine.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -203,10 +254,10 @@ impl Machine {
                     short_size(u64::from(self.board.low_mib()) << 20)
                 ),
             ),
-            ("-accel", "tcg".into()),
+            ("-accel", if self.board.cpus() == 1 { "tcg".into() } else { "tcg,thread=single".into() }),
             ("-icount", "shift=0,sleep=off".into()),
             ("-cpu", "qemu64-v1,-rdrand,-rdseed".into()),
-            ("-smp", "1".into()),
+            ("-smp", self.board.cpus().to_string()),
             ("-m", short_size(u64::from(self.board.all_mib()) << 20)),
         ];
         let rest = [
@@ -254,6 +305,12 @@ fn in_list(value: &str) -> String {
     value.replace(',', ",,")
 }
 
+/// Whether a version is this one or later.
+fn is_at_least(version: &str, wanted: [u32; 2]) -> bool {
+    let mut numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
+    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)] >= wanted
+}
+
 /// `7.2.22` of "QEMU emulator version 7.2.22 (Debian …)".
 fn version_in(text: &str) -> Option<String> {
     let after = text.split_once("version ")?.1;
@@ -291,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_observed_node_has_the_zones_it_is_to_have() {
-        let board = |two_zones, groups| Board::Observed { node_mib: 256, two_zones, reclaim: true, groups };
+        let board = |two_zones, groups| Board::Observed { node_mib: 256, two_zones, reclaim: true, groups, cpus: 1 };
         let line = |two_zones| Machine::shown_command_line(board(two_zones, false));
         let grouped = Machine::shown_command_line(board(false, true));
         assert!(grouped.contains("cgroup.memory=nokmem,") && !grouped.contains("cgroup_disable"), "{grouped}");
@@ -300,6 +357,15 @@ mod tests {
         assert!(line(true).ends_with("cgroup_disable=memory nohz=off'"));
         let usual = Machine::shown_command_line(Board::USUAL);
         assert!(usual.contains("below-4g=1G,") && usual.contains("-m 3G ") && usual.contains("id=node1,size=2G"));
+    }
+
+    #[test]
+    fn several_cpus_take_turns_and_only_one_of_them_has_work_of_its_own() {
+        let board = Board::Observed { node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 4 };
+        let line = Machine::shown_command_line(board);
+        for part in ["-accel tcg,thread=single", "-smp 4", "nodeid=0,cpus=0-3,", "nohz=off isolcpus=1-3'"] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
     }
 
     #[test]
@@ -325,6 +391,16 @@ mod tests {
         let arguments = m.arguments();
         assert!(arguments.contains(&"file,id=results,path=/a,,b/r".to_string()));
         assert!(arguments.contains(&"/a,,b/i".to_string()));
+    }
+
+    #[test]
+    fn several_cpus_need_an_emulator_that_gives_each_a_turn() {
+        let one = Board::USUAL;
+        let two = Board::Observed { node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 2 };
+        let suits = |version: &str, board| Qemu { version: version.into(), root: None }.suits(board);
+        assert_eq!((suits("7.2.22", one), suits("8.1.0", two), suits("10.0.13", two)), (Ok(()), Ok(()), Ok(())));
+        let refused = suits("7.2.22", two).expect_err("refused").to_string();
+        assert!(refused.contains("QEMU 8.1 or later") && refused.contains("--qemu DIR"), "{refused}");
     }
 
     #[test]

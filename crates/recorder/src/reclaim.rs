@@ -6,7 +6,7 @@
 use super::qemu::Board;
 use crate::error::RecordError;
 use kontig_oracle::trace::lru::{self, LruOp, MAX_GROUPS, ProcessPage};
-use kontig_oracle::trace::pressure::{Node, Pressure};
+use kontig_oracle::trace::pressure::{Cpus, Node, Pressure};
 
 /// The script that runs the trace, and the files it sends.
 pub(super) const SCRIPT: &str = "lru";
@@ -33,6 +33,7 @@ const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
     node: Node,
+    cpus: Cpus,
     process_pages: u32,
     swap_mib: u32,
     lru_gen: u8,
@@ -145,6 +146,7 @@ impl Reclaim {
     pub(super) fn new(p: &Pressure, seed: u64, ops: usize) -> Reclaim {
         Reclaim {
             node: p.node,
+            cpus: p.cpus,
             process_pages: p.process_pages,
             swap_mib: p.swap_mib,
             lru_gen: p.lru_gen,
@@ -161,8 +163,16 @@ impl Reclaim {
         });
         let process_pages = touched.max().unwrap_or(0);
         let swap_mib = if process_pages > 0 { given.swap_mib.unwrap_or(OWN_SWAP_MIB) } else { 0 };
-        let (lru_gen, groups) = (given.lru_gen, given.groups.clone());
-        Reclaim { node: Node::SMALL, process_pages, swap_mib, lru_gen, groups, ops: given.ops.clone() }
+        // A CPU more than the last that is named; what concerns all CPUs needs two.
+        let named = given.ops.iter().map(|op| match op {
+            LruOp::Cpu(cpu) => cpu + 1,
+            LruOp::DrainAll | LruOp::DrainPages | LruOp::Fold => 2,
+            _ => 1,
+        });
+        let cpus = Cpus { count: named.max().unwrap_or(1), ..Cpus::ONE };
+        let (node, lru_gen, ops) = (Node::SMALL, given.lru_gen, given.ops.clone());
+        let groups = given.groups.clone();
+        Reclaim { node, cpus, process_pages, swap_mib, lru_gen, groups, ops }
     }
 
     /// Records for the machine's module.
@@ -172,7 +182,13 @@ impl Reclaim {
 
     pub(super) fn board(&self) -> Board {
         let groups = !self.groups.is_empty();
-        Board::Observed { node_mib: self.node.mib, two_zones: self.node.two_zones, reclaim: true, groups }
+        let Node { mib, two_zones } = self.node;
+        Board::Observed { node_mib: mib, two_zones, reclaim: true, groups, cpus: self.cpus.count }
+    }
+
+    /// The CPU that the daemons have to themselves, if they do.
+    pub(super) fn daemons_cpu(&self) -> Option<u8> {
+        self.cpus.of_daemons
     }
 
     /// Swap in MiB; `None` if the trace uses no process's memory.
@@ -194,9 +210,10 @@ impl Reclaim {
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
         let lru_gen = self.lru_gen().map(|value| format!("LRU_GEN={value}\n")).unwrap_or_default();
+        let module = self.daemons_cpu().map(|cpu| format!("MODULE=daemons_on={cpu}\n")).unwrap_or_default();
         let groups = self.group_paths().join(" ");
         let groups = if groups.is_empty() { groups } else { format!("GROUP_PATHS='{groups}'\n") };
-        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}{groups}", self.process_pages)
+        format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}{module}{groups}", self.process_pages)
     }
 
     /// The parents of the memory control groups; `None` without any.
@@ -242,7 +259,7 @@ mod tests {
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
         assert_eq!(
             reclaim("lru-two-zones").board(),
-            Board::Observed { node_mib: 256, two_zones: true, reclaim: true, groups: false }
+            Board::Observed { node_mib: 256, two_zones: true, reclaim: true, groups: false, cpus: 1 }
         );
     }
 
@@ -290,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
-        const OPERATIONS: [(&str, &str); 23] = [
+        const OPERATIONS: [(&str, &str); 27] = [
             ("ALLOC", "alloc 0 0 movable"),
             ("FREE", "free 0"),
             ("ADD", "add f0:0 0 movable"),
@@ -314,6 +331,10 @@ mod tests {
             ("ENTER", "enter 1"),
             ("LIMIT", "limit 1 max 5"),
             ("FLUSH", "flush"),
+            ("CPU", "cpu 1"),
+            ("DRAIN_ALL", "drain-all"),
+            ("DRAIN_PAGES", "drain-pages"),
+            ("FOLD", "fold"),
         ];
         let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
         let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();

@@ -28,6 +28,7 @@ const HELP: &str = "Examples:
   kontig oracle record direct-movable --order 4
   kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1
   kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
+  kontig oracle record cpus-file --qemu /var/lib/kontig/6.12
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded --again
   kontig oracle record guest-build --seed 2 --sources /usr/src/linux-6.1
@@ -58,6 +59,10 @@ page of the process: a:1f. RIGHT is as above, or dma32, but not owned:
   drop OWN                            the process gives the page back
   object TYPE [RIGHT ...]             a page for a shrinker to free, oldest first
   drain                               flush the CPU's batches to the LRU lists
+  cpu N                               go on on CPU N, 0 to 3
+  drain-all                           flush the batches of all CPUs
+  drain-pages                         flush the free pages of all CPUs
+  fold                                add the CPU's parts of counters to them
   wait                                wait until kswapd and kcompactd sleep
   dump                                save the state as d0, d1, ...
 In generations (6.12; first line 'lru_gen N', 1, 3 or 7), SWAPPINESS is 0 to 200 or own:
@@ -113,6 +118,9 @@ pub struct RecordArgs {
     /// Debian root with the kernel, made by oracle/make-root
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
+    /// Debian root with the QEMU to use (several CPUs need 8.1 or later; Debian 12 has 7.2)
+    #[arg(long, value_name = "DIR")]
+    qemu: Option<PathBuf>,
     /// Unpacked kernel that guest-build builds (default: the package linux-source-6.1)
     #[arg(long, value_name = "DIR")]
     sources: Option<PathBuf>,
@@ -233,6 +241,7 @@ fn asked(a: &RecordArgs) -> Result<Asked, Error> {
         lru,
         events: a.events,
         sources: a.sources.clone(),
+        qemu_root: a.qemu.clone(),
     })
 }
 
@@ -293,6 +302,7 @@ mod tests {
             out: None,
             root: None,
             sources: None,
+            qemu: None,
         }
     }
 

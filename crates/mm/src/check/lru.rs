@@ -178,7 +178,7 @@ fn check_zone_counts(z: &Zone, census: &Census, listed: &[u64; LruList::COUNT]) 
         ensure!(is == tagged, "{is} pages on list {name}, the flags of {tagged} say that");
         ensure!(i128::from(is) == i128::from(counted), "{is} {name} pages, counted {counted}");
     }
-    let (kept, threshold) = (z.lru.largest_part(), z.stat_threshold);
+    let (kept, threshold) = (z.lru.largest_part(), z.largest_threshold);
     ensure!(kept <= threshold, "a CPU keeps {kept} of a counter to itself, above {threshold}");
     Ok(())
 }

@@ -38,5 +38,9 @@ mechanism! {
         /// before, all at once.
         #[rule(section = "2.6.1")]
         pub gives_back_in_batches: bool,
+        /// A CPU that wants all lists given back does it for the others, and counts the pages as
+        /// its own; before, each CPU does it for itself. Since 6.0.
+        #[rule(section = "1.7")]
+        pub drains_others_lists: bool,
     }
 }

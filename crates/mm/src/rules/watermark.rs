@@ -41,5 +41,10 @@ mechanism! {
         /// until stable releases, 6.12.19 among them, took it back.
         #[rule(section = "1.4")]
         pub no_lowmem_reserve_for_empty_zones: bool,
+        /// With several CPUs a zone that needs no drift mark keeps the one of early boot, so that
+        /// its CPUs' parts of counters change their size with kswapd. Recorded of 5.10, 6.1 and
+        /// 6.12. From 6.13 on kernels set the marks once all CPUs are up, as recorded of 7.2.
+        #[rule(section = "1.6")]
+        pub keeps_early_drift_mark: bool,
     }
 }

@@ -57,13 +57,18 @@ impl Locked<'_> {
     /// Counts pages that join or leave the free lists of one type one by one: the counter may be
     /// folded on the way.
     pub(crate) fn mod_free_pages_singly(&mut self, t: MigrateType, delta: i64) {
-        let (pages, sign) = (delta.abs(), delta.signum());
+        let (mut pages, sign) = (delta.abs(), delta.signum());
+        // The threshold may have been lowered since the part was counted.
+        while pages > 0 && self.zone.pcps[self.cpu].free_diff.abs() > self.zone.stat_threshold {
+            self.mod_free_pages(sign);
+            pages -= 1;
+        }
         let period = self.zone.stat_threshold + 1;
         let diff = &mut self.zone.pcps[self.cpu].free_diff;
         // Pages until this CPU's part is folded in for the first time.
         let first = period - sign * *diff;
         if pages < first {
-            *diff += delta;
+            *diff += sign * pages;
         } else {
             let folds = 1 + (pages - first) / period;
             *diff = sign * ((pages - first) % period);

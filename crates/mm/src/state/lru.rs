@@ -284,6 +284,10 @@ impl Lruvec {
     pub fn size_exact(&self, list: LruList) -> i64 {
         self.stats.exact(list.index())
     }
+    /// A CPU's part of a list's size, or of a counter ([`NodeStat`]), not yet folded in.
+    pub fn unfolded(&self, item: usize, cpu: CpuId) -> i64 {
+        self.stats.part(item, cpu)
+    }
     /// A counter as reclaim reads it.
     #[inline(always)]
     pub fn stat(&self, item: NodeStat) -> u64 {

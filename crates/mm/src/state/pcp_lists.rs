@@ -42,6 +42,8 @@ pub struct PerCpuPages {
     pub tuning: AutoTuning,
     /// This CPU's part of the zone's free-page counter, not yet folded in.
     pub free_diff: i64,
+    /// Folds until the lists of a zone of another node give back a batch; 0 for never.
+    pub expire: u8,
     /// The blocks by pfn, head first. Arrays instead of links through the frames: a hit touches no
     /// frame but its tag, and a drain sees far enough ahead to prefetch. A list's array grows to
     /// its largest size once.
@@ -57,6 +59,7 @@ impl PerCpuPages {
             free_factor: 0,
             tuning: AutoTuning::default(),
             free_diff: 0,
+            expire: 0,
             lists: Default::default(),
         }
     }

@@ -36,9 +36,14 @@ impl<const N: usize> Stats<N> {
     /// [`Stats::add`].
     #[inline]
     pub(crate) fn add_singly(&mut self, item: usize, cpu: CpuId, delta: i64, threshold: i64) {
-        let (count, sign) = (delta.abs(), delta.signum());
+        let (mut count, sign) = (delta.abs(), delta.signum());
+        // The threshold may have been lowered since the part was counted.
+        while count > 0 && i64::from(self.parts[cpu][item].unsigned_abs()) > threshold {
+            self.add(item, cpu, sign, threshold);
+            count -= 1;
+        }
         let part = &mut self.parts[cpu][item];
-        debug_assert!(i64::from(part.unsigned_abs()) <= threshold);
+        let delta = sign * count;
         let period = threshold + 1;
         // Calls until this part is folded in for the first time.
         let first = period - sign * i64::from(*part);
@@ -55,7 +60,8 @@ impl<const N: usize> Stats<N> {
     /// in.
     #[inline]
     pub(crate) fn until_folded(&self, item: usize, cpu: CpuId, threshold: i64) -> u32 {
-        (threshold + 1 + i64::from(self.parts[cpu][item])) as u32
+        let part = i64::from(self.parts[cpu][item]);
+        if part.abs() > threshold { 1 } else { (threshold + 1 + part) as u32 }
     }
 
     /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: it folds in half
@@ -98,11 +104,19 @@ impl<const N: usize> Stats<N> {
         self.parts.iter().flatten().map(|part| i64::from(part.unsigned_abs())).max().unwrap_or(0)
     }
 
-    /// Folds a CPU's parts into the totals.
-    pub(crate) fn fold(&mut self, cpu: CpuId) {
+    /// A CPU's part of a counter, not yet folded in.
+    pub(crate) fn part(&self, item: usize, cpu: CpuId) -> i64 {
+        i64::from(self.parts[cpu][item])
+    }
+
+    /// Folds a CPU's parts into the totals. Returns whether there were any.
+    pub(crate) fn fold(&mut self, cpu: CpuId) -> bool {
+        let mut any = false;
         for (total, part) in self.totals.iter_mut().zip(&mut self.parts[cpu]) {
+            any |= *part != 0;
             *total += i64::from(core::mem::take(part));
         }
+        any
     }
 }
 
@@ -116,10 +130,13 @@ mod tests {
         fn many_at_once_are_as_many_one_by_one(
             counts in proptest::collection::vec(-300i64..300, 1..20),
             threshold in 1i64..125,
+            lowered in 1i64..125,
         ) {
             let cpu = CpuId::new(0);
             let (mut singly, mut at_once): (Stats<1>, Stats<1>) = (Stats::new(1), Stats::new(1));
-            for count in counts {
+            let half = counts.len() / 2;
+            for (i, count) in counts.into_iter().enumerate() {
+                let threshold = if i < half { threshold } else { threshold.min(lowered) };
                 let taken = -count.min(0) as u32;
                 let until = singly.until_folded(0, cpu, threshold);
                 let before = singly.total(0);

@@ -67,6 +67,9 @@ pub struct Zone {
     pub compaction: ZoneCompaction,
     /// A CPU's part of the free-page counter is folded in above this.
     pub stat_threshold: i64,
+    /// The largest that threshold has been: a CPU that has counted nothing since has a part from
+    /// then.
+    pub(crate) largest_threshold: i64,
     /// Below this the free-page counter is read exactly; 0 if it never needs to be.
     pub percpu_drift_mark: u64,
     /// Pages that reclaim has scanned since any page of the zone was freed, in kernels that count
@@ -115,6 +118,11 @@ impl Zone {
     /// Pages on one LRU list as reclaim reads them: without the parts that CPUs have not folded in.
     pub fn nr_listed_as_read(&self, list: LruList) -> u64 {
         self.lru.get(list.index())
+    }
+
+    /// A CPU's part of the size of one LRU list, not yet folded in.
+    pub fn unfolded(&self, list: LruList, cpu: CpuId) -> i64 {
+        self.lru.part(list.index(), cpu)
     }
 
     /// Pages on one LRU list, exact.

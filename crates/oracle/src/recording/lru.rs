@@ -1,17 +1,18 @@
 //! LRU state of a node (`*.lru`), one file for each state of a trace under memory pressure.
 //!
 //! A text with an entry a line: event counters (`EVENT`), the node, its `LRUVEC`, counters
-//! (`STAT`), each list from its head on (`LIST`), the CPU's batches (`BATCH`), shadows of evicted
-//! pages, the process's pages in swap, and the length of all before. Pfns are hexadecimal and
-//! absolute. Each entry appears once, and everything common to all kernels is present. A page is on
-//! one list, a page of a file or process is one frame, and a swap slot has an owner and holds one
-//! page. A file that breaks these rules is refused with the line.
+//! (`STAT`), each list from its head on (`LIST`), the CPUs' batches (`BATCH`, and `CPU` before
+//! those of CPU 1 and later ones), shadows of evicted pages, the process's pages in swap, and the
+//! length of all before. Pfns are hexadecimal and absolute. Each entry appears once, and everything
+//! common to all kernels is present. A page is on one list, a page of a file or process is one
+//! frame, and a swap slot has an owner and holds one page. A file that breaks these rules is
+//! refused with the line.
 //!
 //! Where the multi-generational LRU is on, `LRUGEN`, `TIER` and `GEN` follow the lists, which are
 //! empty, and a page also has its generation and how often it was used (`2.1`).
 
 use crate::error::BadRecording;
-use crate::trace::lru::{FilePage, ProcessPage, file_page, process_page};
+use crate::trace::lru::{FilePage, MAX_CPUS, ProcessPage, file_page, process_page};
 use kontig_mm::{Order, Pfn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -147,13 +148,20 @@ pub struct Shadow {
     pub group: u16,
 }
 
-/// A counter with its per-CPU delta.
+/// A counter with its per-CPU deltas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counter {
     /// The global value that all CPUs read.
     pub counted: i64,
-    /// The CPU's delta, not yet folded in.
-    pub unfolded: i64,
+    /// Each CPU's delta, not yet folded in.
+    pub unfolded: [i64; MAX_CPUS as usize],
+}
+
+impl Counter {
+    /// The counter with all deltas.
+    pub fn exact(&self) -> i64 {
+        self.counted + self.unfolded.iter().sum::<i64>()
+    }
 }
 
 /// LRU state of a node at one moment.
@@ -175,8 +183,8 @@ pub struct LruState {
     pub generations: BTreeMap<GenerationKey, Generation>,
     /// Tiers of each kind, where that LRU is on.
     pub tiers: BTreeMap<(String, u8), Tier>,
-    /// Each of [`BATCHES`], in the order collected.
-    pub batches: [Vec<LruPage>; BATCHES.len()],
+    /// By CPU, each of [`BATCHES`], in the order collected.
+    pub batches: Vec<[Vec<LruPage>; BATCHES.len()]>,
     /// Shadows in the files' trees.
     pub shadows: Vec<Shadow>,
     /// The process's pages that are in swap alone, and where.
@@ -356,9 +364,18 @@ impl Reader {
             ["STAT", of, "threshold", n] => {
                 self.state.thresholds.insert(of.into(), integer(n)?);
             }
-            ["STAT", of, name, counted, unfolded] => {
-                let counter = Counter { counted: integer(counted)?, unfolded: integer(unfolded)? };
+            ["STAT", of, name, counted, ref parts @ ..] if (1..=MAX_CPUS.into()).contains(&parts.len()) => {
+                let mut counter = Counter { counted: integer(counted)?, ..Counter::default() };
+                for (unfolded, part) in counter.unfolded.iter_mut().zip(parts) {
+                    *unfolded = integer(part)?;
+                }
                 self.state.counters.insert((of.into(), name.into()), counter);
+            }
+            ["CPU", n] if self.headings == LISTS.len() + BATCHES.len() => {
+                if integer(n)? != self.state.batches.len() as i64 || n == MAX_CPUS.to_string() {
+                    return Err(format!("CPU {n} stands where CPU {} should", self.state.batches.len()));
+                }
+                self.headings = LISTS.len();
             }
             [kind @ ("LIST" | "BATCH"), name, n] => {
                 let expected = LISTS.iter().chain(&BATCHES).nth(self.headings).copied().unwrap_or("nothing more");
@@ -366,6 +383,9 @@ impl Reader {
                     return Err(format!("{kind} {name} stands where {expected} should"));
                 }
                 let at = self.headings;
+                if at == LISTS.len() {
+                    self.state.batches.push(Default::default());
+                }
                 self.into = Some(at.checked_sub(LISTS.len()).map_or(Into::List(at), Into::Batch));
                 self.headings += 1;
                 self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
@@ -498,7 +518,11 @@ impl Reader {
             Into::List(at) => self.state.lists[at].push(page),
             Into::OfGroup(group, at) => self.state.groups[group].lists[at].push(page),
             Into::Generation(key) => self.state.generations.entry(key).or_default().pages.push(page),
-            Into::Batch(at) => self.state.batches[at].push(page),
+            Into::Batch(at) => {
+                if let Some(of_cpu) = self.state.batches.last_mut() {
+                    of_cpu[at].push(page);
+                }
+            }
         }
         Ok(())
     }

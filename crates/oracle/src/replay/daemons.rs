@@ -1,11 +1,12 @@
-//! The node's daemons on a recorded machine. They share its only CPU with the allocating task, and
-//! run when they get it, which depends on the profile.
+//! The node's daemons on a recorded machine. They share a CPU with the allocating task, and run
+//! when they get it, which depends on the profile; or they have a CPU of their own, which they get
+//! when an operation has ended, or while it sleeps.
 
 use crate::recording::{CPU, NODE};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::rules::Preemption;
-use kontig_mm::{Daemon, Memory, Owner, Profile, Step, Turn, Wait};
+use kontig_mm::{CpuId, Daemon, Memory, Owner, Profile, Step, Turn, Wait};
 
 /// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
@@ -24,6 +25,10 @@ pub(super) struct Beside {
     kcompactd_is_real_time: bool,
     /// Whether a daemon has run since the last query.
     ran: bool,
+    /// Where the allocating task runs.
+    task_cpu: CpuId,
+    /// The daemons' own, if they do not share the task's.
+    own_cpu: Option<CpuId>,
 }
 
 /// The node's daemons, and which of them are runnable.
@@ -47,13 +52,45 @@ impl Beside {
             kcompactd_waits: false,
         };
         let preemption = profile.kswapd.preemption;
-        Beside { daemons: Some(daemons), preemption, kcompactd_is_real_time, ran: false }
+        let daemons = Some(daemons);
+        Beside { daemons, preemption, kcompactd_is_real_time, ran: false, task_cpu: CPU, own_cpu: None }
+    }
+
+    /// Gives the daemons a CPU of their own.
+    pub(super) fn have_own_cpu(&mut self, cpu: CpuId) {
+        self.own_cpu = Some(cpu);
+        self.move_daemons(cpu);
+    }
+
+    /// Moves the task, and the daemons with it unless they have a CPU of their own.
+    pub(super) fn run_on(&mut self, cpu: CpuId) {
+        self.task_cpu = cpu;
+        if self.own_cpu.is_none() {
+            self.move_daemons(cpu);
+        }
+    }
+
+    fn move_daemons(&mut self, cpu: CpuId) {
+        if let Some(daemons) = &mut self.daemons {
+            daemons.kswapd.run_on(cpu);
+            daemons.kcompactd.run_on(cpu);
+        }
+    }
+
+    /// The CPU at work: the task's, or while a daemon runs its own.
+    pub(super) fn cpu(&self) -> CpuId {
+        if self.daemons.is_none() { self.own_cpu.unwrap_or(self.task_cpu) } else { self.task_cpu }
     }
 
     /// Whether one is runnable.
-    pub(super) fn is_awaited(&self, m: &Memory) -> bool {
+    fn is_runnable(&self, m: &Memory) -> bool {
         let waits = |d: &Daemons| d.kswapd_waits || d.kcompactd_waits;
         m.has_wakes() || self.daemons.as_ref().is_some_and(waits)
+    }
+
+    /// Whether one waits for the task's CPU.
+    pub(super) fn is_awaited(&self, m: &Memory) -> bool {
+        self.own_cpu.is_none() && self.is_runnable(m)
     }
 }
 
@@ -112,7 +149,7 @@ fn give_cpu<H: Host>(host: &mut H, run: impl FnOnce(&mut Daemons, &mut H)) {
 /// Runs the node's daemons until they wait.
 #[cold]
 pub(super) fn run<H: Host>(host: &mut H, m: &mut Memory) {
-    if host.beside().is_awaited(m) {
+    if host.beside().is_runnable(m) {
         give_cpu(host, |daemons, host| daemons.run_both(m, host));
     }
 }
@@ -133,6 +170,9 @@ pub(super) fn let_sleep<H: Host>(host: &mut H, m: &mut Memory) {
 
 /// A point at which the task may lose the CPU, or offers it.
 pub(super) fn turn<H: Host>(host: &mut H, m: &mut Memory, turn: Turn) {
+    if host.beside().own_cpu.is_some() {
+        return;
+    }
     let (preemption, kcompactd_is_real_time) = (host.beside().preemption, host.beside().kcompactd_is_real_time);
     match (preemption, turn) {
         (Preemption::Voluntary, Turn::Offered) => run(host, m),

@@ -14,12 +14,12 @@ mod traced;
 use super::{Care, Compared, Replayed, daemons, outcome, request};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
-use crate::recording::{CPU, NODE, Part, Recording};
+use crate::recording::{NODE, Part, Recording};
 use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage, Swappiness};
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
 use kontig_mm::state::LruGen;
-use kontig_mm::{Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
+use kontig_mm::{CpuId, Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
 
 /// The request of a process's page fault.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
@@ -41,6 +41,9 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     }
     groups::enable(rec, &mut memory)?;
     state::begin(rec, &mut memory)?;
+    if let Some(d) = state::unlike_boot(rec, &memory) {
+        return Ok(Err(d));
+    }
     memory.trace().listen(Listen::VMSCAN.with(Listen::COMPACTION).with(Listen::COMPACTION_DETAIL));
     if ops.iter().any(|(op, _)| matches!(op, LruOp::Store(_))) {
         // More than any recording needs, if it does not say; else all of the device but its header.
@@ -48,6 +51,9 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         memory.set_swap(SwapSpace { total: pages, free: pages });
     }
     let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
+    if let Some(cpu) = rec.about.daemons_cpu {
+        runner.host.keep_daemons_on(CpuId::new(cpu.into()));
+    }
     generations::set_process(rec, &mut runner.host)?;
     let mut compared = Compared { operations: ops.len() as u64, ..Compared::default() };
     let mut traced = traced::Recorded::open(rec)?;
@@ -122,6 +128,11 @@ struct Runner {
 }
 
 impl Runner {
+    /// The CPU at work.
+    fn cpu(&self) -> CpuId {
+        self.host.cpu()
+    }
+
     /// Executes one operation. Returns its answer in the kernel's form.
     fn carry_out(&mut self, op: &LruOp) -> Answer {
         let answer = match *op {
@@ -129,20 +140,20 @@ impl Runner {
             LruOp::Free(id) => self.free_block(id),
             LruOp::Add { page, order, asks } => self.add(page, order, asks, false),
             LruOp::Read { page, order, asks } => self.add(page, order, asks, true),
-            LruOp::Touch(page) => self.with_page(page, |m, _, pfn| m.mark_accessed(CPU, pfn)),
+            LruOp::Touch(page) => self.with_page(page, |m, cpu, _, pfn| m.mark_accessed(cpu, pfn)),
             LruOp::Truncate { page, order } => self.truncate(page, order),
-            LruOp::Dirty(page) => self.with_page(page, |m, kept, pfn| {
+            LruOp::Dirty(page) => self.with_page(page, |m, _, kept, pfn| {
                 kept.dirty = true;
                 m.mark_dirty(pfn);
             }),
-            LruOp::Writeback(page) => self.with_page(page, |_, kept, _| {
+            LruOp::Writeback(page) => self.with_page(page, |_, _, kept, _| {
                 if !kept.writeback && std::mem::take(&mut kept.dirty) {
                     kept.writeback = true;
                 }
             }),
-            LruOp::Written(page) => self.with_page(page, |m, kept, pfn| {
+            LruOp::Written(page) => self.with_page(page, |m, cpu, kept, pfn| {
                 if std::mem::take(&mut kept.writeback) {
-                    m.end_writeback(CPU, pfn, kept.dirty);
+                    m.end_writeback(cpu, pfn, kept.dirty);
                 }
             }),
             LruOp::Finish(most) => Answer::Number(self.finish(most)),
@@ -158,7 +169,26 @@ impl Runner {
                 None => Answer::Failed,
             },
             LruOp::Drain => {
-                self.memory.lru_add_drain(CPU);
+                self.memory.lru_add_drain(self.cpu());
+                Answer::Done
+            }
+            LruOp::Cpu(n) => {
+                self.host.run_on(CpuId::new(n.into()));
+                Answer::Done
+            }
+            LruOp::DrainAll => {
+                // Each CPU does it when it gets a turn, and the emulator gives them turns one after
+                // the other.
+                let (own, all) = (self.cpu().index(), self.memory.nr_cpus());
+                (own..all).chain(0..own).for_each(|cpu| self.memory.lru_add_drain(CpuId::new(cpu)));
+                Answer::Done
+            }
+            LruOp::DrainPages => {
+                self.memory.drain_all_pages(self.cpu());
+                Answer::Done
+            }
+            LruOp::Fold => {
+                self.memory.vmstat_update(self.cpu());
                 Answer::Done
             }
             LruOp::Wait => {
@@ -198,8 +228,8 @@ impl Runner {
             return Answer::Skipped;
         }
         let seq = self.memory.lru().of_node(NODE).gens().max_seq;
-        let (m, host) = (&mut self.memory, &mut self.host);
-        refused(m.lru_gen_age(host, CPU, LRUVEC, seq, swappiness.own(), force))
+        let (cpu, m, host) = (self.cpu(), &mut self.memory, &mut self.host);
+        refused(m.lru_gen_age(host, cpu, LRUVEC, seq, swappiness.own(), force))
     }
 
     /// Has generations evicted from the oldest of files on.
@@ -208,20 +238,20 @@ impl Runner {
             return Answer::Skipped;
         }
         let seq = self.memory.lru().of_node(NODE).gens().min_seq[1] + u64::from(beyond.get());
-        let (m, host) = (&mut self.memory, &mut self.host);
-        refused(m.lru_gen_evict(host, CPU, LRUVEC, seq, swappiness.own(), pages.into()))
+        let (cpu, m, host) = (self.cpu(), &mut self.memory, &mut self.host);
+        refused(m.lru_gen_evict(host, cpu, LRUVEC, seq, swappiness.own(), pages.into()))
     }
 
-    fn request(order: Order, asks: Asks, more: Gfp) -> kontig_mm::Request {
+    fn request(&self, order: Order, asks: Asks, more: Gfp) -> kontig_mm::Request {
         let mut gfp = asks.request.gfp() | more;
         if asks.dma32 {
             gfp = (gfp | Gfp::DMA32).without(Gfp::HIGHMEM);
         }
-        kontig_mm::Request::new(CPU, NODE, gfp, order)
+        kontig_mm::Request::new(self.cpu(), NODE, gfp, order)
     }
 
     fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
-        let request = Runner::request(order, asks, more);
+        let request = self.request(order, asks, more);
         // A request that never ends fails here; its events differ from those of a failure in the
         // kernel.
         let slowly = |m: &mut Memory, host: &mut Files| request::finish(request, m, host)?.ok();
@@ -251,7 +281,7 @@ impl Runner {
         if order > Order::ZERO {
             self.memory.join_page(pfn, order);
         }
-        self.memory.free(CPU, pfn, order);
+        self.memory.free(self.cpu(), pfn, order);
         Answer::of_page(pfn)
     }
 
@@ -272,7 +302,7 @@ impl Runner {
                 }
                 let first = FilePage { index: page.index & !(order.pages() - 1), ..page };
                 if self.host.is_in_part(first, order) {
-                    self.memory.free(CPU, pfn, order);
+                    self.memory.free(self.cpu(), pfn, order);
                     return Answer::Failed;
                 }
                 let (number, shadow) = self.host.add(first, pfn, order);
@@ -280,15 +310,15 @@ impl Runner {
                 let mut flags = PageFlags::FILE;
                 if let Some(shadow) = shadow {
                     said = "shadow";
-                    flags = self.memory.workingset_refault(CPU, pfn, flags, shadow);
+                    flags = self.memory.workingset_refault(self.cpu(), pfn, flags, shadow);
                 }
-                self.memory.lru_add(CPU, pfn, order, flags);
+                self.memory.lru_add(self.cpu(), pfn, order, flags);
                 number
             }
         };
         let pfn = self.host.kept(number).pfn;
         if reads {
-            self.memory.mark_accessed(CPU, pfn);
+            self.memory.mark_accessed(self.cpu(), pfn);
         }
         self.answer(number, said)
     }
@@ -307,11 +337,12 @@ impl Runner {
     }
 
     /// Applies `what` to a file's page, if it is cached.
-    fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, &mut Kept, Pfn)) -> Answer {
+    fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, CpuId, &mut Kept, Pfn)) -> Answer {
         let Some(number) = self.host.find(page) else { return Answer::Skipped };
+        let cpu = self.cpu();
         let kept = self.host.kept_mut(number);
         let pfn = kept.pfn;
-        what(&mut self.memory, kept, pfn);
+        what(&mut self.memory, cpu, kept, pfn);
         self.answer(number, "")
     }
 
@@ -322,10 +353,10 @@ impl Runner {
         if self.host.kept(number).writeback {
             return Answer::Skipped;
         }
-        self.memory.lru_add_drain(CPU);
+        self.memory.lru_add_drain(self.cpu());
         for number in self.host.cut(page, order) {
             let Kept { pfn, order, .. } = self.host.remove(number, None);
-            self.memory.free(CPU, pfn, order);
+            self.memory.free(self.cpu(), pfn, order);
         }
         answer
     }
@@ -388,9 +419,9 @@ impl Runner {
         self.memory.set_owner(pfn, Order::ZERO, number);
         let mut flags = PageFlags::ANON;
         if let Some(shadow) = shadow {
-            flags = self.memory.workingset_refault_in_fault(CPU, pfn, flags, shadow);
+            flags = self.memory.workingset_refault_in_fault(self.cpu(), pfn, flags, shadow);
         }
-        self.memory.lru_add_in_fault(CPU, pfn, Order::ZERO, flags);
+        self.memory.lru_add_in_fault(self.cpu(), pfn, Order::ZERO, flags);
         Some(number)
     }
 
@@ -403,7 +434,7 @@ impl Runner {
             self.host.kept_mut(number).locked = false;
         }
         if writes && rules.drains_before_writing && !self.memory.is_on_lru(self.host.kept(number).pfn) {
-            self.memory.lru_add_drain(CPU);
+            self.memory.lru_add_drain(self.cpu());
         }
         self.host.kept_mut(number).dirty |= rules.frees_swap_at_once;
     }
@@ -412,7 +443,7 @@ impl Runner {
     fn copy(&mut self, page: ProcessPage, old: u32) -> Option<u32> {
         let number = self.fault(page, None, false)?;
         let Kept { pfn, .. } = self.host.remove(old, None);
-        self.memory.free(CPU, pfn, Order::ZERO);
+        self.memory.free(self.cpu(), pfn, Order::ZERO);
         Some(number)
     }
 
@@ -420,14 +451,14 @@ impl Runner {
     fn drop_page(&mut self, page: ProcessPage) -> Answer {
         let Some(mapped) = self.host.process.remove(&page) else { return Answer::Skipped };
         if self.memory.profile().faults.drains_before_unmapping {
-            self.memory.lru_add_drain(CPU);
+            self.memory.lru_add_drain(self.cpu());
         }
         match mapped {
             Mapped::Zeroes => Answer::Page(Page::new(Pfn::default(), &["present"])),
             Mapped::Page(number) => {
                 let answer = self.answer(number, "present");
                 let Kept { pfn, swap_cache, .. } = self.host.remove(number, None);
-                self.memory.free(CPU, pfn, Order::ZERO);
+                self.memory.free(self.cpu(), pfn, Order::ZERO);
                 if swap_cache {
                     host::free_place(&mut self.memory);
                 }
@@ -437,7 +468,7 @@ impl Runner {
                 host::free_place(&mut self.memory);
                 if let Some(number) = cached {
                     let Kept { pfn, .. } = self.host.remove(number, None);
-                    self.memory.free(CPU, pfn, Order::ZERO);
+                    self.memory.free(self.cpu(), pfn, Order::ZERO);
                 }
                 Answer::Page(Page::new(Pfn::default(), &["shadow"]))
             }
@@ -454,7 +485,7 @@ impl Runner {
             kept.held = false;
             if std::mem::take(&mut kept.writeback) {
                 let (pfn, dirty) = (kept.pfn, kept.dirty);
-                self.memory.end_writeback(CPU, pfn, dirty);
+                self.memory.end_writeback(self.cpu(), pfn, dirty);
             }
             done += 1;
         }

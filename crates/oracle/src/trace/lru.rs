@@ -11,6 +11,8 @@ use super::{BlockId, FAILED, Request, SKIPPED};
 use kontig_mm::{GroupId, GroupLimit, Order, Pfn};
 pub use text::{file_page, parse, parse_answered, process_page, write_answered};
 
+/// CPUs of a machine with the most of them.
+pub const MAX_CPUS: u8 = 4;
 /// Files a trace can name.
 pub const MAX_FILES: u8 = 16;
 /// Most pages of a file.
@@ -92,6 +94,14 @@ pub enum LruOp {
     Object(Asks),
     /// `drain`: puts the CPU's batches onto the lists (`lru_add_drain`).
     Drain,
+    /// `cpu`: what follows runs on this CPU. The first operations run on CPU 0.
+    Cpu(u8),
+    /// `drain-all`: puts the batches of every CPU onto the lists (`lru_add_drain_all`).
+    DrainAll,
+    /// `drain-pages`: gives back the pages on every CPU's lists of free ones (`drain_all_pages`).
+    DrainPages,
+    /// `fold`: adds this CPU's parts of counters to them, as it does once a second.
+    Fold,
     /// `wait`: waits until the node's daemons sleep.
     Wait,
     /// `dump`: records the state as `d0`, `d1` and so on.
@@ -223,6 +233,10 @@ impl LruOp {
             LruOp::Drop(_) => "drop",
             LruOp::Object(_) => "object",
             LruOp::Drain => "drain",
+            LruOp::Cpu(_) => "cpu",
+            LruOp::DrainAll => "drain-all",
+            LruOp::DrainPages => "drain-pages",
+            LruOp::Fold => "fold",
             LruOp::Wait => "wait",
             LruOp::Dump => "dump",
             LruOp::Age { .. } => "age",
@@ -231,6 +245,21 @@ impl LruOp {
             LruOp::Limit { .. } => "limit",
             LruOp::Flush => "flush",
         }
+    }
+
+    /// Whether it answers nothing but that it is done.
+    const fn has_no_result(&self) -> bool {
+        matches!(
+            self,
+            LruOp::Drain
+                | LruOp::Wait
+                | LruOp::Device { .. }
+                | LruOp::Cpu(_)
+                | LruOp::DrainAll
+                | LruOp::DrainPages
+                | LruOp::Fold
+                | LruOp::Flush
+        )
     }
 
     /// The record for the module.
@@ -265,6 +294,10 @@ impl LruOp {
                 (49, Order::new(limit as u8), 0, of_group(group, pages.unwrap_or(NO_LIMIT)))
             }
             LruOp::Flush => (50, Order::ZERO, 0, 0),
+            LruOp::Cpu(cpu) => (40, Order::ZERO, 0, cpu.into()),
+            LruOp::DrainAll => (41, Order::ZERO, 0, 0),
+            LruOp::DrainPages => (42, Order::ZERO, 0, 0),
+            LruOp::Fold => (43, Order::ZERO, 0, 0),
         };
         let ([f0, f1], [i0, i1, i2, i3]) = (flags.to_le_bytes(), id.to_le_bytes());
         [code, order.get(), f0, f1, i0, i1, i2, i3]
@@ -275,7 +308,7 @@ impl LruOp {
         match (self, word) {
             (_, FAILED) => Answer::Failed,
             (_, SKIPPED) => Answer::Skipped,
-            (LruOp::Drain | LruOp::Wait | LruOp::Device { .. } | LruOp::Flush, _) => Answer::Done,
+            (op, _) if op.has_no_result() => Answer::Done,
             (LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. }, n) => Answer::Number(n),
             (LruOp::Enter(_) | LruOp::Limit { .. }, n) => Answer::Number(n),
             (_, word) => Answer::Page(Page { pfn: word & PFN, says: word & !PFN }),

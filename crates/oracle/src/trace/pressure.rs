@@ -5,6 +5,7 @@
 
 mod blocks;
 mod corners;
+mod cpus;
 mod files;
 mod generations;
 mod groups;
@@ -28,6 +29,22 @@ impl Node {
     pub const SMALL: Node = Node { mib: 128, two_zones: false };
 }
 
+/// The CPUs a trace is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cpus {
+    /// How many the machine has.
+    pub count: u8,
+    /// The one that the node's daemons have to themselves; without it they share the trace's.
+    pub of_daemons: Option<u8>,
+}
+
+impl Cpus {
+    /// A machine with a single CPU.
+    pub const ONE: Cpus = Cpus { count: 1, of_daemons: None };
+    const TWO: Cpus = Cpus { count: 2, of_daemons: None };
+    const FOUR: Cpus = Cpus { count: 4, of_daemons: None };
+}
+
 /// A trace that can be generated.
 #[derive(Debug)]
 pub struct Pressure {
@@ -38,6 +55,7 @@ pub struct Pressure {
     /// Default number of operations.
     pub ops: usize,
     pub node: Node,
+    pub cpus: Cpus,
     /// Pages of the process's memory.
     pub process_pages: u32,
     /// Swap in MiB; 0 for none.
@@ -55,8 +73,19 @@ pub struct Pressure {
 /// A trace on a small node of one zone, without a process and without watermark boost.
 const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut Script)) -> Pressure {
     let sysctls = &[("vm.watermark_boost_factor", "0")];
-    let node = Node::SMALL;
-    Pressure { name, what, ops, node, process_pages: 0, swap_mib: 0, lru_gen: 0, groups: &[], sysctls, make }
+    Pressure {
+        name,
+        what,
+        ops,
+        node: Node::SMALL,
+        cpus: Cpus::ONE,
+        process_pages: 0,
+        swap_mib: 0,
+        lru_gen: 0,
+        groups: &[],
+        sysctls,
+        make,
+    }
 }
 
 /// A process beside files, with commands now and then and pages of a file that are used often.
@@ -365,6 +394,71 @@ pub const TRACES: &[Pressure] = &[
         lru_gen: 1,
         node: Node { mib: 256, two_zones: true },
         ..usual("gen-two-zones", "lru-two-zones in generations", 110_000, blocks::two_zones)
+    },
+    Pressure {
+        cpus: Cpus::TWO,
+        ..usual(
+            "cpus-blocks",
+            "blocks allocated on one of two CPUs and freed on another; all is given back",
+            40_000,
+            |s| {
+                cpus::blocks(s, 2);
+            },
+        )
+    },
+    Pressure {
+        cpus: Cpus::FOUR,
+        ..usual("cpus4-blocks", "the same on four CPUs, whose parts of counters together pass the marks", 60_000, |s| {
+            cpus::blocks(s, 4);
+        })
+    },
+    Pressure {
+        cpus: Cpus::TWO,
+        ..usual(
+            "cpus-last-pages",
+            "the last pages, back and forth on two CPUs: marks, drift, direct reclaim",
+            40_000,
+            |s| {
+                cpus::last_pages(s, 2);
+            },
+        )
+    },
+    Pressure { cpus: Cpus::FOUR, ..usual("cpus4-last-pages", "the same on four", 40_000, |s| cpus::last_pages(s, 4)) },
+    Pressure {
+        cpus: Cpus::TWO,
+        ..usual("cpus-file", "page cache read on two CPUs, each with batches of its own", 60_000, |s| {
+            files::mixed_with(s, DIRECT, |s| cpus::wander(s, 2));
+        })
+    },
+    Pressure {
+        cpus: Cpus::FOUR,
+        ..usual(
+            "cpus4-file",
+            "page cache read on four CPUs, and kswapd reclaims on the one that wakes it",
+            70_000,
+            |s| {
+                files::mixed_with(s, BOTH, |s| cpus::wander(s, 4));
+            },
+        )
+    },
+    Pressure {
+        cpus: Cpus { count: 2, of_daemons: Some(1) },
+        ..usual("cpus-daemons", "page cache read on one CPU, and kswapd and kcompactd on another", 60_000, |s| {
+            files::mixed_with(s, BOTH, |s| cpus::stay(s, 1));
+        })
+    },
+    Pressure {
+        cpus: Cpus { count: 4, of_daemons: Some(3) },
+        process_pages: 24_000,
+        swap_mib: 256,
+        ..usual(
+            "cpus4-mixed",
+            "a process's memory beside page cache on three CPUs, and the daemons on a fourth",
+            80_000,
+            |s| {
+                process::beside_files_with(s, 24_000, |s| cpus::stay(s, 3));
+            },
+        )
     },
     Pressure {
         node: Node { mib: 256, two_zones: true },

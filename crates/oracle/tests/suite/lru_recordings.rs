@@ -125,7 +125,7 @@ fn operations_and_states_are_read_as_they_are_written() {
     assert!(inactive_anon[0].flags.mapped() && inactive_anon[0].flags.dirty() && inactive_anon[0].slot.is_none());
     assert_eq!((inactive_anon[1].slot, active_file[0].order.get()), (Some(0x1f), 1));
     assert_eq!(active_file[0].owner, OwnedBy::File(FilePage { file: 1, index: 2 }));
-    assert_eq!((state.batches[0].len(), state.batches[4].len()), (1, 1));
+    assert_eq!((state.batches[0][0].len(), state.batches[0][4].len()), (1, 1));
     assert_eq!((state.shadows[0].age, state.shadows[0].workingset), (0xaf0, true));
     assert_eq!(state.events["pgscan_direct"], 40);
     assert_eq!(state.swapped[&ProcessPage(0xa)], 0x20);
@@ -133,7 +133,7 @@ fn operations_and_states_are_read_as_they_are_written() {
         ["anon_cost", "refaults_file", "kswapd_failures", "lruvec_flags"].map(|n| state.number(n)),
         [3, 6, 2, 1]
     );
-    assert_eq!(state.counters[&("node".into(), "nr_inactive_file".into())].unfolded, -1);
+    assert_eq!(state.counters[&("node".into(), "nr_inactive_file".into())].unfolded[0], -1);
     assert_eq!(recording.parts(), Ok(vec![Part::Reclaim]));
 }
 

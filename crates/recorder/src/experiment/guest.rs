@@ -32,6 +32,7 @@ impl Plan {
             trace: None,
             events: false,
             board: Guest::board(pattern),
+            qemu_root: asked.qemu_root.clone(),
             reclaim: None,
             script: guest.script(),
             guest: Some(guest),
@@ -39,11 +40,12 @@ impl Plan {
         })
     }
 
-    /// Checks that the host has what the guest's disk is made of.
+    /// Checks that the host has a suitable emulator, and what a guest's disk is made of.
     ///
     /// # Errors
     /// One line: the first part that is missing, and how to get it.
     pub fn check_host(&self) -> Result<(), RecordError> {
+        self.qemu()?;
         match &self.guest {
             Some(Guest::Build(build)) => image::check(build.sources.as_deref()),
             _ => Ok(()),

@@ -77,6 +77,7 @@ impl Plan {
             trace: Some(reclaim.trace()),
             events: false,
             board: reclaim.board(),
+            qemu_root: asked.qemu_root.clone(),
             reclaim: Some(reclaim),
             guest: None,
             script: reclaim::SCRIPT,

@@ -103,6 +103,7 @@ const TIED: [(&str, &[&str]); 10] = [
             "trace/pressure",
             "trace/pressure/blocks",
             "trace/pressure/corners",
+            "trace/pressure/cpus",
             "trace/pressure/files",
             "trace/pressure/process",
             "trace/random",

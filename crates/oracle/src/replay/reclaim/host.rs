@@ -1,14 +1,13 @@
 //! The owner of the pages: files with pages and shadows, devices that write at once or on request,
 //! and a cache of objects of a page each.
 
-use crate::recording::CPU;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Around, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References, Shadow,
-    Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
+    Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References,
+    Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -131,6 +130,21 @@ impl Files {
     /// The group that a page in swap was charged to.
     pub(super) fn swapped_of(&self, page: ProcessPage) -> GroupId {
         self.swapped_of.get(&page).copied().unwrap_or_default()
+    }
+
+    /// Moves the task to another CPU.
+    pub(super) fn run_on(&mut self, cpu: CpuId) {
+        self.beside.run_on(cpu);
+    }
+
+    /// Gives the daemons a CPU of their own.
+    pub(super) fn keep_daemons_on(&mut self, cpu: CpuId) {
+        self.beside.have_own_cpu(cpu);
+    }
+
+    /// The CPU at work.
+    pub(super) fn cpu(&self) -> CpuId {
+        self.beside.cpu()
     }
 
     /// The process has this much memory, and its first page is this entry of its page table.
@@ -462,7 +476,7 @@ impl Owner for Files {
         while freed < objects
             && let Some(pfn) = self.objects.pop_front()
         {
-            m.free(CPU, pfn, Order::ZERO);
+            m.free(self.beside.cpu(), pfn, Order::ZERO);
             freed += 1;
         }
         // The kernel counts pages freed by shrinkers only for its own slabs.

@@ -5,13 +5,13 @@ use super::host::{Entry, Mapped, Of};
 use super::{Runner, generations, groups};
 use crate::difference::{At, Difference, Section};
 use crate::error::BadRecording;
-use crate::recording::lru::{BATCHES, LISTS, LruPage, LruState, OwnedBy};
-use crate::recording::{CPU, NODE, Recording, snapshot_file};
+use crate::recording::lru::{BATCHES, Counter, LISTS, LruPage, LruState, OwnedBy};
+use crate::recording::{NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
 use kontig_mm::state::{BatchKind, CostsRead, Gen};
-use kontig_mm::{LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
+use kontig_mm::{CpuId, LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// Batches in the recording's order.
 const KINDS: [BatchKind; BATCHES.len()] = [
@@ -56,7 +56,7 @@ const EVENTS: [VmEvent; 20] = [
 /// Sets up the first state: the node's lists are empty, but reclaim has counters and costs already.
 pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
     let start = rec.lru_state("t0")?;
-    let pages = start.lists.iter().chain(&start.batches).map(Vec::len).sum::<usize>();
+    let pages = start.lists.iter().chain(start.batches.iter().flatten()).map(Vec::len).sum::<usize>();
     if pages > 0 {
         let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
         return Err(BadRecording::whole(rec.path("t0.lru"), reason));
@@ -86,6 +86,20 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
         generations::begin(rec, m, &start)?;
     }
     Ok(())
+}
+
+/// Compares what lies in the recording's first state with what boot leaves by the rules: drift
+/// marks and thresholds. Nothing is said of marks that were changed after boot.
+pub(super) fn unlike_boot(rec: &Recording, m: &Memory) -> Option<Box<Difference>> {
+    if ["vm.min_free_kbytes", "vm.watermark_scale_factor"].iter().any(|name| rec.about.sysctls.contains_key(*name)) {
+        return None;
+    }
+    m.nodes()[NODE.index()].zones.iter().map(|z| m.zone(*z)).find_map(|zone| {
+        let (kernel, engine) = ((zone.percpu_drift_mark, zone.stat_threshold), zone.drift_at_boot(m.profile()));
+        let words = |(mark, threshold)| format!("mark {mark} threshold {threshold}");
+        let what = format!("{} DRIFT", zone.kind.name());
+        (kernel != engine).then(|| differs("t0", &what, words(kernel), words(engine)))
+    })
 }
 
 /// Compares with the recorded state of this name.
@@ -120,9 +134,12 @@ pub(super) fn compare(
         }
         Err(d) => return Ok(Err(d)),
     }
-    for ((batch, want), kind) in BATCHES.iter().zip(&want.batches).zip(KINDS) {
-        if let Some(d) = pages(name, batch, want, memory.lru().batch(CPU, kind), runner) {
-            return Ok(Err(d));
+    for (cpu, of_cpu) in want.batches.iter().enumerate() {
+        for ((batch, want), kind) in BATCHES.iter().zip(of_cpu).zip(KINDS) {
+            let batch = format!("{batch} of CPU {cpu}");
+            if let Some(d) = pages(name, &batch, want, memory.lru().batch(CpuId::new(cpu), kind), runner) {
+                return Ok(Err(d));
+            }
         }
     }
     compared.lru_states += 1;
@@ -233,6 +250,7 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
     let node = &m.nodes()[NODE.index()];
     let mut all = Vec::new();
     let mut add = |what: String, kernel: i64, engine: i64| all.push((what, kernel.to_string(), engine.to_string()));
+    let cpus = || (0..m.nr_cpus()).map(CpuId::new);
     for (name, engine) in [
         ("anon_cost", vec.cost[0]),
         ("file_cost", vec.cost[1]),
@@ -249,34 +267,40 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
     ] {
         add(name.into(), want.number(name), engine as i64);
     }
-    let counter = |of: &str, name: String| {
-        let counter = want.counters.get(&(of.into(), name)).copied().unwrap_or_default();
-        (counter.counted, counter.unfolded)
-    };
+    let counter = |of: &str, name: String| want.counters.get(&(of.into(), name)).copied().unwrap_or_default();
+    let part = |of: &Counter, cpu: CpuId| of.unfolded.get(cpu.index()).copied().unwrap_or(0);
     for zone in node.zones.iter().map(|z| m.zone(*z)) {
         let threshold = want.thresholds.get(zone.kind.name()).copied().unwrap_or_default();
         add(format!("threshold of {}", zone.kind.name()), threshold, zone.stat_threshold);
     }
     for list in LruList::EVICTABLE {
-        let (counted, unfolded) = counter("node", format!("nr_{}", list.name()));
-        add(format!("nr_{}", list.name()), counted, vec.size(list) as i64);
-        add(format!("nr_{}, unfolded", list.name()), unfolded, vec.size_exact(list) - vec.size(list) as i64);
+        let kernel = counter("node", format!("nr_{}", list.name()));
+        add(format!("nr_{}", list.name()), kernel.counted, vec.size(list) as i64);
+        for cpu in cpus() {
+            let what = format!("nr_{}, unfolded by CPU {}", list.name(), cpu.index());
+            add(what, part(&kernel, cpu), vec.unfolded(list.index(), cpu));
+        }
         for zone in node.zones.iter().map(|z| m.zone(*z)) {
-            let (counted, unfolded) = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
+            let kernel = counter(zone.kind.name(), format!("nr_zone_{}", list.name()));
             let what = format!("nr_zone_{} of {}", list.name(), zone.kind.name());
-            let read = zone.nr_listed_as_read(list) as i64;
-            add(format!("{what}, unfolded"), unfolded, zone.nr_listed(list) as i64 - read);
-            add(what, counted, read);
+            for cpu in cpus() {
+                let what = format!("{what}, unfolded by CPU {}", cpu.index());
+                add(what, part(&kernel, cpu), zone.unfolded(list, cpu));
+            }
+            add(what, kernel.counted, zone.nr_listed_as_read(list) as i64);
         }
     }
     for stat in NodeStat::ALL {
-        let (counted, unfolded) = counter("node", stat.name().into());
-        add(stat.name().into(), counted, vec.stat(stat) as i64);
-        add(format!("{}, unfolded", stat.name()), unfolded, vec.stat_exact(stat) as i64 - vec.stat(stat) as i64);
+        let kernel = counter("node", stat.name().into());
+        add(stat.name().into(), kernel.counted, vec.stat(stat) as i64);
+        for cpu in cpus() {
+            let what = format!("{}, unfolded by CPU {}", stat.name(), cpu.index());
+            add(what, part(&kernel, cpu), vec.unfolded(stat as usize, cpu));
+        }
     }
     for event in EVENTS {
         let of = |state: &LruState| {
-            let of_node = || state.counters.get(&("node".into(), event.name().into())).map(|c| c.counted + c.unfolded);
+            let of_node = || state.counters.get(&("node".into(), event.name().into())).map(Counter::exact);
             let counted = state.events.get(event.name()).and_then(|n| i64::try_from(*n).ok());
             counted.or_else(of_node).unwrap_or(0)
         };

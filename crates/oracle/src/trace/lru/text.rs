@@ -1,6 +1,8 @@
 //! Operations and answers as text, a line each.
 
-use super::{Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_FILES, MAX_GROUPS, NO_LIMIT, PFN, Page, ProcessPage};
+use super::{
+    Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_CPUS, MAX_FILES, MAX_GROUPS, NO_LIMIT, PFN, Page, ProcessPage,
+};
 use super::{SAYS, Swappiness};
 use crate::trace::{BlockId, Request};
 use kontig_mm::types::MAX_ORDER;
@@ -60,6 +62,10 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
         ["drop", page] => Ok(LruOp::Drop(process_page(page)?)),
         ["object", ref rest @ ..] => Ok(LruOp::Object(cache_asks(rest)?)),
         ["drain"] => Ok(LruOp::Drain),
+        ["cpu", n] => number(n, u32::from(MAX_CPUS) - 1).map(|n| LruOp::Cpu(n as u8)),
+        ["drain-all"] => Ok(LruOp::DrainAll),
+        ["drain-pages"] => Ok(LruOp::DrainPages),
+        ["fold"] => Ok(LruOp::Fold),
         ["wait"] => Ok(LruOp::Wait),
         ["dump"] => Ok(LruOp::Dump),
         ["age", value] => Ok(LruOp::Age { swappiness: swappiness(value)?, force: false }),
@@ -160,7 +166,7 @@ fn parse_answer(op: &LruOp, text: &str) -> Result<Answer, String> {
     let wrong = || format!("'{text}' is no answer to {}", op.name());
     let of_group = matches!(op, LruOp::Enter(_) | LruOp::Limit { .. });
     let of_number = of_group || matches!(op, LruOp::Finish(_) | LruOp::Dump | LruOp::Age { .. } | LruOp::Evict { .. });
-    let of_nothing = matches!(op, LruOp::Drain | LruOp::Wait | LruOp::Device { .. } | LruOp::Flush);
+    let of_nothing = op.has_no_result();
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match words[..] {
         ["failed"] if !of_number && !of_nothing => Ok(Answer::Failed),
@@ -212,12 +218,19 @@ impl fmt::Display for LruOp {
             LruOp::Device { file, slow } => write!(f, " f{file} {}", if slow { "slow" } else { "fast" }),
             LruOp::Load(page) | LruOp::Store(page) | LruOp::Drop(page) => write!(f, " {page}"),
             LruOp::Object(asks) => write!(f, " {asks}"),
-            LruOp::Drain | LruOp::Wait | LruOp::Dump | LruOp::Flush => Ok(()),
             LruOp::Enter(group) => write!(f, " {}", group.index()),
             LruOp::Limit { group, limit, pages } => {
                 let pages = pages.map_or_else(|| UNLIMITED.to_string(), |pages| pages.to_string());
                 write!(f, " {} {} {pages}", group.index(), limit.name())
             }
+            LruOp::Cpu(n) => write!(f, " {n}"),
+            LruOp::Drain
+            | LruOp::Wait
+            | LruOp::Dump
+            | LruOp::DrainAll
+            | LruOp::DrainPages
+            | LruOp::Fold
+            | LruOp::Flush => Ok(()),
             LruOp::Age { swappiness, force } => write!(f, " {swappiness}{}", if force { " force" } else { "" }),
             LruOp::Evict { beyond, swappiness, pages } => write!(f, " {} {swappiness} {pages}", beyond.get()),
         }
