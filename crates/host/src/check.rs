@@ -163,23 +163,17 @@ fn of_past(need: &NeedArgs, past: &Past) -> Result<Check, Error> {
     on_nodes(&ladders, supply.nodes())?;
     let profile = need.profile(kernel)?;
     let caller = Caller::of_host(roots, need.reserve, page, Limits::default());
-    let quick = Check::of_supply(&supply.for_caller(&caller), &ladders, page, kernel, NO_FRAMES);
+    let supply = supply.for_caller(&caller);
+    let quick = Check::of_supply(&supply, &ladders, page, kernel, NO_FRAMES);
     if quick.verdict == Verdict::Met {
         return Ok(quick);
     }
     let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
     let Some((unix_ms, snapshot)) = past.snapshot()? else { return Ok(Check { lru_gen_on, ..quick }) };
-    let mut check = Check { lru_gen_on, ..predict(&snapshot, &profile, &ladders, &caller) };
     let older = (past.moment.sample.unix_ms - unix_ms) as f64 / 1000.0;
-    if let Some(confidence) = check.confidence.as_mut().filter(|_| older >= SAME_TIME_S) {
-        confidence.level = Level::Low;
-        confidence.because.push(format!("the frames are those of {} before", time(older)));
-    }
-    Ok(check.under(Load::read(roots)))
+    let check = predict(&snapshot, &profile, &ladders, &caller).of_moment(&supply, &ladders, older);
+    Ok(Check { lru_gen_on, ..check }.under(Load::read(roots)))
 }
-
-/// A snapshot that is older than this is not of the moment.
-const SAME_TIME_S: f64 = 30.0;
 
 const NO_FRAMES: &str = "no frame was recorded before that moment; 'kontig history record --snapshots 1h' records them";
 

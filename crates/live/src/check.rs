@@ -18,6 +18,7 @@ use crate::snapshot::Snapshot;
 use crate::supply::Supply;
 use crate::sweep::{self, COSTS, Owners, compact, release};
 use kontig_mm::{CpuId, Memory, Pfn, Profile};
+use kontig_text::time;
 use serde::Serialize;
 use std::ops::ControlFlow;
 
@@ -274,7 +275,42 @@ impl Check {
     }
 }
 
+/// A snapshot that is older than this is not of the moment.
+const SAME_TIME_S: f64 = 30.0;
+
 impl Check {
+    /// The check of a snapshot for a moment `older_s` seconds later, of which the free lists alone
+    /// are known. What is there now is what these say: the frames tell what can be made, not what
+    /// was there still.
+    pub fn of_moment(mut self, lists: &Supply, ladders: &[Ladder], older_s: f64) -> Check {
+        let is_old = older_s >= SAME_TIME_S;
+        if let Some(confidence) = self.confidence.as_mut().filter(|_| is_old) {
+            confidence.level = Level::Low;
+            confidence.because.push(format!("the frames are those of {} before", time(older_s)));
+        }
+        let page_bytes = self.page_bytes;
+        let chosen = |(ladder, asked): (&Ladder, &Asked)| {
+            ladder.iter().find(|need| need.text(page_bytes) == asked.need).copied()
+        };
+        let needs: Vec<Need> = ladders.iter().zip(&self.needs).filter_map(chosen).collect();
+        for (i, (asked, of_lists)) in self.needs.iter_mut().zip(lists.obtainable(&needs)).enumerate() {
+            // The lists tell nothing of blocks above their largest order.
+            let now = of_lists.or(asked.now.filter(|_| !is_old));
+            if let Some(fewest) = self.fewest_moves.get_mut(i).filter(|_| now != asked.now) {
+                *fewest = None;
+            }
+            asked.now = now;
+        }
+        self.deferred_bytes = lists.deferred() * page_bytes;
+        let is_there = |asked: &Asked| asked.now.is_some_and(|now| now >= asked.needed);
+        if self.verdict == Verdict::Met && !self.needs.iter().all(is_there) {
+            self.verdict = Verdict::Unknown;
+            let before = format!("only the frames recorded {} before had all these blocks free", time(older_s));
+            self.unknown = Some(before);
+        }
+        self
+    }
+
     /// The verdict where a limit is too low.
     fn beyond(self, limit: InTheWay) -> Check {
         Check { verdict: Verdict::NotReachable, limit: Some(limit), left_bytes: None, ..self }
@@ -507,5 +543,40 @@ mod tests {
         let snapshot = host(" a1 F15");
         assert_eq!(check(&snapshot, "1x1G|4x2M").needs[0].need, "4x2M");
         assert_eq!(check(&snapshot, "1x1G").verdict, Verdict::NotReachable);
+    }
+
+    #[test]
+    fn of_a_moment_its_own_lists_say_what_is_there_and_older_frames_only_what_can_be_made() {
+        let ladders = |need| [Need::parse_ladder(need, 4096).expect("a need")];
+        let lists = |blocks: u64| {
+            let mut zone = host(" a1 F15").zones.remove(0);
+            (zone.free[9], zone.marks) = (blocks, [0; 4]);
+            Supply::of_zones(&[zone])
+        };
+        // 16 blocks are free in the frames, without their marks.
+        let mut frames = host(" F16");
+        (frames.zones[0].free[10], frames.zones[0].marks) = (8, [0; 4]);
+        let then = |need, blocks, older_s| {
+            let check = check(&frames, need).of_moment(&lists(blocks), &ladders(need), older_s);
+            let level = check.confidence.as_ref().map(|confidence| confidence.level);
+            (check.verdict, check.needs[0].now, level, check.unknown)
+        };
+        assert_eq!(check(&frames, "16x2M").verdict, Verdict::Met);
+        let (verdict, now, level, why) = then("16x2M", 13, 114.0);
+        assert_eq!((verdict, now, level), (Verdict::Unknown, Some(13), Some(Level::Low)));
+        let why = why.expect("why it is not known");
+        assert_eq!(why, "only the frames recorded 1 min 54 s before had all these blocks free");
+        assert_eq!(then("16x2M", 13, 5.0).0, Verdict::Unknown, "the lists are those of the moment");
+        // Blocks of which the lists tell nothing.
+        let mut large = frames.clone();
+        large.zones[0].free[10] = 16;
+        let then = |older_s| {
+            let check = check(&large, "1x32M").of_moment(&lists(13), &ladders("1x32M"), older_s);
+            (check.verdict, check.needs[0].now)
+        };
+        assert_eq!((then(5.0), then(114.0)), ((Verdict::Met, Some(1)), (Verdict::Unknown, None)));
+        // What the frames can be made into remains an answer.
+        let made = check(&host(" a1 F15"), "12x2M").of_moment(&lists(9), &ladders("12x2M"), 114.0);
+        assert_eq!((made.verdict, made.needs[0].now, made.fewest_moves[0]), (Verdict::ByCompaction, Some(9), None));
     }
 }

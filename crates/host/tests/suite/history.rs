@@ -156,6 +156,20 @@ fn check_answers_for_a_moment_by_the_frames_that_were_recorded_before_it() {
 }
 
 #[test]
+fn check_does_not_take_blocks_of_older_frames_for_there() {
+    let tree = whole_host(|_| FREE);
+    let dir = tree.path();
+    let check = || run(dir, &["check", "--need", "31x2M", "--json", "--history", "h"]);
+    said(run(dir, &recorded(&["--for", "500ms", "--snapshots", "1h"])), 0);
+    said(check(), 0);
+    fs::write(dir.join("proc/buddyinfo"), "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 10 \n").expect("written");
+    said(run(dir, &recorded(&["--for", "500ms"])), 0);
+    let then: serde_json::Value = serde_json::from_str(&said(check(), 8)).expect("JSON");
+    assert_eq!((then["verdict"].as_str(), then["needs"][0]["now"].as_u64()), (Some("unknown"), Some(19)));
+    assert!(then["unknown"].as_str().is_some_and(|why| why.starts_with("only the frames recorded ")), "{then}");
+}
+
+#[test]
 fn a_moment_is_shown_as_the_host_was_then_and_its_files_are_read_as_a_host() {
     let tree = Tree::of("6.12");
     let dir = tempfile::tempdir().expect("a directory");
