@@ -36,6 +36,7 @@ pub mod own_memory;
 pub mod page_words;
 mod pool_sizes;
 pub mod prepare;
+mod proactive;
 pub mod process;
 pub mod roots;
 pub mod snapshot;

@@ -17,6 +17,7 @@ use crate::error::{ReadError, Unread};
 use crate::host::Host;
 use crate::lru_gen;
 use crate::prepare::journal::Leftover;
+use crate::proactive;
 use crate::stalls::Stalls;
 use events::Events;
 use frames::Frames;
@@ -84,7 +85,8 @@ pub struct Node {
     pub free_bytes: u64,
     /// The kernel's fragmentation score, 0 to 100; null on a kernel without huge pages.
     pub score: Option<u64>,
-    /// The score above which the kernel compacts by itself; null where it does not do so at all.
+    /// The score above which the kernel compacts by itself; null where it does not do so at all, or
+    /// does not say which kernel it is.
     pub compacts_above: Option<u64>,
     /// The score at which it stops.
     pub compacts_until: Option<u64>,
@@ -188,25 +190,20 @@ fn node(host: &Host, number: u32, page_bytes: u64, zones: Vec<Zone>) -> Node {
     let present: u64 = zones.iter().map(|z| z.present_bytes / page_bytes).sum();
     // As the kernel works it out: each zone's own, by its share of the node, cut to a whole number.
     let weighted = |z: &Zone| Some(z.score? * (z.present_bytes / page_bytes) / (present + 1));
-    let (compacts_above, compacts_until) = proactive(host.sysctl_number("compaction_proactiveness")).unzip();
+    let release = host.release.as_ref().ok();
+    let proactive = release.zip(host.sysctl_number("compaction_proactiveness"));
+    let scores = proactive.and_then(|(release, proactiveness)| proactive::scores(release, proactiveness));
     Node {
         node: number,
         managed_bytes: zones.iter().map(|z| z.managed_bytes).sum(),
         free_bytes: zones.iter().map(|z| z.free_bytes).sum(),
         score: zones.iter().map(weighted).sum(),
-        compacts_above,
-        compacts_until,
+        compacts_above: scores.map(|scores| scores.above),
+        compacts_until: scores.map(|scores| scores.until),
         at_hand: zones.iter().map(|z| z.at_hand).sum(),
         purposes: purpose::of(host, number, page_bytes),
         zones,
     }
-}
-
-/// The scores at which proactive compaction begins and ends.
-fn proactive(proactiveness: Option<u64>) -> Option<(u64, u64)> {
-    let proactiveness = proactiveness.filter(|p| (1..=100).contains(p))?;
-    let until = 100 - proactiveness;
-    Some(((until + (until / 2).min(10)).min(100), until))
 }
 
 /// Number of caches shown.
@@ -257,18 +254,5 @@ impl From<&ReadError> for NotRead {
             Unread::Failed(_) => "failed",
         };
         NotRead { path: error.path.display().to_string(), why, text: error.to_string() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::proactive;
-
-    #[test]
-    fn proactive_compaction_begins_and_ends_at_the_scores_of_the_kernel() {
-        assert_eq!(proactive(Some(20)), Some((90, 80)));
-        assert_eq!(proactive(Some(90)), Some((15, 10)), "the leeway is at most half of the score it ends at");
-        assert_eq!(proactive(Some(100)), Some((0, 0)));
-        assert_eq!((proactive(Some(0)), proactive(None)), (None, None));
     }
 }

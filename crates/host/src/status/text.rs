@@ -104,11 +104,15 @@ impl Page<'_> {
             );
             text += &self.wrapped("  ", &said, 2);
         }
+        let is_on = |value: &str| value != "0";
+        let proactiveness = s.settings.iter().find(|setting| setting.name == "vm.compaction_proactiveness");
+        // At which scores is not known of a kernel that does not say which it is.
+        let is_set = proactiveness.is_some_and(|setting| setting.value.as_deref().is_some_and(is_on));
         if let Some((above, until)) = s.nodes.iter().find_map(|n| n.compacts_above.zip(n.compacts_until)) {
             let said =
                 format!("The kernel compacts a node by itself when its score is above {above}, until it is {until}.");
             text += &self.wrapped("  ", &said, 2);
-        } else if s.nodes.iter().any(|n| n.score.is_some()) {
+        } else if s.nodes.iter().any(|n| n.score.is_some()) && !is_set {
             text += &self.wrapped("  ", "The kernel does not compact by itself (vm.compaction_proactiveness).", 2);
         }
         text

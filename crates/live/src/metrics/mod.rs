@@ -294,7 +294,8 @@ mod tests {
 
     #[test]
     fn values_are_in_bytes_and_ratios_and_what_the_host_does_not_tell_is_left_out() {
-        let text = text_of(&[("proc/sys/vm/compaction_proactiveness", "20\n")], None);
+        let kernel = ("proc/sys/kernel/osrelease", "6.1.0-49-amd64\n");
+        let text = text_of(&[("proc/sys/vm/compaction_proactiveness", "20\n"), kernel], None);
         for line in [
             "kontig_obtainable_blocks{node=\"0\",block_bytes=\"2097152\"} 7",
             "kontig_watermark_distance_bytes{node=\"0\",zone=\"Normal\",mark=\"low\"} 16695296",
@@ -318,6 +319,37 @@ mod tests {
             format!("kontig_watermark_distance_bytes{{node=\"0\",zone=\"Normal\",mark=\"low\"}} {}\n", 12268 << 12);
         assert!(text.contains(&line), "{text}");
         assert!(text.contains("kontig_obtainable_blocks{node=\"0\",block_bytes=\"2097152\"} 23\n"), "{text}");
+    }
+
+    #[test]
+    fn the_score_at_which_the_kernel_compacts_is_by_the_hosts_own_rules() {
+        let above = |release: &str| {
+            let kernel = ("proc/sys/kernel/osrelease", release);
+            let text = text_of(&[("proc/sys/vm/compaction_proactiveness", "100\n"), kernel], None);
+            let value = text.lines().find_map(|line| line.strip_prefix("kontig_fragmentation_compacts_above_ratio{"));
+            value.and_then(|line| line.rsplit(' ').next()).map(str::to_string)
+        };
+        assert_eq!((above("6.1.0\n").as_deref(), above("6.18.44\n").as_deref()), (Some("0.15"), Some("0")));
+        assert_eq!(above("strange\n"), None);
+    }
+
+    #[test]
+    fn a_zones_distance_to_its_mark_leaves_out_its_reserve_too() {
+        let zoneinfo = ZONEINFO.replace("protection: (0)", "protection: (0, 0, 1000)");
+        let text = text_of(&[("proc/zoneinfo", &zoneinfo)], None);
+        let pages = [("min", 4096 - 10 - 1000), ("low", 4096 - 20 - 1000), ("high", 4096 - 30 - 1000)];
+        for (mark, pages) in pages {
+            let labels = format!("{{node=\"0\",zone=\"Normal\",mark=\"{mark}\"}}");
+            let line = format!("kontig_watermark_distance_bytes{labels} {}\n", pages << 12);
+            assert!(text.contains(&line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn outcomes_of_direct_compactions_are_told_apart() {
+        let text = text_of(&[("proc/vmstat", "compact_stall 9\ncompact_fail 7\ncompact_success 2\n")], None);
+        assert!(text.contains("kontig_direct_compactions_total{result=\"success\"} 2\n"), "{text}");
+        assert!(text.contains("kontig_direct_compactions_total{result=\"failure\"} 7\n"), "{text}");
     }
 
     #[test]
