@@ -57,6 +57,7 @@ pub fn is_path(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_file_is_built_in_under_the_name_inside_it() {
@@ -73,5 +74,17 @@ mod tests {
         for (name, profile) in names().zip(crate::all()) {
             assert_eq!(profile.name, name);
         }
+    }
+
+    #[test]
+    fn the_profiles_that_are_called_recorded_are_those_with_recordings() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle/golden");
+        let series = |entry: std::io::Result<std::fs::DirEntry>| {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
+            name.split_once('-').map(|(series, _)| series.to_string())
+        };
+        let recorded: BTreeSet<_> = std::fs::read_dir(folder).expect("the recordings").filter_map(series).collect();
+        let called = crate::all().filter(|profile| profile.recorded).map(|profile| profile.name);
+        assert_eq!(called.collect::<BTreeSet<_>>(), recorded);
     }
 }
