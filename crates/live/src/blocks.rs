@@ -17,7 +17,8 @@ pub struct Block {
     pub listed: u64,
     /// Free, but on a CPU's list.
     pub cached: u64,
-    /// Of the free ones, those in pageblocks from which the kernel's compaction takes targets.
+    /// Of the listed ones, those that the kernel's compaction can take as targets: in pageblocks of
+    /// movable memory.
     pub room: u64,
     /// Users' pages, which can be moved.
     pub movable: u64,
@@ -87,15 +88,15 @@ pub fn of_zone<'a>(
     aligned(zone.frames(), order).map(counted).filter(move |(block, _)| block.fixed < 1 << order)
 }
 
-/// Free pages in pageblocks of movable memory: the kernel's compaction moves pages nowhere else.
+/// Pages on free lists in pageblocks of movable memory: the kernel's compaction moves pages nowhere
+/// else, and does not find those on CPUs' lists.
 fn room(snapshot: &Snapshot, frames: &Range<usize>) -> u64 {
     let each = snapshot.pages_per_block();
     let (mut at, mut room) = (frames.start, 0);
     while at < frames.end {
         let end = ((at / each + 1) * each).min(frames.end);
         if snapshot.block_type(at / each) == MigrateType::Movable {
-            let census = snapshot.census(at..end);
-            room += census[State::Free as usize] + census[State::Cached as usize];
+            room += snapshot.census(at..end)[State::Free as usize];
         }
         at = end;
     }
@@ -106,8 +107,8 @@ fn room(snapshot: &Snapshot, frames: &Range<usize>) -> u64 {
 pub struct ZoneBlocks {
     pub node: u32,
     pub blocks: Vec<Block>,
-    /// Free pages of the zone that lie in no whole block; and those among them in movable
-    /// pageblocks.
+    /// Free pages of the zone that lie in no whole block; and those among them that compaction can
+    /// take.
     pub free_outside: u64,
     pub room_outside: u64,
     /// Free pages above the min mark: compaction isolates none below it.
@@ -128,5 +129,27 @@ impl ZoneBlocks {
             above_min: census[State::Free as usize].saturating_sub(zone.marks[0]),
             blocks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compaction_has_room_on_the_lists_of_movable_pageblocks_above_the_min_mark() {
+        let text = concat!(
+            r#"{"schema":"kontig.snapshot/1","host":{"kernel":"6.12.9","page_size":4096,"block_order":9,"cpus":1,"#,
+            r#""pinned":0,"sysctls":[]},"zones":[{"node":0,"name":"Normal","start":0,"spanned":2600,"#,
+            r#""present":2600,"managed":2600,"marks":[20,250,300,350],"boost":0,"protection":[0,0],"cached":64,"#,
+            r#""free":[0,0,0,0,0,0,0,0,0,0,0],"blocks":null}]}"#,
+            "\n0 M a64 c64 F384\n200 R F512\n400 U F512\n600 H F512\n800 M a512\na00 M F40\n",
+        );
+        let snapshot = Snapshot::parse(text).expect("a snapshot");
+        let zone = ZoneBlocks::of(&snapshot, &snapshot.zones[0], 9);
+        assert_eq!(zone.blocks.iter().map(|block| block.room).collect::<Vec<_>>(), [384, 0, 0, 0, 0]);
+        assert_eq!((zone.free_outside, zone.room_outside), (40, 40));
+        assert_eq!(zone.above_min, 384 + 3 * 512 + 40 - 20);
+        assert_eq!(zone.blocks[0].free(), 64 + 384, "any placement may use those on a CPU's list");
     }
 }
