@@ -48,3 +48,37 @@ pub(super) fn ranges(found: &FoundZone, zone: &ZoneBlocks, page_bytes: u64) -> V
     };
     zone.blocks.chunk_by(|a, b| range_of(a) == range_of(b)).map(of_range).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_whole_if_the_zone_has_its_first_and_its_last_page() {
+        const PAGES: u64 = RANGE / 4096;
+        let whole = |start: u64, end: u64| {
+            let found = FoundZone {
+                node: 0,
+                name: "Normal".into(),
+                start,
+                spanned: end - start,
+                present: end - start,
+                managed: end - start,
+                marks: [0; 4],
+                boost: 0,
+                protection: [0; 2],
+                cached: 0,
+                deferred: 0,
+                free: vec![0; 11],
+                blocks: None,
+            };
+            let block = |start: u64| Block { start: start as usize, listed: 512, ..Block::default() };
+            let blocks = [start, PAGES, end - 512].map(block).into();
+            let zone = ZoneBlocks { node: 0, blocks, free_outside: 0, room_outside: 0, above_min: 0 };
+            ranges(&found, &zone, 4096).iter().map(|range| range.is_whole).collect::<Vec<_>>()
+        };
+        assert_eq!(whole(0, 2 * PAGES), [true, true]);
+        assert_eq!(whole(0, 2 * PAGES - 512), [true, false], "its end is missing");
+        assert_eq!(whole(512, 2 * PAGES), [false, true], "its beginning is missing");
+    }
+}

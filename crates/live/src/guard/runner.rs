@@ -187,4 +187,28 @@ mod tests {
         assert_eq!(kind("exit 5"), io::ErrorKind::PermissionDenied);
         assert_eq!(kind("exit 2"), io::ErrorKind::Other);
     }
+
+    #[test]
+    fn after_a_run_cpus_lists_are_emptied() {
+        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+        let tree = tempfile::tempdir().expect("a directory");
+        let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().join("sys") };
+        let zoneinfo = concat!(
+            "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     4096\n",
+            "        min      10\n        low      20\n        high     30\n        spanned  8192\n",
+            "        present  8192\n        managed  8192\n        protection: (0)\n      nr_free_pages 4096\n",
+            "  pagesets\n    cpu: 0\n              count: 64\n  node_unreclaimable:  0\n  start_pfn:           0\n",
+        );
+        std::fs::create_dir_all(roots.proc("sys/vm")).expect("made");
+        std::fs::write(roots.proc("zoneinfo"), zoneinfo).expect("written");
+        std::fs::write(roots.proc("sys/vm/stat_refresh"), "").expect("written");
+        std::fs::create_dir_all(roots.sys("devices/system/cpu")).expect("made");
+        std::fs::write(roots.sys("devices/system/cpu/isolated"), "\n").expect("written");
+        let looks = init(CreateFlags::NONBLOCK).expect("a watch");
+        add_watch(&looks, roots.proc("sys/vm/stat_refresh"), WatchFlags::OPEN).expect("watched");
+        let writer = |_: &Path| Command::new("/bin/true").spawn();
+        let stop = AtomicBool::new(false);
+        run(&roots, Path::new("/nowhere/compact"), (&writer, &stop), 1.0, || false).expect("it ran");
+        assert!(rustix::io::read(&looks, &mut [0; 256]).is_ok_and(|bytes| bytes > 0), "nobody has read it");
+    }
 }

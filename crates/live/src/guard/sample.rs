@@ -380,4 +380,24 @@ mod tests {
         let score = |huge_order| NodeSample { node: 0, huge_order, zones: vec![normal.clone()] }.score();
         assert_eq!((score(9), score(10)), (0, 49));
     }
+
+    #[test]
+    fn a_zone_keeps_its_low_mark_and_the_largest_of_its_reserves() {
+        const ZONEINFO: &str = concat!(
+            "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 0\n  pages free     4096\n",
+            "        min      600\n        low      750\n        high     900\n        spanned  8192\n",
+            "        present  8192\n        managed  8192\n        protection: (0, 0, 300, 1000)\n",
+            "      nr_free_pages 4096\n  pagesets\n    cpu: 0\n              count: 0\n",
+            "  node_unreclaimable:  0\n  start_pfn:           0\n",
+        );
+        let tree = tempfile::tempdir().expect("a directory");
+        let roots = Roots { procfs: tree.path().into(), sysfs: tree.path().join("sys") };
+        let buddyinfo = "Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 4 2 \n";
+        for (file, text) in [("zoneinfo", ZONEINFO), ("buddyinfo", buddyinfo)] {
+            std::fs::write(roots.proc(file), text).expect("written");
+        }
+        let nodes = Sampler::new(4096).nodes(&roots, 0.0).expect("read");
+        assert_eq!(nodes[0].zones[0].kept, 750 + 1000);
+        assert_eq!(nodes[0].at_hand(9), (4096 - 1750) / 512);
+    }
 }
