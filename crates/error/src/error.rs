@@ -70,10 +70,7 @@ impl From<kontig_profiles::ProfileError> for Error {
     fn from(e: kontig_profiles::ProfileError) -> Self {
         use kontig_profiles::ProfileError;
         Error::Asked(match e {
-            ProfileError::Unknown { name, nearest, known } => {
-                AskedWrongly::Unknown { what: "profile", name, nearest, known }
-            }
-            e @ ProfileError::NoKernel { .. } => AskedWrongly::Value(format!("{e} ('kontig list' shows all)")),
+            e @ (ProfileError::Unknown { .. } | ProfileError::NoKernel { .. }) => AskedWrongly::Value(e.to_string()),
             ProfileError::Unreadable { path, reason } => AskedWrongly::Unreadable { path, reason },
             ProfileError::Malformed { path, line, reason } => AskedWrongly::Malformed { path, line, reason },
         })

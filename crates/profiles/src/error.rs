@@ -20,6 +20,8 @@ pub enum ProfileError {
         name: String,
         /// The profiles before and behind it, in words.
         neighbours: String,
+        /// The names of all profiles.
+        known: String,
     },
     /// A file that cannot be read.
     Unreadable { path: String, reason: String },
@@ -35,12 +37,12 @@ pub enum ProfileError {
 
 impl ProfileError {
     pub(crate) fn unknown(name: &str) -> ProfileError {
-        if let Some(neighbours) = neighbours(name) {
-            return ProfileError::NoKernel { name: name.into(), neighbours };
-        }
         let known: Vec<&str> = names().collect();
-        let nearest = nearest(name, &known);
-        ProfileError::Unknown { name: name.into(), nearest, known: known.join(", ") }
+        let (name, all) = (name.to_string(), known.join(", "));
+        match neighbours(&name) {
+            Some(neighbours) => ProfileError::NoKernel { name, neighbours, known: all },
+            None => ProfileError::Unknown { nearest: nearest(&name, &known), name, known: all },
+        }
     }
 }
 
@@ -50,14 +52,14 @@ impl fmt::Display for ProfileError {
             ProfileError::Unknown { name, known, .. } if name.is_empty() => {
                 write!(f, "the name of the profile is empty; known: {known}")
             }
-            ProfileError::Unknown { name, nearest: Some(n), .. } => {
-                write!(f, "unknown profile '{name}': did you mean '{n}'?")
+            ProfileError::Unknown { name, nearest: Some(n), known } => {
+                write!(f, "unknown profile '{name}': did you mean '{n}'? known: {known}")
             }
             ProfileError::Unknown { name, nearest: None, known } => {
                 write!(f, "unknown profile '{name}'; known: {known}")
             }
-            ProfileError::NoKernel { name, neighbours } => {
-                write!(f, "unknown profile '{name}': {neighbours}")
+            ProfileError::NoKernel { name, neighbours, known } => {
+                write!(f, "unknown profile '{name}': {neighbours}; known: {known}")
             }
             ProfileError::Unreadable { path, reason } => write!(f, "{path}: cannot be read: {reason}"),
             ProfileError::Malformed { path, line, reason } => write!(f, "{path}:{line}: {reason}"),

@@ -143,10 +143,11 @@ fn a_file_of_ones_own_differs_in_what_it_says() {
 
 #[test]
 fn a_bad_profile_is_refused_with_the_nearest_name_or_the_line() {
+    let known = kontig_profiles::names().collect::<Vec<_>>().join(", ");
     let d = tempfile::tempdir().expect("a folder");
     assert_eq!(
         refused(d.path(), &["show", "6.2"]),
-        "kontig: unknown profile '6.2': it is between 6.1 and 6.12 ('kontig list' shows all)\n"
+        format!("kontig: unknown profile '6.2': it is between 6.1 and 6.12; known: {known}\n")
     );
     assert!(refused(d.path(), &["show", ""]).starts_with("kontig: the name of the profile is empty; known: "));
     let wrong = "name = \"x\"\nsummary = \"y\"\nbase = \"6.1\"\n[compaction]\nfinish_pageblock = true\n";

@@ -112,5 +112,9 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
 fn a_kernel_without_a_profile_is_told_its_neighbours() {
     let tree = fragmented();
     let (_, error) = streams(&tree, &of_host(&["check", "--need", "1x2M", "--profile", "6.18"]), 2);
-    assert_eq!(error, "kontig: unknown profile '6.18': it is between 6.15 and 7.2 ('kontig list' shows all)\n");
+    let known = kontig_profiles::names().collect::<Vec<_>>().join(", ");
+    assert_eq!(error, format!("kontig: unknown profile '6.18': it is between 6.15 and 7.2; known: {known}\n"));
+    // This program has no 'list'.
+    let (_, error) = streams(&tree, &of_host(&["check", "--need", "1x2M", "--profile", "6.15-post"]), 2);
+    assert_eq!(error, format!("kontig: unknown profile '6.15-post': did you mean '6.15-posted'? known: {known}\n"));
 }
