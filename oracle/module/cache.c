@@ -151,11 +151,15 @@ u32 page_says(struct page *page)
 static struct page *allocate(gfp_t gfp, unsigned int order)
 {
 #if HAS_FOLIOS
-	struct folio *folio = __folio_alloc_node(gfp, order, observed_node());
+	struct folio *folio;
 
+	/* Single pages alone can come from several nodes. */
+	if (nodes_spread())
+		return order ? NULL : nodes_alloc(gfp, order, true);
+	folio = __folio_alloc_node(gfp, order, nodes_preferred());
 	return folio ? &folio->page : NULL;
 #else
-	return alloc_pages_node(observed_node(), gfp, order);
+	return nodes_alloc(gfp, order, false);
 #endif
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The observed node's daemons, kswapd and kcompactd: they run as soon as they are woken, and whoever wakes them waits
+ * The observed nodes' daemons, kswapd and kcompactd: they run as soon as they are woken, and whoever wakes them waits
  * until they have finished. Otherwise the scheduler's arithmetic would say when they run. A guest's daemons run as they
  * like; the time they have had is told.
  */
@@ -15,29 +15,49 @@
 
 void daemons_first(void)
 {
-	sched_set_fifo(NODE_DATA(observed_node())->kswapd);
-	sched_set_fifo(NODE_DATA(observed_node())->kcompactd);
+	int node;
+
+	for_each_observed_node(node) {
+		sched_set_fifo(NODE_DATA(node)->kswapd);
+		sched_set_fifo(NODE_DATA(node)->kcompactd);
+	}
 }
 
 void daemons_run_on(int cpu)
 {
-	set_cpus_allowed_ptr(NODE_DATA(observed_node())->kswapd, cpumask_of(cpu));
-	set_cpus_allowed_ptr(NODE_DATA(observed_node())->kcompactd, cpumask_of(cpu));
+	int node;
+
+	for_each_observed_node(node) {
+		set_cpus_allowed_ptr(NODE_DATA(node)->kswapd, cpumask_of(cpu));
+		set_cpus_allowed_ptr(NODE_DATA(node)->kcompactd, cpumask_of(cpu));
+	}
+}
+
+static bool all_wait(void)
+{
+	int node;
+
+	for_each_observed_node(node)
+		if (!waitqueue_active(&NODE_DATA(node)->kswapd_wait) ||
+		    !waitqueue_active(&NODE_DATA(node)->kcompactd_wait))
+			return false;
+	return true;
 }
 
 void daemons_finish(void)
 {
-	pg_data_t *node = NODE_DATA(observed_node());
-
-	while (!waitqueue_active(&node->kswapd_wait) || !waitqueue_active(&node->kcompactd_wait))
+	while (!all_wait())
 		yield();
 }
 
 static unsigned long switches(void)
 {
-	pg_data_t *node = NODE_DATA(observed_node());
+	unsigned long all = 0;
+	int node;
 
-	return node->kswapd->nvcsw + node->kcompactd->nvcsw;
+	for_each_observed_node(node)
+		all += NODE_DATA(node)->kswapd->nvcsw + NODE_DATA(node)->kcompactd->nvcsw;
+	return all;
 }
 
 bool daemons_have_run(unsigned long *since)

@@ -52,6 +52,8 @@ enum {
 	OP_DRAIN_ALL = 41,
 	OP_DRAIN_PAGES = 42,
 	OP_FOLD = 43,
+	/* Of a machine with several observed nodes. */
+	OP_NODE = 44,
 	/* Of memory control groups. */
 	OP_ENTER = 48,
 	OP_LIMIT = 49,
@@ -82,13 +84,24 @@ struct buffer {
 	bool overflown;
 };
 
-/* zone.c: the zone under observation, and its state as text. */
-struct zone *observed_zone(void);
+/* nodes.c: the nodes under observation, from the first one on, and where requests go. */
+#define MAX_NODES 4
 int observed_node(void);
+int last_observed_node(void);
+#define for_each_observed_node(node) for (node = observed_node(); node <= last_observed_node(); node++)
+bool nodes_are_observed(void);
+bool nodes_spread(void);
+int nodes_preferred(void);
+struct page *nodes_alloc(gfp_t gfp, unsigned int order, bool by_mask);
+u32 nodes_execute(const struct op *op);
+
+/* zone.c: the zones under observation, and their state as text. */
+struct zone *observed_zone(void);
 long zone_unfolded(struct zone *zone, int cpu, enum zone_stat_item item);
 int zone_threshold(struct zone *zone, int cpu);
-/* The zone below it, where the node has one. */
-struct zone *lower_zone(void);
+/* A node's Normal zone, and the one below it, where the node has one. */
+struct zone *normal_zone(int node);
+struct zone *lower_zone(int node);
 struct snapshot {
 	struct zone *zone;
 	struct buffer state, pages;
@@ -97,9 +110,9 @@ int snapshot_prepare(struct snapshot *s, struct zone *zone);
 void snapshot_take(struct snapshot *s);
 int snapshot_send(const struct snapshot *s, const char *name);
 
-/* lru.c: the node's lists of pages that reclaim works on, as text. */
-int lru_prepare(struct buffer *b);
-void lru_take(struct buffer *b);
+/* lru.c: a node's lists of pages that reclaim works on, as text. */
+int lru_prepare(struct buffer *b, int node);
+void lru_take(struct buffer *b, int node);
 void lru_put_page(struct buffer *b, struct page *page);
 
 /* lru_gen.c: the same by generations, where they are on. */
@@ -154,16 +167,18 @@ u32 objects_add(gfp_t gfp);
 /* hidden.c: what the kernel does not offer to modules. */
 void *hidden(const char *name);
 
-/* state.c: the node at one moment. */
+/* state.c: the nodes at one moment. */
 struct state {
-	struct snapshot zone, lower;
-	struct buffer lru;
+	struct {
+		struct snapshot zone, lower;
+		struct buffer lru;
+	} nodes[MAX_NODES];
 };
 int state_prepare(struct state *s, bool with_lru);
 void state_take(struct state *s);
 int state_send(const struct state *s, const char *name);
 
-/* daemons.c: kswapd and kcompactd of the node. */
+/* daemons.c: kswapd and kcompactd of the nodes. */
 void daemons_first(void);
 void daemons_run_on(int cpu);
 /* Until they have done what they were woken for; kswapd may be at its nap. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What reclaim knows of the observed node: its lists of pages in order, with what is noted at each page, what has been
+ * What reclaim knows of an observed node: its lists of pages in order, with what is noted at each page, what has been
  * collected for the lists but is not on them yet, costs and ages, and the shadows evicted pages have left.
  *
  * Taken with interrupts off while other CPUs idle, like a snapshot of the allocator. The list of pages that cannot
@@ -55,10 +55,15 @@ static batch_t __percpu *rotate;
 /* Of all counters: the zones' first, the node's behind those of NUMA. */
 static const char * const *names;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0)
-#define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NR_VM_NUMA_EVENT_ITEMS)
+#define NUMA_ITEMS NR_VM_NUMA_EVENT_ITEMS
+#define numa_blocks(zone, item) (&(zone)->vm_numa_event[item])
+#define numa_unfolded(zone, cpu, item) (per_cpu_ptr((zone)->per_cpu_zonestats, cpu)->vm_numa_event[item])
 #else
-#define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NR_VM_NUMA_STAT_ITEMS)
+#define NUMA_ITEMS NR_VM_NUMA_STAT_ITEMS
+#define numa_blocks(zone, item) (&(zone)->vm_numa_stat[item])
+#define numa_unfolded(zone, cpu, item) (per_cpu_ptr((zone)->pageset, cpu)->vm_numa_stat_diff[item])
 #endif
+#define NODE_NAMES (NR_VM_ZONE_STAT_ITEMS + NUMA_ITEMS)
 /* Events come last. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 #define EVENT_NAMES (NODE_NAMES + NR_VM_NODE_STAT_ITEMS + NR_VM_STAT_ITEMS)
@@ -225,6 +230,33 @@ static void put_counters(struct buffer *b, pg_data_t *node)
 	}
 }
 
+/*
+ * Where requests that begin at the node go, the first node left out, and the blocks that each zone gave, by whether
+ * they were wanted there.
+ */
+static void put_placement(struct buffer *b, pg_data_t *node)
+{
+	struct zoneref *ref = node->node_zonelists[ZONELIST_FALLBACK]._zonerefs;
+	int item, cpu, z;
+
+	put(b, "ZONELIST");
+	for (; ref->zone; ref++)
+		if (zone_to_nid(ref->zone) != OWN_NODE)
+			put(b, " %d.%s", zone_to_nid(ref->zone), ref->zone->name);
+	put_char(b, '\n');
+	for (z = 0; z < MAX_NR_ZONES; z++) {
+		struct zone *zone = &node->node_zones[z];
+
+		for (item = 0; populated_zone(zone) && item < NUMA_ITEMS; item++) {
+			long blocks = atomic_long_read(numa_blocks(zone, item));
+
+			for_each_online_cpu(cpu)
+				blocks += numa_unfolded(zone, cpu, item);
+			put(b, "NUMA %s %s %ld\n", zone->name, names[NR_VM_ZONE_STAT_ITEMS + item], blocks);
+		}
+	}
+}
+
 /* What has happened since the first state, on all nodes. */
 static void put_events(struct buffer *b)
 {
@@ -242,7 +274,7 @@ static void put_events(struct buffer *b)
 }
 
 /* What an evicted page has left in its file: the node's age then, and whether it was of the working set. */
-static void put_shadows(struct buffer *b)
+static void put_shadows(struct buffer *b, int node)
 {
 	unsigned int file;
 
@@ -257,6 +289,8 @@ static void put_shadows(struct buffer *b)
 			if (!xa_is_value(entry))
 				continue;
 			value = xa_to_value(entry);
+			if ((value >> 1 & ((1UL << NODES_SHIFT) - 1)) != node)
+				continue;
 			put(b, "SHADOW f%u:%lx %lx %lu", file, index, value >> SHADOW_AGE_SHIFT, value & 1);
 			if (groups_on())
 				put(b, " %d", groups_number_of_id(value >> SHADOW_GROUP_SHIFT));
@@ -291,7 +325,7 @@ static void __percpu *per_cpu_hidden(const char *name)
 	return (void __percpu *)(unsigned long)hidden(name);
 }
 
-int lru_prepare(struct buffer *b)
+int lru_prepare(struct buffer *b, int node)
 {
 	if (!batches) {
 		names = hidden("vmstat_text");
@@ -305,7 +339,7 @@ int lru_prepare(struct buffer *b)
 	if (!names || !batches || !rotate)
 		return -ENOENT;
 	/* Every page a line, or its shadow. */
-	return buffer_prepare(b, NODE_DATA(observed_node())->node_spanned_pages * 48 + 256 * 1024);
+	return buffer_prepare(b, NODE_DATA(node)->node_spanned_pages * 48 + 256 * 1024);
 }
 
 /* Runs of kswapd in a row that freed nothing. */
@@ -358,9 +392,9 @@ static void put_groups(struct buffer *b)
 	}
 }
 
-void lru_take(struct buffer *b)
+void lru_take(struct buffer *b, int nid)
 {
-	pg_data_t *node = NODE_DATA(observed_node());
+	pg_data_t *node = NODE_DATA(nid);
 	struct lruvec *lruvec = groups_on() ? groups_lruvec(0) : &node->__lruvec;
 	unsigned long flags;
 	int cpu;
@@ -373,11 +407,13 @@ void lru_take(struct buffer *b)
 	    node->flags, node->kswapd_order, node->kswapd_highest_zoneidx, kswapd_failures(node));
 	put_lruvec(b, lruvec);
 	put_counters(b, node);
+	if (last_observed_node() > observed_node())
+		put_placement(b, node);
 	put_lists(b, lruvec);
 	lru_gen_put(b);
 	for_each_online_cpu(cpu)
 		put_batches(b, cpu);
-	put_shadows(b);
+	put_shadows(b, nid);
 	process_put_swapped(b);
 	put_groups(b);
 	put(b, "END %zu\n", b->len);

@@ -141,8 +141,9 @@ static int __init kontig_init(void)
 {
 	struct proc_dir_entry *dir;
 
-	if (guest ? num_online_cpus() != 1 : !populated_zone(observed_zone())) {
-		pr_err("kontig: a guest needs one CPU, and whatever is observed memory on node %d\n", observed_node());
+	if (guest ? num_online_cpus() != 1 : !nodes_are_observed()) {
+		pr_err("kontig: a guest needs one CPU, and whatever is observed memory on nodes %d to %d\n",
+		       observed_node(), last_observed_node());
 		return -ENODEV;
 	}
 	dir = proc_mkdir("kontig", NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Executes a trace on the observed node and remembers what each operation got.
+ * Executes a trace on the observed nodes and remembers what each operation got.
  *
  * A trace is records of eight bytes, little-endian: u8 op, u8 order, u16 flags, u32 id. Most are allocations and frees;
  * others are done to pages that reclaim can take, and say besides the page's number what became of it. The states
@@ -202,30 +202,6 @@ static struct page *disown(struct holding *h)
 }
 #endif
 
-/* The kernel from which on a request with a mask is for pages that nobody holds yet; its headers do not say how. */
-#define FROZEN_ONLY (LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0))
-#if FROZEN_ONLY
-struct page *__alloc_frozen_pages_noprof(gfp_t gfp, unsigned int order, int node, nodemask_t *mask);
-#endif
-
-/* From the observed node, because no other is in the request's mask. */
-static struct page *alloc_by_policy(gfp_t gfp, unsigned int order)
-{
-	nodemask_t only = nodemask_of_node(observed_node());
-
-#if FROZEN_ONLY
-	struct page *page = __alloc_frozen_pages_noprof(gfp, order, observed_node(), &only);
-
-	if (page)
-		init_page_count(page);
-	return page;
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 13, 0)
-	return __alloc_pages(gfp, order, observed_node(), &only);
-#else
-	return __alloc_pages_nodemask(gfp, order, observed_node(), &only);
-#endif
-}
-
 static u32 execute_block(const struct op *op)
 {
 	u32 id = le32_to_cpu(op->id);
@@ -246,8 +222,7 @@ static u32 execute_block(const struct op *op)
 	}
 	if (h->pfn != FAILED)
 		return SKIPPED;
-	page = flags & FLAG_POLICY ? alloc_by_policy(gfp_of(flags), op->order) :
-				     alloc_pages_node(observed_node(), gfp_of(flags), op->order);
+	page = nodes_alloc(gfp_of(flags), op->order, flags & FLAG_POLICY);
 	if (!page)
 		return FAILED;
 	h->pfn = page_to_pfn(page);
@@ -299,6 +274,8 @@ static u32 execute(const struct op *op)
 	case OP_DRAIN_PAGES:
 	case OP_FOLD:
 		return cpus_execute(op);
+	case OP_NODE:
+		return nodes_execute(op);
 	default:
 		return cache_execute(op, gfp);
 	}
@@ -342,7 +319,7 @@ static void execute_all(void)
 static bool is_known(u8 op)
 {
 	return (op >= OP_ALLOC && op <= OP_DEVICE) || (op >= OP_ANON_READ && op <= OP_ANON_DROP) ||
-	       (op >= OP_OBJECT && op <= OP_EVICT) || (op >= OP_CPU && op <= OP_FOLD) ||
+	       (op >= OP_OBJECT && op <= OP_EVICT) || (op >= OP_CPU && op <= OP_NODE) ||
 	       (op >= OP_ENTER && op <= OP_FLUSH);
 }
 

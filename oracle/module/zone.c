@@ -12,8 +12,6 @@
 #include <linux/vmstat.h>
 #include "kontig.h"
 
-#define OBSERVED_NODE 1
-
 /* The kernel from which on per-CPU lists and counters are two things, and the lists hold more than single pages. */
 #define PCP_APART (LINUX_VERSION_CODE >= KERNEL_VERSION(5, 14, 0))
 /* The kernel from which on there is a mark above high, for promotion. */
@@ -34,19 +32,19 @@
 #endif
 #define TYPE_BITS 3
 
-int observed_node(void)
+struct zone *normal_zone(int node)
 {
-	return OBSERVED_NODE;
+	return &NODE_DATA(node)->node_zones[ZONE_NORMAL];
 }
 
 struct zone *observed_zone(void)
 {
-	return &NODE_DATA(OBSERVED_NODE)->node_zones[ZONE_NORMAL];
+	return normal_zone(observed_node());
 }
 
-struct zone *lower_zone(void)
+struct zone *lower_zone(int node)
 {
-	struct zone *zone = &NODE_DATA(OBSERVED_NODE)->node_zones[ZONE_DMA32];
+	struct zone *zone = &NODE_DATA(node)->node_zones[ZONE_DMA32];
 
 	return populated_zone(zone) ? zone : NULL;
 }

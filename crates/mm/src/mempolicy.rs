@@ -78,14 +78,19 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::boot::{MachineSpec, ZoneSpec};
+    use crate::slow_path::AllocSlow;
     use crate::state::NumaCounts;
-    use crate::testing::linux;
+    use crate::testing::{Nobody, linux};
     use crate::types::{CpuId, Order};
     use alloc::vec::Vec;
 
     /// Three nodes of 16 pageblocks and a CPU each; below the first one's Normal zone are 8 blocks
     /// of DMA32.
     fn machine() -> Memory {
+        machine_of("6.1")
+    }
+
+    fn machine_of(profile: &str) -> Memory {
         let zone = |node, kind, first: u32, blocks: u32| ZoneSpec {
             node,
             kind,
@@ -97,7 +102,7 @@ mod tests {
         let normal = |node: usize| zone(node, ZoneType::Normal, 2048 + 16 * node as u32, 16);
         let zones = [zone(0, ZoneType::Dma32, 8, 8), normal(0), normal(1), normal(2)];
         let spec = MachineSpec { cpus: 3, zones: zones.to_vec(), thp: false, lru: false };
-        Memory::new(&spec, linux("6.1")).expect("a valid machine")
+        Memory::new(&spec, linux(profile)).expect("a valid machine")
     }
 
     fn on(cpu: usize, gfp: Gfp) -> Request {
@@ -149,6 +154,24 @@ mod tests {
         assert!(bound.iter().all(|node| *node == 1) && bound.len() < 16 * 512, "{}", bound.len());
         assert!(nodes(&mut m, user, MemPolicy::Bind(set(&[1])), 1).is_empty(), "the node is used up");
         assert_eq!(nodes(&mut m, user, MemPolicy::Preferred(NodeId::new(1)), 2), [2, 2], "the next one has pages");
+    }
+
+    #[test]
+    fn an_atomic_request_leaves_the_nodes_it_is_bound_to_in_the_end() {
+        let last = |profile: &str, gfp: Gfp| {
+            let mut m = machine_of(profile);
+            let bound = m.place(on(1, gfp), MemPolicy::Bind(set(&[1])), 0);
+            let mut node = || {
+                let slowly = |m: &mut Memory| AllocSlow::new(m, bound).finish(m, &mut Nobody).ok();
+                let pfn = m.alloc(bound).ok().or_else(|| slowly(&mut m))?;
+                Some(m.zones[m.blocks.zone_of(pfn)].node.index())
+            };
+            (0..16 * 512 + 1).map_while(|_| node()).last()
+        };
+        assert_eq!(["4.6", "5.6", "6.1", "7.2"].map(|profile| last(profile, Gfp::ATOMIC)), [1, 2, 2, 2].map(Some));
+        assert_eq!(last("6.1", Gfp::NOWARN), Some(1), "another one fails");
+        let alone = Gfp::ATOMIC | Gfp::THISNODE;
+        assert_eq!(last("6.1", alone), Some(1), "and so does one that names its node");
     }
 
     #[test]

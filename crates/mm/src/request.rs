@@ -46,6 +46,11 @@ impl Request {
         Request { nodes: self.nodes.and(nodes), ..self }
     }
 
+    /// The same request, bound to no nodes but by `__GFP_THISNODE`.
+    pub(crate) const fn anywhere(self) -> Request {
+        Request { nodes: Request::new(self.cpu, self.node, self.gfp, self.order).nodes, ..self }
+    }
+
     /// The same request, by a policy that interleaves these nodes and has come to the preferred
     /// one.
     pub(crate) const fn interleaved(self, nodes: NodeSet) -> Request {

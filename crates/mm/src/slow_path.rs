@@ -268,12 +268,15 @@ impl AllocSlow {
             return self.begin_compact_reclaim_compact(m, owner);
         }
         self.wake_all_kswapds(m, owner);
+        if m.shared.profile.slow_path.attempts != Attempts::OneLoop {
+            self.leave_nodes(m);
+        }
         if let Some(pfn) = self.try_freelist(m) {
             return Step::Done(Ok(pfn));
         }
         if !self.can_direct_reclaim() {
             return match m.shared.profile.slow_path.attempts {
-                Attempts::OneLoop => self.without_reclaim(),
+                Attempts::OneLoop => self.without_reclaim(m),
                 _ => Step::Done(Err(AllocFailure::Failed)),
             };
         }
@@ -284,6 +287,13 @@ impl AllocSlow {
         // Reclaims for a whole pageblock if compaction will make one.
         let order = compact_order(&self.request, self.flags, &m.shared.profile);
         self.reclaim(m, owner, DirectReclaim::new(self.request, order))
+    }
+
+    /// Lets an urgent request go to nodes that no policy has bound it to.
+    fn leave_nodes(&mut self, m: &Memory) {
+        if m.shared.profile.slow_path.atomic_leaves_nodes && is_urgent(&self.request, m) {
+            self.request = self.request.anywhere();
+        }
     }
 
     /// Advances reclaim by one step.
@@ -396,10 +406,10 @@ impl AllocSlow {
             if asked != node || per_zone {
                 asked = node;
                 m.wakeup_kswapd(zone, self.request.gfp, order, highest);
+                if owner.is_awaited(m) {
+                    owner.turn(m, Turn::Woken);
+                }
             }
-        }
-        if owner.is_awaited(m) {
-            owner.turn(m, Turn::Woken);
         }
     }
 
@@ -475,6 +485,15 @@ fn offer_cpu<O: Owner>(m: &mut Memory, owner: &mut O) {
     if owner.is_awaited(m) {
         owner.turn(m, Turn::Offered);
     }
+}
+
+/// Whether a request is atomic: it may not wait, and says so in the words of its time.
+fn is_urgent(r: &Request, m: &Memory) -> bool {
+    let marked = match m.shared.profile.watermark.reserves {
+        Reserves::HighWaitless | Reserves::MinReserveNonBlock => Gfp::HIGH,
+        Reserves::HighHarder => Gfp::ATOMIC_MARK,
+    };
+    r.gfp.has(marked) && !r.gfp.has(Gfp::DIRECT_RECLAIM)
 }
 
 /// The `alloc_flags` of the slow path (§3.1).

@@ -75,7 +75,9 @@ struct CompactSnapshot {
 
 /// A zone of a machine that is built from snapshots.
 pub struct RecordedZone<'a> {
-    /// The place in node 1's zone table.
+    /// Its node, from number 1 on.
+    pub node: NodeId,
+    /// The place in the node's zone table.
     pub kind: ZoneType,
     /// The allocator state of the zone.
     pub zone: &'a ZoneSnapshot,
@@ -85,22 +87,22 @@ pub struct RecordedZone<'a> {
     pub pages: Option<&'a str>,
 }
 
-/// A machine of two nodes: node 0 has one small zone and all CPUs, node 1 these zones, lowest
-/// first.
+/// A machine whose node 0 has one small zone and all CPUs, and whose other nodes have these zones,
+/// by node, then lowest first.
 ///
 /// # Errors
 /// If the zones are impossible, or a text is not about a zone of its size.
 pub fn machine(zones: &[RecordedZone], profile: Profile) -> Result<Memory, String> {
     let other = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 512, present: 512, managed: 0 };
     let mut specs = vec![other];
-    for RecordedZone { kind, zone, pages } in zones {
+    for RecordedZone { node, kind, zone, pages } in zones {
         zone.suits(&profile)?;
         if let Some(pages) = pages
             && pages.trim_ascii_end().len() != zone.spanned as usize
         {
             return Err(format!("{} frames, but {} characters", zone.spanned, pages.trim_ascii_end().len()));
         }
-        specs.push(zone.spec(*kind));
+        specs.push(zone.spec(*node, *kind));
     }
     let cpus = zones.first().map_or(0, |state| state.zone.pcps.len());
     let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
@@ -383,7 +385,7 @@ impl ZoneSnapshot {
     /// # Errors
     /// If the recorded zone is impossible.
     pub fn machine(&self, profile: Profile) -> Result<Memory, String> {
-        machine(&[RecordedZone { kind: ZoneType::Normal, zone: self, pages: None }], profile)
+        machine(&[RecordedZone { node: NodeId::new(1), kind: ZoneType::Normal, zone: self, pages: None }], profile)
     }
 
     /// The same, with the uses of the allocated frames ([`RecordedZone::pages`]).
@@ -391,7 +393,8 @@ impl ZoneSnapshot {
     /// # Errors
     /// If the recorded zone is impossible, or the text is not about a zone of this size.
     pub fn machine_with_pages(&self, profile: Profile, pages: &str) -> Result<Memory, String> {
-        machine(&[RecordedZone { kind: ZoneType::Normal, zone: self, pages: Some(pages) }], profile)
+        let node = NodeId::new(1);
+        machine(&[RecordedZone { node, kind: ZoneType::Normal, zone: self, pages: Some(pages) }], profile)
     }
 
     fn suits(&self, profile: &Profile) -> Result<(), String> {
@@ -407,9 +410,9 @@ impl ZoneSnapshot {
         Ok(())
     }
 
-    fn spec(&self, kind: ZoneType) -> ZoneSpec {
+    fn spec(&self, node: NodeId, kind: ZoneType) -> ZoneSpec {
         let end = self.start + self.spanned;
-        ZoneSpec { node: 1, kind, start: self.start, end, present: self.present, managed: self.managed }
+        ZoneSpec { node: node.index(), kind, start: self.start, end, present: self.present, managed: self.managed }
     }
 
     /// Brings a zone whose frames are neither free nor allocated into this state.

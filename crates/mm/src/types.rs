@@ -309,7 +309,8 @@ pub struct NodeSet(u64);
 impl NodeSet {
     /// Every node a machine can have.
     pub const ALL: NodeSet = NodeSet(u64::MAX);
-    pub(crate) const NONE: NodeSet = NodeSet(0);
+    /// A set without any node.
+    pub const NONE: NodeSet = NodeSet(0);
 
     /// The set of one node.
     #[inline(always)]

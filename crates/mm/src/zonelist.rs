@@ -77,6 +77,11 @@ impl Memory {
         self.zones.iter().filter(|zone| zone.managed > 0).map(|zone| zone.node).collect()
     }
 
+    /// The zones that a request for this node tries, in their order.
+    pub fn zonelist(&self, node: NodeId) -> impl Iterator<Item = &Zone> {
+        self.nodes[node].zonelist.iter().map(|zone| &self.zones[*zone])
+    }
+
     /// The distance from the first node to the second.
     #[inline(always)]
     pub fn distance(&self, from: NodeId, to: NodeId) -> u8 {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// The CPU on which a recording begins; most recorded machines have no other.
 pub const CPU: CpuId = CpuId::new(0);
-/// The recorded node, which only the experiment uses.
+/// The recorded node, or the first of them, which only the experiment uses.
 pub const NODE: NodeId = NodeId::new(1);
 /// The only zone of the recorded node, unless there are two.
 pub const ZONE: ZoneId = ZoneId::new(1);
@@ -37,11 +37,17 @@ const LRU_OPS: &str = "lru.txt";
 const NOT_APPLIED: [&str; 3] = ["vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.compact_memory"];
 
 /// File of a zone's state. Normal's does not name the zone.
-pub fn snapshot_file(state: &str, zone: ZoneType) -> String {
+pub fn snapshot_file(state: &str, node: NodeId, zone: ZoneType) -> String {
+    let state = of_node(state, node);
     match zone {
         ZoneType::Normal => format!("{state}.snap"),
         other => format!("{state}.{}.snap", other.name().to_lowercase()),
     }
+}
+
+/// Name of a node's part of a state. The first recorded node's does not name the node.
+fn of_node(state: &str, node: NodeId) -> String {
+    if node == NODE { state.into() } else { format!("{state}.node{}", node.index()) }
 }
 
 /// A part of a recording that can be replayed.
@@ -272,12 +278,18 @@ impl Recording {
         Ok(ops)
     }
 
-    /// The node's LRU state `t0`, `t1`, or `d` and the number of a dump.
+    /// The recorded nodes, from [`NODE`] on.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let first = NODE.index();
+        (first..first + usize::from(self.about.nodes.max(1))).map(NodeId::new)
+    }
+
+    /// A node's LRU state `t0`, `t1`, or `d` and the number of a dump.
     ///
     /// # Errors
     /// If it is missing or contradicts itself.
-    pub fn lru_state(&self, state: &str) -> Result<LruState, BadRecording> {
-        let file = format!("{state}.lru");
+    pub fn lru_state(&self, state: &str, node: NodeId) -> Result<LruState, BadRecording> {
+        let file = format!("{}.lru", of_node(state, node));
         lru::parse(&self.path(&file), &self.text(&file)?)
     }
 
@@ -289,8 +301,10 @@ impl Recording {
         let operations = self.lru_operations()?;
         let dumps = operations.iter().filter(|(op, _)| *op == LruOp::Dump).count();
         for state in (0..dumps).map(|n| format!("d{n}")).chain(["t0".into(), "t1".into()]) {
-            self.snapshot(&format!("{state}.snap"))?;
-            self.lru_state(&state)?;
+            for node in self.nodes() {
+                self.snapshot(&snapshot_file(&state, node, ZoneType::Normal))?;
+                self.lru_state(&state, node)?;
+            }
         }
         Ok(())
     }
@@ -334,19 +348,22 @@ impl Recording {
         Ok(m)
     }
 
-    /// The same for a trace under memory pressure: node 1 has one zone or two, and its LRU lists
-    /// are empty.
+    /// The same for a trace under memory pressure: a recorded node has one zone or two, and its LRU
+    /// lists are empty.
     fn machine_under_pressure(&self) -> Result<Memory, BadRecording> {
-        let low = snapshot_file("t0", ZoneType::Dma32);
-        let kinds: &[ZoneType] =
-            if self.has(&low) { &[ZoneType::Dma32, ZoneType::Normal] } else { &[ZoneType::Normal] };
         let mut states = Vec::new();
-        for kind in kinds {
-            let file = snapshot_file("t0", *kind);
-            states.push((*kind, self.snapshot(&file)?, self.text(&file.replace(".snap", ".pages"))?));
+        for node in self.nodes() {
+            for kind in [ZoneType::Dma32, ZoneType::Normal] {
+                let file = snapshot_file("t0", node, kind);
+                if kind == ZoneType::Normal || self.has(&file) {
+                    states.push((node, kind, self.snapshot(&file)?, self.text(&file.replace(".snap", ".pages"))?));
+                }
+            }
         }
-        let states: Vec<_> =
-            states.iter().map(|(kind, zone, pages)| RecordedZone { kind: *kind, zone, pages: Some(pages) }).collect();
+        let states: Vec<_> = states
+            .iter()
+            .map(|(node, kind, zone, pages)| RecordedZone { node: *node, kind: *kind, zone, pages: Some(pages) })
+            .collect();
         let bad = |e: String| BadRecording::whole(self.path("t0.snap"), e);
         let mut m = snapshot::machine(&states, self.profile.clone()).map_err(bad)?;
         m.check().map_err(|e| bad(format!("the state contradicts itself: {e}")))?;

@@ -42,6 +42,9 @@ pub(super) struct About {
     lru_gen: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<Vec<u16>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     daemons_cpu: Option<u8>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     sysctls: BTreeMap<String, String>,
@@ -78,6 +81,7 @@ impl About {
             swap_mib: plan.reclaim.as_ref().and_then(Reclaim::swap_mib),
             lru_gen: plan.reclaim.as_ref().and_then(Reclaim::lru_gen),
             groups: plan.reclaim.as_ref().and_then(Reclaim::groups),
+            nodes: plan.reclaim.as_ref().and_then(Reclaim::nodes),
             daemons_cpu: plan.reclaim.as_ref().and_then(Reclaim::daemons_cpu),
             sysctls: plan.sysctls.clone(),
             faults: plan.fault_pause_us().map(|us| Faults { pause_us: f64::from(us), pages: 1 }),
@@ -217,6 +221,7 @@ mod tests {
             swap_mib: None,
             lru_gen: None,
             groups: None,
+            nodes: None,
             daemons_cpu: None,
             sysctls: BTreeMap::from([("vm.defrag_mode".into(), "1".into())]),
             faults: Some(Faults { pause_us: 2000.0, pages: 1 }),

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources, the only part of the project under the GPL; here they are only text.
-const MODULE: [(&str, &str); 19] = [
+const MODULE: [(&str, &str); 20] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
     ("zone.c", include_str!("../../../oracle/module/zone.c")),
     ("trace.c", include_str!("../../../oracle/module/trace.c")),
+    ("nodes.c", include_str!("../../../oracle/module/nodes.c")),
     ("cpus.c", include_str!("../../../oracle/module/cpus.c")),
     ("state.c", include_str!("../../../oracle/module/state.c")),
     ("daemons.c", include_str!("../../../oracle/module/daemons.c")),

@@ -3,8 +3,8 @@
 //! An instruction takes one nanosecond (`-icount`), the clock starts at a fixed date, the processor
 //! has no source of randomness, and the board's version is fixed. Node 0 has 1 GiB and the only
 //! CPU. Node 1, the observed one, has no CPU and 2 GiB from 4 GiB on, unless an experiment asks
-//! otherwise ([`Board`]). A guest has a single node. Several CPUs take turns in one thread of the
-//! emulator, after numbers of instructions.
+//! otherwise ([`Board`]); where several are observed, the others follow it. A guest has a single
+//! node. Several CPUs take turns in one thread of the emulator, after numbers of instructions.
 
 use crate::control::{Control, Progress};
 use crate::error::{RecordError, about_file};
@@ -42,11 +42,13 @@ const FOR_GUESTS: &str = " cgroup_disable=memory";
 /// The parts of a machine that experiments choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Board {
-    /// A node with the CPU, and a second one that is observed.
+    /// A node with the CPU, and those that are observed.
     Observed {
-        /// Size of the observed node.
+        /// How many nodes are observed.
+        nodes: u8,
+        /// Size of an observed node.
         node_mib: u32,
-        /// Whether half of it lies below 4 GiB, in zone DMA32.
+        /// Whether half of the first lies below 4 GiB, in zone DMA32.
         two_zones: bool,
         /// Whether reclaim is recorded.
         reclaim: bool,
@@ -68,7 +70,7 @@ pub enum Board {
 impl Board {
     /// The machine of most recordings.
     pub const USUAL: Board =
-        Board::Observed { node_mib: 2048, two_zones: false, reclaim: false, groups: false, cpus: 1 };
+        Board::Observed { nodes: 1, node_mib: 2048, two_zones: false, reclaim: false, groups: false, cpus: 1 };
     const NODE_0_MIB: u32 = 1024;
 
     /// MiB below 4 GiB.
@@ -82,7 +84,7 @@ impl Board {
 
     const fn all_mib(self) -> u32 {
         match self {
-            Board::Observed { node_mib, .. } => Board::NODE_0_MIB + node_mib,
+            Board::Observed { nodes, node_mib, .. } => Board::NODE_0_MIB + nodes as u32 * node_mib,
             Board::Guest { memory_mib, disks_mib, .. } => memory_mib + disks_mib,
         }
     }
@@ -108,14 +110,14 @@ impl Board {
 
     /// Options for the nodes, if there are several.
     fn nodes(self) -> Vec<(&'static str, String)> {
-        let Board::Observed { node_mib, cpus, .. } = self else { return Vec::new() };
+        let Board::Observed { nodes, node_mib, cpus, .. } = self else { return Vec::new() };
         let cpus = if cpus == 1 { "0".into() } else { format!("0-{}", cpus - 1) };
-        vec![
-            ("-object", "memory-backend-ram,id=node0,size=1G".into()),
-            ("-object", format!("memory-backend-ram,id=node1,size={}", short_size(u64::from(node_mib) << 20))),
-            ("-numa", format!("node,nodeid=0,cpus={cpus},memdev=node0")),
-            ("-numa", "node,nodeid=1,memdev=node1".into()),
-        ]
+        let size = short_size(u64::from(node_mib) << 20);
+        let mut all = vec![("-object", "memory-backend-ram,id=node0,size=1G".into())];
+        all.extend((1..=nodes).map(|n| ("-object", format!("memory-backend-ram,id=node{n},size={size}"))));
+        all.push(("-numa", format!("node,nodeid=0,cpus={cpus},memdev=node0")));
+        all.extend((1..=nodes).map(|n| ("-numa", format!("node,nodeid={n},memdev=node{n}"))));
+        all
     }
 }
 
@@ -348,7 +350,8 @@ mod tests {
 
     #[test]
     fn the_observed_node_has_the_zones_it_is_to_have() {
-        let board = |two_zones, groups| Board::Observed { node_mib: 256, two_zones, reclaim: true, groups, cpus: 1 };
+        let board =
+            |two_zones, groups| Board::Observed { nodes: 1, node_mib: 256, two_zones, reclaim: true, groups, cpus: 1 };
         let line = |two_zones| Machine::shown_command_line(board(two_zones, false));
         let grouped = Machine::shown_command_line(board(false, true));
         assert!(grouped.contains("cgroup.memory=nokmem,") && !grouped.contains("cgroup_disable"), "{grouped}");
@@ -360,8 +363,18 @@ mod tests {
     }
 
     #[test]
+    fn further_nodes_lie_behind_the_first_one_and_have_its_size() {
+        let board = Board::Observed { nodes: 2, node_mib: 128, two_zones: true, reclaim: true, groups: false, cpus: 1 };
+        let line = Machine::shown_command_line(board);
+        for part in ["below-4g=1088M,", "-m 1280M ", "id=node2,size=128M ", "-numa node,nodeid=2,memdev=node2 "] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+    }
+
+    #[test]
     fn several_cpus_take_turns_and_only_one_of_them_has_work_of_its_own() {
-        let board = Board::Observed { node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 4 };
+        let board =
+            Board::Observed { nodes: 1, node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 4 };
         let line = Machine::shown_command_line(board);
         for part in ["-accel tcg,thread=single", "-smp 4", "nodeid=0,cpus=0-3,", "nohz=off isolcpus=1-3'"] {
             assert!(line.contains(part), "{part} in {line}");
@@ -396,7 +409,7 @@ mod tests {
     #[test]
     fn several_cpus_need_an_emulator_that_gives_each_a_turn() {
         let one = Board::USUAL;
-        let two = Board::Observed { node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 2 };
+        let two = Board::Observed { nodes: 1, node_mib: 128, two_zones: false, reclaim: true, groups: false, cpus: 2 };
         let suits = |version: &str, board| Qemu { version: version.into(), root: None }.suits(board);
         assert_eq!((suits("7.2.22", one), suits("8.1.0", two), suits("10.0.13", two)), (Ok(()), Ok(()), Ok(())));
         let refused = suits("7.2.22", two).expect_err("refused").to_string();

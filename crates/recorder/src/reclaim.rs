@@ -5,6 +5,7 @@
 
 use super::qemu::Board;
 use crate::error::RecordError;
+use kontig_mm::NodeId;
 use kontig_oracle::trace::lru::{self, LruOp, MAX_GROUPS, ProcessPage};
 use kontig_oracle::trace::pressure::{Cpus, Node, Pressure};
 
@@ -33,6 +34,7 @@ const MOST_PAGES: u32 = OWN_SWAP_MIB << 8;
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
     node: Node,
+    nodes: u8,
     cpus: Cpus,
     process_pages: u32,
     swap_mib: u32,
@@ -136,6 +138,11 @@ impl GivenOps {
         self.lru_gen > 0
     }
 
+    /// Whether requests go to several nodes.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, LruOp::Node { .. }))
+    }
+
     /// Whether there are memory control groups.
     pub(super) fn has_groups(&self) -> bool {
         !self.groups.is_empty()
@@ -146,6 +153,7 @@ impl Reclaim {
     pub(super) fn new(p: &Pressure, seed: u64, ops: usize) -> Reclaim {
         Reclaim {
             node: p.node,
+            nodes: p.nodes,
             cpus: p.cpus,
             process_pages: p.process_pages,
             swap_mib: p.swap_mib,
@@ -170,9 +178,14 @@ impl Reclaim {
             _ => 1,
         });
         let cpus = Cpus { count: named.max().unwrap_or(1), ..Cpus::ONE };
+        let nodes = given.ops.iter().map(|op| match op {
+            LruOp::Node { prefers, allowed } => allowed.iter().fold(*prefers, NodeId::max).index() as u8,
+            _ => 1,
+        });
+        let nodes = nodes.max().unwrap_or(1);
         let (node, lru_gen, ops) = (Node::SMALL, given.lru_gen, given.ops.clone());
         let groups = given.groups.clone();
-        Reclaim { node, cpus, process_pages, swap_mib, lru_gen, groups, ops }
+        Reclaim { node, nodes, cpus, process_pages, swap_mib, lru_gen, groups, ops }
     }
 
     /// Records for the machine's module.
@@ -183,7 +196,12 @@ impl Reclaim {
     pub(super) fn board(&self) -> Board {
         let groups = !self.groups.is_empty();
         let Node { mib, two_zones } = self.node;
-        Board::Observed { node_mib: mib, two_zones, reclaim: true, groups, cpus: self.cpus.count }
+        Board::Observed { nodes: self.nodes, node_mib: mib, two_zones, reclaim: true, groups, cpus: self.cpus.count }
+    }
+
+    /// How many nodes are observed, if they are several.
+    pub(super) fn nodes(&self) -> Option<u8> {
+        (self.nodes > 1).then_some(self.nodes)
     }
 
     /// The CPU that the daemons have to themselves, if they do.
@@ -210,7 +228,10 @@ impl Reclaim {
     pub(super) fn parameters(&self) -> String {
         let swap = if self.swaps() { (self.swap_mib << 10).to_string() } else { String::new() };
         let lru_gen = self.lru_gen().map(|value| format!("LRU_GEN={value}\n")).unwrap_or_default();
-        let module = self.daemons_cpu().map(|cpu| format!("MODULE=daemons_on={cpu}\n")).unwrap_or_default();
+        let nodes = self.nodes().map(|n| format!("nodes={n}"));
+        let module = nodes.into_iter().chain(self.daemons_cpu().map(|cpu| format!("daemons_on={cpu}")));
+        let module = module.collect::<Vec<_>>().join(" ");
+        let module = if module.is_empty() { module } else { format!("MODULE='{module}'\n") };
         let groups = self.group_paths().join(" ");
         let groups = if groups.is_empty() { groups } else { format!("GROUP_PATHS='{groups}'\n") };
         format!("PAGES={}\nSWAP_KIB={swap}\n{lru_gen}{module}{groups}", self.process_pages)
@@ -259,7 +280,7 @@ mod tests {
         assert_eq!(reclaim("lru-anon").parameters(), "PAGES=45000\nSWAP_KIB=262144\n");
         assert_eq!(
             reclaim("lru-two-zones").board(),
-            Board::Observed { node_mib: 256, two_zones: true, reclaim: true, groups: false, cpus: 1 }
+            Board::Observed { nodes: 1, node_mib: 256, two_zones: true, reclaim: true, groups: false, cpus: 1 }
         );
     }
 
@@ -276,6 +297,8 @@ mod tests {
         let tree = GivenOps::read("mine.txt", b"groups 0 1 0\nenter 2\n").expect("operations");
         let parameters = "PAGES=0\nSWAP_KIB=\nGROUP_PATHS='/1 /1/2 /3'\n";
         assert_eq!(Reclaim::given(&tree).parameters(), parameters);
+        let far = GivenOps::read("mine.txt", b"node 1 1 3\n").expect("operations");
+        assert_eq!(Reclaim::given(&far).parameters(), "PAGES=0\nSWAP_KIB=\nMODULE='nodes=3'\n");
         let refused = |text: &str| GivenOps::read("mine.txt", text.as_bytes()).expect_err("refused");
         assert!(refused("groups 0 2\ndrain\n").starts_with("mine.txt:1: '2' is no group before number 2"));
         assert!(refused("drain\nswap much\n").starts_with("mine.txt:2: write 'swap MIB', from 0 to 256"));
@@ -307,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_module_carries_out_every_operation_under_the_number_it_is_sent_with() {
-        const OPERATIONS: [(&str, &str); 27] = [
+        const OPERATIONS: [(&str, &str); 28] = [
             ("ALLOC", "alloc 0 0 movable"),
             ("FREE", "free 0"),
             ("ADD", "add f0:0 0 movable"),
@@ -328,13 +351,14 @@ mod tests {
             ("DUMP", "dump"),
             ("AGE", "age own"),
             ("EVICT", "evict 0 60 1"),
-            ("ENTER", "enter 1"),
-            ("LIMIT", "limit 1 max 5"),
-            ("FLUSH", "flush"),
             ("CPU", "cpu 1"),
             ("DRAIN_ALL", "drain-all"),
             ("DRAIN_PAGES", "drain-pages"),
             ("FOLD", "fold"),
+            ("NODE", "node 2 1 2"),
+            ("ENTER", "enter 1"),
+            ("LIMIT", "limit 1 max 5"),
+            ("FLUSH", "flush"),
         ];
         let sent = |line| u32::from(lru::encode(&[lru::parse(line).expect(line)])[0]);
         let ours: Vec<(String, u32)> = OPERATIONS.iter().map(|(name, line)| (name.to_string(), sent(line))).collect();

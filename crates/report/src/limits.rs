@@ -16,5 +16,5 @@ pub const LIMITS: [&str; 11] = [
      swap.",
     "**Nine kernels are not recorded:** 3.13, 4.4, 4.6, 4.20-rc3, 5.0, 5.6, 5.9, 6.14 and 6.15 follow their \
      sources.",
-    "**No recording has several nodes**, or several busy CPUs.",
+    "**No recording has nodes with CPUs**, or several busy CPUs.",
 ];

@@ -29,6 +29,7 @@ const HELP: &str = "Examples:
   kontig oracle record mixed --kernel 7.2 --root /var/lib/kontig/7.2 --set vm.defrag_mode=1
   kontig oracle record lru-file --seed 9 && kontig oracle verify recordings/6.1-lru-file
   kontig oracle record cpus-file --qemu /var/lib/kontig/6.12
+  kontig oracle record nodes-file --seed 9
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded
   kontig oracle record guest-anon --seeds 5 --out oracle/guest/recorded --again
   kontig oracle record guest-build --seed 2 --sources /usr/src/linux-6.1
@@ -63,6 +64,7 @@ page of the process: a:1f. RIGHT is as above, or dma32, but not owned:
   drain-all                           flush the batches of all CPUs
   drain-pages                         flush the free pages of all CPUs
   fold                                add the CPU's parts of counters to them
+  node N [M ...]                      go to node N alone (1 to 4), or first of M ...
   wait                                wait until kswapd and kcompactd sleep
   dump                                save the state as d0, d1, ...
 In generations (6.12; first line 'lru_gen N', 1, 3 or 7), SWAPPINESS is 0 to 200 or own:
@@ -337,7 +339,8 @@ mod tests {
                 "TYPE" => "movable".into(),
                 other => other.into(),
             };
-            let form = form.replace("[RIGHT ...]", "kswapd dma32").replace("[force]", "force");
+            let form =
+                form.replace("[RIGHT ...]", "kswapd dma32").replace("[force]", "force").replace("[M ...]", "2 3");
             Some(form.split(' ').map(word).collect::<Vec<_>>().join(" "))
         };
         let mut shown: Vec<&str> =

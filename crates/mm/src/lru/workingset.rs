@@ -61,7 +61,7 @@ impl Memory {
         }
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
-        let lruvec = self.lruvec_of(pfn);
+        let lruvec = self.lruvec_of_refault(pfn, shadow);
         let swap = self.lru.swap.free > 0;
         let evicted_from = &self.lru.vecs[shadow.lruvec];
         // A shadow from the time when pages were in generations has another clock.
@@ -88,10 +88,22 @@ impl Memory {
             return flags | PageFlags::ACTIVE;
         }
         if !self.shared.profile.reclaim.costs_from_counters {
-            self.lru_note_cost(lruvec, backing, pages, 0);
+            self.lru_note_cost(self.lruvec_of(pfn), backing, pages, 0);
         }
         self.count_state(lruvec, NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::ACTIVE | PageFlags::WORKINGSET
+    }
+
+    /// The lists on which a page's refault counts.
+    #[inline(always)]
+    fn lruvec_of_refault(&self, pfn: Pfn, shadow: Shadow) -> LruvecId {
+        if !self.shared.profile.lru.refaults_where_evicted {
+            return self.lruvec_of(pfn);
+        }
+        match self.groups.are_kept() {
+            true => self.groups.lruvec(self.groups.of_page(pfn), self.groups.root_of(shadow.lruvec)),
+            false => shadow.lruvec,
+        }
     }
 
     /// The lists that a page belongs to.
@@ -111,8 +123,11 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::{MachineSpec, ZoneSpec};
     use crate::state::SwapSpace;
-    use crate::testing::{ordered_machine, user_page};
+    use crate::testing::{linux, ordered_machine, user_page};
+    use crate::types::ZoneType;
+    use alloc::vec;
 
     const CPU: CpuId = CpuId::new(0);
     const VEC: LruvecId = LruvecId::new(0);
@@ -170,6 +185,31 @@ mod tests {
         assert_eq!(m.lru.vecs[VEC].nonresident_age, 0, "the clock is of files");
         m.workingset_activation(file);
         assert_eq!(m.lru.vecs[VEC].nonresident_age, 1);
+    }
+
+    #[test]
+    fn up_to_6_4_a_refault_counts_on_the_node_that_the_page_left() {
+        let counts = |profile: &str| {
+            let zone = |node: usize| ZoneSpec {
+                node,
+                kind: ZoneType::Normal,
+                start: (8 + 8 * node as u32) * 512,
+                end: (16 + 8 * node as u32) * 512,
+                present: 8 * 512,
+                managed: 8 * 512,
+            };
+            let spec = MachineSpec { cpus: 1, zones: vec![zone(0), zone(1)], thp: false, lru: true };
+            let mut m = Memory::new(&spec, linux(profile)).expect("a valid machine");
+            let pfn = user_page(&mut m, PageFlags::FILE);
+            let shadow = Shadow { lruvec: LruvecId::new(1), eviction: 0, workingset: false };
+            m.workingset_refault(CPU, pfn, PageFlags::FILE, shadow);
+            [0, 1].map(|node| {
+                let vec = &m.lru.vecs[LruvecId::new(node)];
+                (vec.stat_exact(NodeStat::WorkingsetRefaultFile), vec.nonresident_age)
+            })
+        };
+        assert_eq!(counts("6.1"), [(0, 0), (1, 1)]);
+        assert_eq!(counts("6.12"), [(1, 1), (0, 0)]);
     }
 
     #[test]

@@ -46,6 +46,10 @@ mechanism! {
         /// it.
         #[rule(section = "4.1")]
         pub shadow_before_aging: bool,
+        /// A refault counts on the node that the page was evicted from, whose clock advances if the
+        /// page is active at once. Up to 6.4; then on the node of its new frame.
+        #[rule(section = "4.1")]
+        pub refaults_where_evicted: bool,
         /// A new anonymous page starts on the inactive list, and one use does not activate it;
         /// before, it started on the active list, and one use kept it there.
         #[rule(section = "4.1")]

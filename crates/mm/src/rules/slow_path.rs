@@ -74,6 +74,9 @@ mechanism! {
         /// resets its counts once it may break up pageblocks.
         #[rule(section = "3.5.1")]
         pub retries_for_pageblocks: bool,
+        /// An atomic request that a policy binds to nodes tries all of them in the end. Since 4.19.
+        #[rule(section = "3.5")]
+        pub atomic_leaves_nodes: bool,
         /// When a direct compaction counts as a `compact_stall`.
         #[rule(section = "3.5")]
         pub compact_stall: CompactStall,

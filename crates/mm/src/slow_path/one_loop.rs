@@ -35,10 +35,11 @@ impl AllocSlow {
         Step::Working
     }
 
-    /// The last options of a request that cannot reclaim: with `__GFP_HIGH` it tries once more, and
-    /// in defrag_mode a request that wakes kswapd drops NOFRAGMENT.
-    pub(super) fn without_reclaim(&mut self) -> AllocStep {
+    /// The last options of a request that cannot reclaim: with `__GFP_HIGH` it tries once more, on
+    /// all nodes, and in defrag_mode a request that wakes kswapd drops NOFRAGMENT.
+    pub(super) fn without_reclaim(&mut self, m: &Memory) -> AllocStep {
         if self.request.gfp.has(Gfp::HIGH) && !core::mem::replace(&mut self.looked_twice, true) {
+            self.leave_nodes(m);
             return Step::Working;
         }
         if self.flags.any(AllocFlags::NOFRAGMENT) && self.request.gfp.has(Gfp::KSWAPD_RECLAIM) {

@@ -60,6 +60,9 @@ pub struct About {
     /// The parent of each memory control group, from number 1 on; 0 is the root.
     #[serde(default)]
     pub groups: Vec<u16>,
+    /// How many nodes are recorded, from node 1 on; 0 is one, too.
+    #[serde(default)]
+    pub nodes: u8,
     /// The CPU that the node's daemons have to themselves. They share the trace's without this key.
     #[serde(default)]
     pub daemons_cpu: Option<u8>,

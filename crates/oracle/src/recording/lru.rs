@@ -1,7 +1,8 @@
 //! LRU state of a node (`*.lru`), one file for each state of a trace under memory pressure.
 //!
 //! A text with an entry a line: event counters (`EVENT`), the node, its `LRUVEC`, counters
-//! (`STAT`), each list from its head on (`LIST`), the CPUs' batches (`BATCH`, and `CPU` before
+//! (`STAT`), with several nodes its zonelist and where blocks came from (`ZONELIST`, `NUMA`), each
+//! list from its head on (`LIST`), the CPUs' batches (`BATCH`, and `CPU` before
 //! those of CPU 1 and later ones), shadows of evicted pages, the process's pages in swap, and the
 //! length of all before. Pfns are hexadecimal and absolute. Each entry appears once, and everything
 //! common to all kernels is present. A page is on one list, a page of a file or process is one
@@ -13,7 +14,7 @@
 
 use crate::error::BadRecording;
 use crate::trace::lru::{FilePage, MAX_CPUS, ProcessPage, file_page, process_page};
-use kontig_mm::{Order, Pfn};
+use kontig_mm::{NodeId, Order, Pfn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -177,6 +178,10 @@ pub struct LruState {
     pub thresholds: BTreeMap<String, i64>,
     /// Counters that are not 0, by `node` or the zone's name, and their own.
     pub counters: BTreeMap<(String, String), Counter>,
+    /// The node's zonelist, the nodes that are not recorded left out; told where there are several.
+    pub zonelist: Vec<(NodeId, String)>,
+    /// By zone and the counter's name, blocks that zones gave; told where there are several nodes.
+    pub placed: BTreeMap<(String, String), u64>,
     /// Each of [`LISTS`], from its head on: the tail is evicted first.
     pub lists: [Vec<LruPage>; LISTS.len()],
     /// Lists of the multi-generational LRU that are not empty.
@@ -371,6 +376,18 @@ impl Reader {
                 }
                 self.state.counters.insert((of.into(), name.into()), counter);
             }
+            ["ZONELIST", ref zones @ ..] => {
+                let zone = |word: &&str| {
+                    let (node, name) = word.split_once('.')?;
+                    Some((NodeId::new(node.parse().ok()?), name.to_string()))
+                };
+                let zones: Option<_> = zones.iter().map(zone).collect();
+                self.state.zonelist = zones.ok_or_else(|| format!("'{line}' names no zones, such as 1.Normal"))?;
+            }
+            ["NUMA", zone, name, n] => {
+                let blocks = n.parse().map_err(|_| format!("'{n}' is no count"))?;
+                self.state.placed.insert((zone.into(), name.into()), blocks);
+            }
             ["CPU", n] if self.headings == LISTS.len() + BATCHES.len() => {
                 if integer(n)? != self.state.batches.len() as i64 || n == MAX_CPUS.to_string() {
                     return Err(format!("CPU {n} stands where CPU {} should", self.state.batches.len()));
@@ -531,11 +548,11 @@ impl Reader {
     fn is_said_once(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
         let begins = match words {
             ["LRUVEC", ..] if self.group.is_some() => return Ok(()),
-            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS" | "STOCK", ..] => 1,
+            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS" | "STOCK" | "ZONELIST", ..] => 1,
             ["OF", _] => 2,
             ["TIER", _, _, ..] => 3,
             ["EVENT", _, _] => 2,
-            ["STAT", _, _, ..] => 3,
+            ["STAT" | "NUMA", _, _, ..] => 3,
             _ => return Ok(()),
         };
         let what = words[..begins].join(" ");

@@ -1,4 +1,4 @@
-//! The node's daemons on a recorded machine. They share a CPU with the allocating task, and run
+//! The nodes' daemons on a recorded machine. They share a CPU with the allocating task, and run
 //! when they get it, which depends on the profile; or they have a CPU of their own, which they get
 //! when an operation has ended, or while it sleeps.
 
@@ -6,7 +6,8 @@ use crate::recording::{CPU, NODE};
 use kontig_mm::kcompactd::Kcompactd;
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::rules::Preemption;
-use kontig_mm::{CpuId, Daemon, Memory, Owner, Profile, Step, Turn, Wait};
+use kontig_mm::{CpuId, Daemon, Memory, NodeId, Owner, Step, Turn, Wait};
+use std::collections::VecDeque;
 
 /// Most pageblocks a step visits; the result does not depend on it.
 const BUDGET: u64 = 64;
@@ -22,7 +23,6 @@ pub(super) struct Beside {
     /// `None` while one of them runs, since it is not interrupted.
     daemons: Option<Daemons>,
     preemption: Preemption,
-    kcompactd_is_real_time: bool,
     /// Whether a daemon has run since the last query.
     ran: bool,
     /// Where the allocating task runs.
@@ -31,29 +31,33 @@ pub(super) struct Beside {
     own_cpu: Option<CpuId>,
 }
 
-/// The node's daemons, and which of them are runnable.
+/// The nodes' daemons, and which of them are runnable.
 #[derive(Clone)]
 struct Daemons {
+    /// By node, from the first recorded one on.
+    of_nodes: Vec<OfNode>,
+    /// Those that wait for the CPU, in the order of their wakeups.
+    waiting: VecDeque<Daemon>,
+    /// Nodes whose kswapd naps and will look again, the first to begin it first.
+    naps: VecDeque<NodeId>,
+    kcompactd_is_real_time: bool,
+}
+
+/// The daemons of one node.
+#[derive(Clone)]
+struct OfNode {
     kswapd: Kswapd,
-    kswapd_waits: bool,
-    /// kswapd naps and will look again.
-    kswapd_naps: bool,
     kcompactd: Kcompactd,
-    kcompactd_waits: bool,
 }
 
 impl Beside {
-    pub(super) fn new(profile: &Profile, kcompactd_is_real_time: bool) -> Beside {
-        let daemons = Daemons {
-            kswapd: Kswapd::new(NODE, CPU),
-            kswapd_waits: false,
-            kswapd_naps: false,
-            kcompactd: Kcompactd::new(NODE, CPU),
-            kcompactd_waits: false,
-        };
-        let preemption = profile.kswapd.preemption;
-        let daemons = Some(daemons);
-        Beside { daemons, preemption, kcompactd_is_real_time, ran: false, task_cpu: CPU, own_cpu: None }
+    pub(super) fn new(m: &Memory, kcompactd_is_real_time: bool) -> Beside {
+        let recorded = m.nodes().iter().map(|node| node.id).filter(|node| *node >= NODE);
+        let of_node = |node| OfNode { kswapd: Kswapd::new(node, CPU), kcompactd: Kcompactd::new(node, CPU) };
+        let (waiting, naps) = (VecDeque::new(), VecDeque::new());
+        let daemons = Daemons { of_nodes: recorded.map(of_node).collect(), waiting, naps, kcompactd_is_real_time };
+        let preemption = m.profile().kswapd.preemption;
+        Beside { daemons: Some(daemons), preemption, ran: false, task_cpu: CPU, own_cpu: None }
     }
 
     /// Gives the daemons a CPU of their own.
@@ -71,9 +75,9 @@ impl Beside {
     }
 
     fn move_daemons(&mut self, cpu: CpuId) {
-        if let Some(daemons) = &mut self.daemons {
-            daemons.kswapd.run_on(cpu);
-            daemons.kcompactd.run_on(cpu);
+        for of_node in self.daemons.iter_mut().flat_map(|daemons| &mut daemons.of_nodes) {
+            of_node.kswapd.run_on(cpu);
+            of_node.kcompactd.run_on(cpu);
         }
     }
 
@@ -84,8 +88,7 @@ impl Beside {
 
     /// Whether one is runnable.
     fn is_runnable(&self, m: &Memory) -> bool {
-        let waits = |d: &Daemons| d.kswapd_waits || d.kcompactd_waits;
-        m.has_wakes() || self.daemons.as_ref().is_some_and(waits)
+        m.has_wakes() || self.daemons.as_ref().is_some_and(|daemons| !daemons.waiting.is_empty())
     }
 
     /// Whether one waits for the task's CPU.
@@ -97,19 +100,41 @@ impl Beside {
 impl Daemons {
     fn take_wakes(&mut self, m: &mut Memory) {
         for woken in m.take_wakes() {
-            match woken {
-                Daemon::Kswapd(_) => self.kswapd_waits = true,
-                Daemon::Kcompactd(_) => self.kcompactd_waits = true,
+            if !self.waiting.contains(&woken) {
+                self.waiting.push_back(woken);
             }
         }
     }
 
-    fn kswapd_runs<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, mut nap_over: bool) {
+    fn of_node(&mut self, node: NodeId) -> &mut OfNode {
+        &mut self.of_nodes[node.index() - NODE.index()]
+    }
+
+    fn is_kswapd(daemon: &Daemon) -> bool {
+        matches!(daemon, Daemon::Kswapd(_))
+    }
+
+    /// The first that waits for the CPU. A kcompactd without a real-time policy comes after every
+    /// kswapd.
+    fn next(&mut self, m: &mut Memory, kswapds_only: bool) -> Option<Daemon> {
+        self.take_wakes(m);
+        let kswapd = self.waiting.iter().position(Daemons::is_kswapd);
+        let at = match kswapds_only || !self.kcompactd_is_real_time {
+            true => kswapd.or((!kswapds_only).then_some(0))?,
+            false => 0,
+        };
+        self.waiting.remove(at)
+    }
+
+    fn kswapd_runs<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, node: NodeId, mut nap_over: bool) {
+        self.naps.retain(|of| *of != node);
         loop {
-            match self.kswapd.step(m, owner, nap_over) {
+            match self.of_node(node).kswapd.step(m, owner, nap_over) {
                 Step::Working => {}
                 Step::Wait(wait) => {
-                    self.kswapd_naps = matches!(wait, Wait::Time(_) | Wait::Written { .. });
+                    if matches!(wait, Wait::Time(_) | Wait::Written { .. }) {
+                        self.naps.push_back(node);
+                    }
                     return;
                 }
             }
@@ -117,20 +142,16 @@ impl Daemons {
         }
     }
 
-    fn run_kswapd<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) {
-        self.take_wakes(m);
-        while std::mem::take(&mut self.kswapd_waits) {
-            self.kswapd_runs(m, owner, false);
-            self.take_wakes(m);
-        }
-    }
-
-    fn run_both<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) {
-        self.run_kswapd(m, owner);
-        while std::mem::take(&mut self.kcompactd_waits) {
-            let again = [Step::Working, Step::Wait(Wait::Time(0))];
-            while again.contains(&self.kcompactd.step(m, owner, BUDGET, false)) {}
-            self.run_kswapd(m, owner);
+    /// Runs those that wait for the CPU.
+    fn run<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, kswapds_only: bool) {
+        while let Some(daemon) = self.next(m, kswapds_only) {
+            match daemon {
+                Daemon::Kswapd(node) => self.kswapd_runs(m, owner, node, false),
+                Daemon::Kcompactd(node) => {
+                    let again = [Step::Working, Step::Wait(Wait::Time(0))];
+                    while again.contains(&self.of_node(node).kcompactd.step(m, owner, BUDGET, false)) {}
+                }
+            }
         }
     }
 }
@@ -146,11 +167,11 @@ fn give_cpu<H: Host>(host: &mut H, run: impl FnOnce(&mut Daemons, &mut H)) {
     }
 }
 
-/// Runs the node's daemons until they wait.
+/// Runs the nodes' daemons until they wait.
 #[cold]
 pub(super) fn run<H: Host>(host: &mut H, m: &mut Memory) {
     if host.beside().is_runnable(m) {
-        give_cpu(host, |daemons, host| daemons.run_both(m, host));
+        give_cpu(host, |daemons, host| daemons.run(m, host, false));
     }
 }
 
@@ -159,9 +180,9 @@ pub(super) fn let_sleep<H: Host>(host: &mut H, m: &mut Memory) {
     run(host, m);
     if std::mem::take(&mut host.beside().ran) {
         give_cpu(host, |daemons, host| {
-            while daemons.kswapd_naps {
-                daemons.kswapd_runs(m, host, true);
-                daemons.run_both(m, host);
+            while let Some(node) = daemons.naps.pop_front() {
+                daemons.kswapd_runs(m, host, node, true);
+                daemons.run(m, host, false);
             }
         });
         host.beside().ran = false;
@@ -173,19 +194,15 @@ pub(super) fn turn<H: Host>(host: &mut H, m: &mut Memory, turn: Turn) {
     if host.beside().own_cpu.is_some() {
         return;
     }
-    let (preemption, kcompactd_is_real_time) = (host.beside().preemption, host.beside().kcompactd_is_real_time);
-    match (preemption, turn) {
+    match (host.beside().preemption, turn) {
         (Preemption::Voluntary, Turn::Offered) => run(host, m),
         // In older recordings only kswapd has a real-time policy. When it sleeps, a kcompactd it
         // has woken mostly runs before the request; one woken by the request runs after it.
         (Preemption::Immediate, Turn::Woken) => give_cpu(host, |daemons, host| {
             daemons.take_wakes(m);
-            let kcompactd_too = daemons.kswapd_waits && !daemons.kcompactd_waits;
-            if kcompactd_is_real_time || kcompactd_too {
-                daemons.run_both(m, host);
-            } else {
-                daemons.run_kswapd(m, host);
-            }
+            let kcompactd_too = !daemons.waiting.is_empty() && daemons.waiting.iter().all(Daemons::is_kswapd);
+            let kswapds_only = !daemons.kcompactd_is_real_time && !kcompactd_too;
+            daemons.run(m, host, kswapds_only);
         }),
         (Preemption::Voluntary, Turn::Woken) | (Preemption::Immediate, Turn::Offered) => {}
     }

@@ -119,7 +119,7 @@ impl Runner {
         let held = Held {
             blocks: vec![(FAILED, Order::ZERO); ids],
             moves: Moves::default(),
-            beside: Beside::new(memory.profile(), kcompactd_is_real_time),
+            beside: Beside::new(&memory, kcompactd_is_real_time),
         };
         Runner { memory, held, loose }
     }

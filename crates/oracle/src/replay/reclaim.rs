@@ -113,6 +113,12 @@ fn refused(done: Result<(), Refused>) -> Answer {
     })
 }
 
+/// The flags of an operation's request.
+fn gfp(asks: Asks) -> Gfp {
+    let gfp = asks.request.gfp();
+    if asks.dma32 { (gfp | Gfp::DMA32).without(Gfp::HIGHMEM) } else { gfp }
+}
+
 fn shown(events: &[Event]) -> Vec<String> {
     let mut lines: Vec<String> = events.iter().take(EVENTS_SHOWN).map(Event::to_string).collect();
     if events.len() > EVENTS_SHOWN {
@@ -161,7 +167,7 @@ impl Runner {
                 self.host.slow[usize::from(file)] = slow;
                 Answer::Done
             }
-            LruOp::Object(asks) => match self.alloc(Order::ZERO, asks, Gfp::NONE) {
+            LruOp::Object(asks) => match self.alloc_object(asks) {
                 Some(pfn) => {
                     self.host.objects.push_back(pfn);
                     Answer::of_page(pfn)
@@ -189,6 +195,10 @@ impl Runner {
             }
             LruOp::Fold => {
                 self.memory.vmstat_update(self.cpu());
+                Answer::Done
+            }
+            LruOp::Node { prefers, allowed } => {
+                (self.host.prefers, self.host.allowed) = (prefers, allowed);
                 Answer::Done
             }
             LruOp::Wait => {
@@ -242,20 +252,30 @@ impl Runner {
         refused(m.lru_gen_evict(host, cpu, LRUVEC, seq, swappiness.own(), pages.into()))
     }
 
+    /// A request on the nodes that the trace has chosen.
     fn request(&self, order: Order, asks: Asks, more: Gfp) -> kontig_mm::Request {
-        let mut gfp = asks.request.gfp() | more;
-        if asks.dma32 {
-            gfp = (gfp | Gfp::DMA32).without(Gfp::HIGHMEM);
+        let (prefers, allowed) = (self.host.prefers, self.host.allowed);
+        let gfp = gfp(asks) | more;
+        if allowed.is_empty() {
+            return kontig_mm::Request::new(self.cpu(), prefers, gfp, order);
         }
-        kontig_mm::Request::new(self.cpu(), NODE, gfp, order)
+        kontig_mm::Request::new(self.cpu(), prefers, gfp.without(Gfp::THISNODE), order).within(allowed)
     }
 
     fn alloc(&mut self, order: Order, asks: Asks, more: Gfp) -> Option<Pfn> {
-        let request = self.request(order, asks, more);
+        self.carry_out_request(self.request(order, asks, more))
+    }
+
+    fn carry_out_request(&mut self, request: kontig_mm::Request) -> Option<Pfn> {
         // A request that never ends fails here; its events differ from those of a failure in the
         // kernel.
         let slowly = |m: &mut Memory, host: &mut Files| request::finish(request, m, host)?.ok();
         self.memory.alloc(request).ok().or_else(|| slowly(&mut self.memory, &mut self.host))
+    }
+
+    /// Allocates a page for the shrinker's cache, all of which is on the first recorded node.
+    fn alloc_object(&mut self, asks: Asks) -> Option<Pfn> {
+        self.carry_out_request(kontig_mm::Request::new(self.cpu(), NODE, gfp(asks), Order::ZERO))
     }
 
     /// Allocates an unreclaimable block. Compaction sees its pages as single ones.

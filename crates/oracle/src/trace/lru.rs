@@ -8,16 +8,19 @@
 mod text;
 
 use super::{BlockId, FAILED, Request, SKIPPED};
-use kontig_mm::{GroupId, GroupLimit, Order, Pfn};
+use kontig_mm::{GroupId, GroupLimit, NodeId, NodeSet, Order, Pfn};
 pub use text::{file_page, parse, parse_answered, process_page, write_answered};
 
 /// CPUs of a machine with the most of them.
 pub const MAX_CPUS: u8 = 4;
+/// Nodes that a trace can name, from node 1 on.
+pub const MAX_NODES: u8 = 4;
 /// Files a trace can name.
 pub const MAX_FILES: u8 = 16;
 /// Most pages of a file.
 pub const FILE_PAGES: u32 = 1 << FILE_SHIFT;
 const FILE_SHIFT: u32 = 24;
+const NODE_SHIFT: u32 = 8;
 /// Flag of a record besides those of [`Request`]: zone DMA32 or below.
 const DMA32: u16 = 256;
 
@@ -102,6 +105,13 @@ pub enum LruOp {
     DrainPages,
     /// `fold`: adds this CPU's parts of counters to them, as it does once a second.
     Fold,
+    /// `node`: what follows asks this node alone, or prefers it and may use all of `allowed`. The
+    /// first operations ask node 1 alone.
+    Node {
+        prefers: NodeId,
+        /// Empty for the preferred node alone.
+        allowed: NodeSet,
+    },
     /// `wait`: waits until the node's daemons sleep.
     Wait,
     /// `dump`: records the state as `d0`, `d1` and so on.
@@ -237,6 +247,7 @@ impl LruOp {
             LruOp::DrainAll => "drain-all",
             LruOp::DrainPages => "drain-pages",
             LruOp::Fold => "fold",
+            LruOp::Node { .. } => "node",
             LruOp::Wait => "wait",
             LruOp::Dump => "dump",
             LruOp::Age { .. } => "age",
@@ -255,6 +266,7 @@ impl LruOp {
                 | LruOp::Wait
                 | LruOp::Device { .. }
                 | LruOp::Cpu(_)
+                | LruOp::Node { .. }
                 | LruOp::DrainAll
                 | LruOp::DrainPages
                 | LruOp::Fold
@@ -298,6 +310,10 @@ impl LruOp {
             LruOp::DrainAll => (41, Order::ZERO, 0, 0),
             LruOp::DrainPages => (42, Order::ZERO, 0, 0),
             LruOp::Fold => (43, Order::ZERO, 0, 0),
+            LruOp::Node { prefers, allowed } => {
+                let bits = allowed.iter().map(|node| 1 << node.index()).sum::<u32>();
+                (44, Order::ZERO, 0, bits << NODE_SHIFT | prefers.index() as u32)
+            }
         };
         let ([f0, f1], [i0, i1, i2, i3]) = (flags.to_le_bytes(), id.to_le_bytes());
         [code, order.get(), f0, f1, i0, i1, i2, i3]

@@ -9,6 +9,7 @@ mod cpus;
 mod files;
 mod generations;
 mod groups;
+mod nodes;
 mod process;
 mod script;
 
@@ -55,6 +56,8 @@ pub struct Pressure {
     /// Default number of operations.
     pub ops: usize,
     pub node: Node,
+    /// How many such nodes there are; only the first has two zones.
+    pub nodes: u8,
     pub cpus: Cpus,
     /// Pages of the process's memory.
     pub process_pages: u32,
@@ -78,6 +81,7 @@ const fn usual(name: &'static str, what: &'static str, ops: usize, make: fn(&mut
         what,
         ops,
         node: Node::SMALL,
+        nodes: 1,
         cpus: Cpus::ONE,
         process_pages: 0,
         swap_mib: 0,
@@ -457,6 +461,58 @@ pub const TRACES: &[Pressure] = &[
             80_000,
             |s| {
                 process::beside_files_with(s, 24_000, |s| cpus::stay(s, 3));
+            },
+        )
+    },
+    Pressure {
+        nodes: 2,
+        ..usual(
+            "nodes-blocks",
+            "blocks allocated on one of two nodes, or on the other when the first has no more",
+            60_000,
+            |s| {
+                nodes::blocks(s, &[1, 2], PAGES);
+            },
+        )
+    },
+    Pressure {
+        nodes: 2,
+        node: Node { mib: 128, two_zones: true },
+        ..usual("nodes-two-zones", "the same where the first node has a lower zone, too", 60_000, |s| {
+            nodes::blocks(s, &[1, 2], PAGES);
+        })
+    },
+    Pressure {
+        nodes: 4,
+        ..usual("nodes4-blocks", "blocks allocated on one of four nodes, or on those that come next", 80_000, |s| {
+            nodes::blocks(s, &[1, 2, 3, 4], PAGES);
+        })
+    },
+    Pressure {
+        nodes: 2,
+        ..usual("nodes-atomic", "atomic requests bound to a full node go to the other", 40_000, |s| {
+            nodes::atomic(s, PAGES);
+        })
+    },
+    Pressure {
+        nodes: 2,
+        ..usual(
+            "nodes-order9",
+            "page cache on two nodes, then pageblocks of one or the other: both kcompactds",
+            90_000,
+            |s| {
+                nodes::pageblocks(s, &[1, 2], PAGES);
+            },
+        )
+    },
+    Pressure {
+        nodes: 2,
+        ..usual(
+            "nodes-file",
+            "page cache on two nodes, each reclaimed by the readers and by its kswapd",
+            110_000,
+            |s| {
+                nodes::files(s, &[1, 2], PAGES);
             },
         )
     },

@@ -2,8 +2,8 @@
 
 use kontig_mm::Pfn;
 use kontig_oracle::difference::{At, Difference};
-use kontig_oracle::recording::Part;
 use kontig_oracle::recording::lru::{self, OwnedBy};
+use kontig_oracle::recording::{NODE, Part};
 use kontig_oracle::trace::lru::{Answer, FilePage, LruOp, Page, ProcessPage};
 use kontig_oracle::{Recording, Verdict, verify};
 use lzma_rust2::XzReader;
@@ -120,7 +120,7 @@ fn operations_and_states_are_read_as_they_are_written() {
     assert!(matches!(op, LruOp::Add { page: FilePage { file: 1, index: 2 }, order, .. } if order.get() == 1));
     assert_eq!(answer, Answer::Page(Page::new(Pfn::new(0x10_0440), &["shadow", "active", "workingset"])));
 
-    let state = recording.lru_state("d0").expect("a state");
+    let state = recording.lru_state("d0", NODE).expect("a state");
     let [inactive_anon, _, _, active_file] = &state.lists;
     assert!(inactive_anon[0].flags.mapped() && inactive_anon[0].flags.dirty() && inactive_anon[0].slot.is_none());
     assert_eq!((inactive_anon[1].slot, active_file[0].order.get()), (Some(0x1f), 1));

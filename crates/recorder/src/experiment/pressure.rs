@@ -53,6 +53,12 @@ impl Plan {
         if given.has_groups() && !WITH_GROUPS.contains(&series) {
             return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", given.file));
         }
+        if given.has_nodes() && (given.has_generations() || given.has_groups()) {
+            return refuse(format!(
+                "{}: several nodes are recorded with neither generations nor control groups: leave 'node' out",
+                given.file
+            ));
+        }
         if given.len() > MOST_OPS {
             return refuse(format!("{}: {} operations are more than {MOST_OPS}", given.file, given.len()));
         }

@@ -105,6 +105,7 @@ const TIED: [(&str, &[&str]); 10] = [
             "trace/pressure/corners",
             "trace/pressure/cpus",
             "trace/pressure/files",
+            "trace/pressure/nodes",
             "trace/pressure/process",
             "trace/random",
             "trace/script",

@@ -50,7 +50,7 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory, start: &LruState) -> Result
 
 /// Sets the place of the process's memory, which says which pages share a page table.
 pub(super) fn set_process(rec: &Recording, host: &mut Files) -> Result<(), BadRecording> {
-    let start = rec.lru_state("t0")?;
+    let start = rec.lru_state("t0", NODE)?;
     let (first, pages) = (start.number(PROCESS_START), start.number(PROCESS_PAGES));
     host.set_process(pages as u32, (first % i64::from(PAGEBLOCK_PAGES)) as u32);
     Ok(())

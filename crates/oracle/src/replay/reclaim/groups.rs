@@ -19,7 +19,7 @@ pub(super) fn enable(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording
     }
     let parents: Vec<GroupId> = rec.about.groups.iter().map(|parent| GroupId::new(*parent)).collect();
     m.enable_groups(&parents).map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
-    let start = rec.lru_state("t0")?;
+    let start = rec.lru_state("t0", NODE)?;
     if start.groups.len() != m.groups().len() {
         let reason = format!("has {} groups, and recording.toml {}", start.groups.len(), m.groups().len());
         return Err(BadRecording::whole(rec.path("t0.lru"), reason));

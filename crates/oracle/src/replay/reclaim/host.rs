@@ -1,13 +1,14 @@
 //! The owner of the pages: files with pages and shadows, devices that write at once or on request,
 //! and a cache of objects of a page each.
 
+use crate::recording::NODE;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, Order, Owner, PageState, Pfn, References,
-    Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
+    Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, NodeSet, Order, Owner, PageState, Pfn,
+    References, Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -84,6 +85,9 @@ pub(super) struct Files {
     pub(super) objects: VecDeque<Pfn>,
     pub(super) blocks: BTreeMap<u32, (Pfn, Order)>,
     pub(super) dumps: u32,
+    /// The node that requests prefer, and all that they may use; none for that node alone.
+    pub(super) prefers: NodeId,
+    pub(super) allowed: NodeSet,
     /// The memory control group that the process is in.
     pub(super) group: GroupId,
     /// Pages that it charged above `memory.high` since it came into the kernel.
@@ -117,13 +121,15 @@ impl Files {
             objects: VecDeque::new(),
             blocks: BTreeMap::new(),
             dumps: 0,
+            prefers: NODE,
+            allowed: NodeSet::NONE,
             group: GroupId::ROOT,
             over_high: 0,
             swapped_of: BTreeMap::new(),
             process_pages: 0,
             first_entry: 0,
             used_tables: BTreeSet::new(),
-            beside: Beside::new(m.profile(), kcompactd_is_real_time),
+            beside: Beside::new(m, kcompactd_is_real_time),
         }
     }
 
@@ -468,8 +474,13 @@ impl Owner for Files {
         let pending = |kept: &&Kept| matches!(kept.of, Of::File(_)) && (kept.dirty || kept.writeback);
         self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
     }
-    fn shrinker(&mut self, _: NodeId, number: usize) -> Option<Shrinker> {
-        (number == 0).then_some(Shrinker { freeable: self.objects.len() as u64, seeks: SEEKS, batch: SHRINK_BATCH })
+    fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {
+        // All objects are on the first recorded node.
+        (node == NODE && number == 0).then_some(Shrinker {
+            freeable: self.objects.len() as u64,
+            seeks: SEEKS,
+            batch: SHRINK_BATCH,
+        })
     }
     fn shrink(&mut self, m: &mut Memory, _: NodeId, _: usize, objects: u64, _: Gfp) -> Option<Shrunk> {
         let mut freed = 0;

@@ -10,8 +10,8 @@ use crate::recording::{NODE, Recording, snapshot_file};
 use crate::replay::{Compared, outcome};
 use crate::trace::lru::ProcessPage;
 use kontig_mm::snapshot::ZoneSnapshot;
-use kontig_mm::state::{BatchKind, CostsRead, Gen};
-use kontig_mm::{CpuId, LruList, LruvecId, Memory, NodeStat, PageFlags, Pfn, VmEvent};
+use kontig_mm::state::{BatchKind, CostsRead, Gen, NumaCounts};
+use kontig_mm::{CpuId, LruList, LruvecId, Memory, NodeId, NodeStat, PageFlags, Pfn, VmEvent};
 
 /// Batches in the recording's order.
 const KINDS: [BatchKind; BATCHES.len()] = [
@@ -53,9 +53,13 @@ const EVENTS: [VmEvent; 20] = [
     VmEvent::KswapdHighWmarkHitQuickly,
 ];
 
-/// Sets up the first state: the node's lists are empty, but reclaim has counters and costs already.
+/// Sets up the first state: the nodes' lists are empty, but reclaim has counters and costs already.
 pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording> {
-    let start = rec.lru_state("t0")?;
+    rec.nodes().try_for_each(|node| begin_node(rec, m, node))
+}
+
+fn begin_node(rec: &Recording, m: &mut Memory, node: NodeId) -> Result<(), BadRecording> {
+    let start = rec.lru_state("t0", node)?;
     let pages = start.lists.iter().chain(start.batches.iter().flatten()).map(Vec::len).sum::<usize>();
     if pages > 0 {
         let reason = format!("{pages} pages are on the lists at the start, and nothing says whose they are");
@@ -74,7 +78,7 @@ pub(super) fn begin(rec: &Recording, m: &mut Memory) -> Result<(), BadRecording>
         let negative = |_| BadRecording::whole(rec.path("t0.lru"), format!("{name} is negative"));
         u64::try_from(start.number(name)).map_err(negative)
     };
-    let vec = m.lruvec_mut(LruvecId::new(NODE.index()));
+    let vec = m.lruvec_mut(LruvecId::new(node.index()));
     vec.cost = [number("anon_cost")?, number("file_cost")?];
     vec.costs_read = [
         CostsRead { rotated: number("anon_rotated")?, io: number("anon_io")? },
@@ -94,7 +98,8 @@ pub(super) fn unlike_boot(rec: &Recording, m: &Memory) -> Option<Box<Difference>
     if ["vm.min_free_kbytes", "vm.watermark_scale_factor"].iter().any(|name| rec.about.sysctls.contains_key(*name)) {
         return None;
     }
-    m.nodes()[NODE.index()].zones.iter().map(|z| m.zone(*z)).find_map(|zone| {
+    let recorded = rec.nodes().flat_map(|node| &m.nodes()[node.index()].zones);
+    recorded.map(|z| m.zone(*z)).find_map(|zone| {
         let (kernel, engine) = ((zone.percpu_drift_mark, zone.stat_threshold), zone.drift_at_boot(m.profile()));
         let words = |(mark, threshold)| format!("mark {mark} threshold {threshold}");
         let what = format!("{} DRIFT", zone.kind.name());
@@ -109,9 +114,39 @@ pub(super) fn compare(
     runner: &Runner,
     compared: &mut Compared,
 ) -> Result<Result<(), Box<Difference>>, BadRecording> {
-    let want = rec.lru_state(name)?;
+    let wants = rec.nodes().map(|node| rec.lru_state(name, node)).collect::<Result<Vec<_>, _>>()?;
+    let starts = rec.nodes().map(|node| rec.lru_state("t0", node)).collect::<Result<Vec<_>, _>>()?;
+    for ((node, want), start) in rec.nodes().zip(&wants).zip(&starts) {
+        if let Err(d) = compare_node(rec, name, node, (want, start), runner, compared)? {
+            return Ok(Err(d));
+        }
+    }
+    for (what, kernel, engine) in events(&wants, &starts, &runner.memory) {
+        if kernel != engine {
+            return Ok(Err(differs(name, &what, kernel, engine)));
+        }
+        compared.counters += 1;
+    }
+    if let Err(d) = swapped(name, &wants, runner) {
+        return Ok(Err(d));
+    }
+    compared.lru_states += 1;
+    Ok(Ok(()))
+}
+
+/// Compares a node with its part of the recorded state.
+fn compare_node(
+    rec: &Recording,
+    state: &str,
+    node: NodeId,
+    (want, start): (&LruState, &LruState),
+    runner: &Runner,
+    compared: &mut Compared,
+) -> Result<Result<(), Box<Difference>>, BadRecording> {
     let memory = &runner.memory;
-    let vec = memory.lru().of_node(NODE);
+    let vec = memory.lru().of_node(node);
+    let at = place(state, node);
+    let name = at.as_str();
     let lists = LISTS.iter().zip(&want.lists).zip(LruList::EVICTABLE);
     for ((list, want), of) in lists {
         let got: Vec<Pfn> = vec.list(of).collect();
@@ -121,13 +156,13 @@ pub(super) fn compare(
         compared.lru_pages += want.len() as u64;
     }
     let lists = |what: &str, want: &[LruPage], got: &[Pfn]| pages(name, what, want, got, runner);
-    for (list, want, got) in groups::lists(&want, memory) {
+    for (list, want, got) in groups::lists(want, memory) {
         if let Some(d) = lists(&list, want, &got) {
             return Ok(Err(d));
         }
         compared.lru_pages += want.len() as u64;
     }
-    match generations::compare(name, &want, memory, lists) {
+    match generations::compare(name, want, memory, lists) {
         Ok((numbers, listed)) => {
             compared.counters += numbers;
             compared.lru_pages += listed;
@@ -142,32 +177,36 @@ pub(super) fn compare(
             }
         }
     }
-    compared.lru_states += 1;
-    let of_node = numbers(&want, &rec.lru_state("t0")?, memory);
-    for (what, kernel, engine) in of_node.into_iter().chain(groups::numbers(&want, memory)) {
+    let of_node = numbers(node, want, start, memory);
+    for (what, kernel, engine) in of_node.into_iter().chain(groups::numbers(want, memory)) {
         if kernel != engine {
             return Ok(Err(differs(name, &what, kernel, engine)));
         }
         compared.counters += 1;
     }
-    if let Err(d) = shadows(name, &want, runner) {
+    if let Some(d) = zonelist(name, node, want, memory) {
         return Ok(Err(d));
     }
-    if let Err(d) = swapped(name, &want, runner) {
+    if let Err(d) = shadows(name, node, want, runner) {
         return Ok(Err(d));
     }
-    for &zone in &memory.nodes()[NODE.index()].zones {
+    for &zone in &memory.nodes()[node.index()].zones {
         let kind = memory.zone(zone).kind;
-        let want = rec.snapshot(&snapshot_file(name, kind))?.to_string();
+        let want = rec.snapshot(&snapshot_file(state, node, kind))?.to_string();
         let at = |line| At::State(format!("{name}: {}, {line}", kind.name()));
         if let Some(d) = outcome::states(&want, &ZoneSnapshot::of(memory, zone).to_string(), at) {
             return Ok(Err(d));
         }
-        if name == LAST {
+        if state == LAST {
             compared.add(outcome::final_state(&want));
         }
     }
     Ok(Ok(()))
+}
+
+/// Name of a node's part of a state, for messages.
+fn place(state: &str, node: NodeId) -> String {
+    if node == NODE { state.into() } else { format!("{state} of node {}", node.index()) }
 }
 
 fn differs(state: &str, what: &str, kernel: String, engine: String) -> Box<Difference> {
@@ -245,9 +284,9 @@ fn pages(state: &str, list: &str, want: &[LruPage], got: &[Pfn], runner: &Runner
 }
 
 /// All numbers of a state: name, kernel's and engine's.
-fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String, String)> {
-    let vec = m.lru().of_node(NODE);
-    let node = &m.nodes()[NODE.index()];
+fn numbers(node: NodeId, want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String, String)> {
+    let vec = m.lru().of_node(node);
+    let node = &m.nodes()[node.index()];
     let mut all = Vec::new();
     let mut add = |what: String, kernel: i64, engine: i64| all.push((what, kernel.to_string(), engine.to_string()));
     let cpus = || (0..m.nr_cpus()).map(CpuId::new);
@@ -290,6 +329,12 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
             add(what, kernel.counted, zone.nr_listed_as_read(list) as i64);
         }
     }
+    for ((zone, name), blocks) in &want.placed {
+        let before = start.placed.get(&(zone.clone(), name.clone())).copied().unwrap_or(0);
+        let of = node.zones.iter().map(|z| m.zone(*z)).find(|of| of.kind.name() == zone);
+        let engine = of.and_then(|of| placed(of.numa(), name)).map_or(-1, |blocks| blocks as i64);
+        add(format!("{name} of {zone}"), blocks.saturating_sub(before) as i64, engine);
+    }
     for stat in NodeStat::ALL {
         let kernel = counter("node", stat.name().into());
         add(stat.name().into(), kernel.counted, vec.stat(stat) as i64);
@@ -298,24 +343,55 @@ fn numbers(want: &LruState, start: &LruState, m: &Memory) -> Vec<(String, String
             add(what, part(&kernel, cpu), vec.unfolded(stat as usize, cpu));
         }
     }
-    for event in EVENTS {
-        let of = |state: &LruState| {
-            let of_node = || state.counters.get(&("node".into(), event.name().into())).map(Counter::exact);
-            let counted = state.events.get(event.name()).and_then(|n| i64::try_from(*n).ok());
-            counted.or_else(of_node).unwrap_or(0)
-        };
-        add(event.name().into(), of(want) - of(start), m.vmstat().get(event) as i64);
-    }
     all
 }
 
-/// Compares the process's pages that are only in swap.
-fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
+/// Events since the first state on all nodes: name, kernel's and engine's count. Some kernels count
+/// them node by node.
+fn events(wants: &[LruState], starts: &[LruState], m: &Memory) -> Vec<(String, String, String)> {
+    let event = |event: VmEvent| {
+        let of_node = |state: &LruState| state.counters.get(&("node".into(), event.name().into())).map(Counter::exact);
+        let of = |states: &[LruState]| {
+            let counted = states[0].events.get(event.name()).and_then(|n| i64::try_from(*n).ok());
+            counted.unwrap_or_else(|| states.iter().filter_map(of_node).sum())
+        };
+        (event.name().into(), (of(wants) - of(starts)).to_string(), m.vmstat().get(event).to_string())
+    };
+    EVENTS.map(event).to_vec()
+}
+
+/// A counter of the blocks that a zone gave, by the kernel's name.
+fn placed(given: NumaCounts, name: &str) -> Option<u64> {
+    match name {
+        "numa_hit" => Some(given.hit()),
+        "numa_miss" => Some(given.miss),
+        "numa_foreign" => Some(given.foreign),
+        "numa_interleave" => Some(given.interleave),
+        "numa_local" => Some(given.local()),
+        "numa_other" => Some(given.other),
+        _ => None,
+    }
+}
+
+/// The node's zonelist where the recording tells it.
+fn zonelist(name: &str, node: NodeId, want: &LruState, m: &Memory) -> Option<Box<Difference>> {
+    let words = |zones: &mut dyn Iterator<Item = (NodeId, &str)>| {
+        zones.map(|(node, zone)| format!("{}.{zone}", node.index())).collect::<Vec<_>>().join(" ")
+    };
+    let kernel = words(&mut want.zonelist.iter().map(|(node, zone)| (*node, zone.as_str())));
+    let engine = words(&mut m.zonelist(node).map(|zone| (zone.node, zone.kind.name())));
+    (!want.zonelist.is_empty() && kernel != engine).then(|| differs(name, "zonelist", kernel, engine))
+}
+
+/// Compares the process's pages that are only in swap, by the nodes' parts of a state.
+fn swapped(state: &str, wants: &[LruState], runner: &Runner) -> Result<(), Box<Difference>> {
     let away = |(page, mapped): (&ProcessPage, &Mapped)| match mapped {
         Mapped::Swapped { cached: None, .. } => Some(*page),
         Mapped::Swapped { .. } | Mapped::Page(_) | Mapped::Zeroes => None,
     };
-    let mut kernel = want.swapped.keys().copied();
+    // A page may be in the swap cache, on another node's lists.
+    let everywhere = |page: &ProcessPage| wants.iter().all(|want| want.swapped.contains_key(page));
+    let mut kernel = wants[0].swapped.keys().copied().filter(everywhere);
     let mut engine = runner.host.process.iter().filter_map(away);
     loop {
         let (k, e) = (kernel.next(), engine.next());
@@ -329,15 +405,15 @@ fn swapped(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Diff
     }
 }
 
-fn shadows(state: &str, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
+fn shadows(state: &str, node: NodeId, want: &LruState, runner: &Runner) -> Result<(), Box<Difference>> {
     let kernel: Vec<String> =
         want.shadows.iter().map(|s| format!("{} {:x} {} {}", s.page, s.age, u8::from(s.workingset), s.group)).collect();
     let got = runner.host.files.iter().filter_map(|(page, entry)| match entry {
-        Entry::Shadow(s) => {
+        Entry::Shadow(s) if runner.memory.lru().vecs()[s.lruvec.index()].node == node => {
             let group = groups::of_shadow(&runner.memory, s);
             Some(format!("{page} {:x} {} {group}", s.eviction, u8::from(s.workingset)))
         }
-        Entry::Page(_) => None,
+        Entry::Shadow(_) | Entry::Page(_) => None,
     });
     let engine: Vec<String> = got.collect();
     for i in 0..kernel.len().max(engine.len()) {

@@ -50,6 +50,8 @@ const WAIT_OF_KSWAPD: &str = "reason=VMSCAN_THROTTLE_WRITEBACK";
 /// Prefix of shrinkers' events, and the module's name after the function of the trace's shrinker.
 const SHRINK_SLAB: &str = "mm_shrink_slab_";
 const OF_THE_MODULE: &str = " [kontig] ";
+/// kswapd has ended its nap and sleeps for good.
+const SLEEP: &str = "mm_vmscan_kswapd_sleep: ";
 const NONE: &str = "no more events";
 const LINES_SHOWN: usize = 12;
 
@@ -62,7 +64,9 @@ pub(super) struct Recorded {
 impl Recorded {
     pub(super) fn open(rec: &Recording) -> Result<Recorded, BadRecording> {
         let text = rec.text("trace.txt")?;
-        Ok(Recorded { lines: text.lines().filter_map(kernel_line).collect(), at: 0 })
+        let mut lines: Vec<String> = text.lines().filter_map(kernel_line).collect();
+        sort_sleeps(&mut lines);
+        Ok(Recorded { lines, at: 0 })
     }
 
     pub(super) fn compared(&self) -> u64 {
@@ -71,8 +75,10 @@ impl Recorded {
 
     /// Compares the engine's events of an operation.
     pub(super) fn next(&mut self, _: &Memory, events: &[Event], i: usize, op: &LruOp) -> Result<(), Box<Difference>> {
-        for event in events.iter().filter(|e| COMPARED.contains(&e.name())) {
-            let engine = trimmed(&event.to_string());
+        let compared = events.iter().filter(|e| COMPARED.contains(&e.name()));
+        let mut said: Vec<String> = compared.map(|event| trimmed(&event.to_string())).collect();
+        sort_sleeps(&mut said);
+        for engine in said {
             if engine.ends_with(WAIT_OF_KSWAPD) {
                 continue;
             }
@@ -101,6 +107,13 @@ impl Recorded {
             }
         }
     }
+}
+
+/// Orders events of nodes' kswapds that go to sleep one after the other: which of the naps that
+/// began in one tick of the clock ends first is a matter of the kernel's timers.
+fn sort_sleeps(lines: &mut [String]) {
+    let sleeps = |line: &String| line.starts_with(SLEEP);
+    lines.chunk_by_mut(|a, b| sleeps(a) && sleeps(b)).for_each(<[String]>::sort_unstable);
 }
 
 /// A line of the trace in the engine's form, if it is compared.

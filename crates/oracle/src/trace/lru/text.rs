@@ -1,12 +1,12 @@
 //! Operations and answers as text, a line each.
 
 use super::{
-    Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_CPUS, MAX_FILES, MAX_GROUPS, NO_LIMIT, PFN, Page, ProcessPage,
+    Answer, Asks, FILE_PAGES, FilePage, LruOp, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_NODES, NO_LIMIT, PFN, Page,
+    ProcessPage, SAYS, Swappiness,
 };
-use super::{SAYS, Swappiness};
 use crate::trace::{BlockId, Request};
 use kontig_mm::types::MAX_ORDER;
-use kontig_mm::{GroupId, GroupLimit, Order};
+use kontig_mm::{GroupId, GroupLimit, NodeId, NodeSet, Order};
 use std::fmt;
 
 /// The swappiness of a command that names none.
@@ -66,6 +66,11 @@ pub fn parse(text: &str) -> Result<LruOp, String> {
         ["drain-all"] => Ok(LruOp::DrainAll),
         ["drain-pages"] => Ok(LruOp::DrainPages),
         ["fold"] => Ok(LruOp::Fold),
+        ["node", prefers, ref allowed @ ..] => {
+            let prefers = node(prefers)?;
+            let allowed: NodeSet = allowed.iter().map(|word| node(word)).collect::<Result<_, _>>()?;
+            Ok(LruOp::Node { prefers, allowed })
+        }
         ["wait"] => Ok(LruOp::Wait),
         ["dump"] => Ok(LruOp::Dump),
         ["age", value] => Ok(LruOp::Age { swappiness: swappiness(value)?, force: false }),
@@ -92,6 +97,11 @@ fn number(word: &str, most: u32) -> Result<u32, String> {
 
 fn order(word: &str) -> Result<Order, String> {
     number(word, u32::from(MAX_ORDER.get())).map(|n| Order::new(n as u8)).map_err(|e| format!("the order {e}"))
+}
+
+fn node(word: &str) -> Result<NodeId, String> {
+    let n = number(word, MAX_NODES.into()).ok().filter(|n| *n > 0);
+    n.map(|n| NodeId::new(n as usize)).ok_or_else(|| format!("'{word}' is no node from 1 to {MAX_NODES}"))
 }
 
 fn swappiness(word: &str) -> Result<Swappiness, String> {
@@ -224,6 +234,10 @@ impl fmt::Display for LruOp {
                 write!(f, " {} {} {pages}", group.index(), limit.name())
             }
             LruOp::Cpu(n) => write!(f, " {n}"),
+            LruOp::Node { prefers, allowed } => {
+                write!(f, " {}", prefers.index())?;
+                allowed.iter().try_for_each(|node| write!(f, " {}", node.index()))
+            }
             LruOp::Drain
             | LruOp::Wait
             | LruOp::Dump
@@ -267,7 +281,9 @@ mod tests {
     use crate::trace::{FAILED, SKIPPED};
     use kontig_mm::Pfn;
 
-    const LINES: [&str; 28] = [
+    const LINES: [&str; 30] = [
+        "node 2 = done",
+        "node 2 1 2 = done",
         "enter 3 = 0",
         "limit 3 max 1000 = 0",
         "limit 3 low max = 0",
@@ -338,6 +354,7 @@ mod tests {
         assert!(refused("touch f0:0 = 5 happy").contains("no answer to touch"));
         assert!(refused("limit 3 most 5 = 0").contains("'most' is no limit"));
         assert!(refused("enter 512 = 0").contains("the group '512'"));
+        assert!(refused("node 0 = done").contains("'0' is no node from 1 to 4"));
         assert!(refused("reclaim 5 = done").contains("'reclaim 5' is no operation"));
     }
 }

@@ -6,7 +6,7 @@ use crate::trace::lru::LruOp;
 use crate::trace::{BlockId, Request};
 
 /// Orders as a kernel asks for them, small ones more often.
-const ORDERS: [(u8, usize); 7] = [(0, 40), (1, 8), (2, 5), (3, 4), (4, 2), (6, 1), (9, 1)];
+pub const ORDERS: [(u8, usize); 7] = [(0, 40), (1, 8), (2, 5), (3, 4), (4, 2), (6, 1), (9, 1)];
 /// Pages that [`last_pages`] leaves to be taken one by one.
 const LAST: u32 = 1_500;
 
@@ -35,7 +35,7 @@ pub fn stay(s: &mut Script, cpus: u32) {
 }
 
 /// A type as often as on a machine at work.
-fn any_type(s: &mut Script) -> Request {
+pub fn any_type(s: &mut Script) -> Request {
     s.random.weighted(&[(Request::MOVABLE, 11), (Request::UNMOVABLE, 6), (Request::RECLAIMABLE, 3)])
 }
 
