@@ -96,7 +96,8 @@ mod tests {
                 "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order 0 1\n\
                  Node    0, zone   Normal, type    Unmovable 1 1\n\
                  Node    0, zone   Normal, type      Movable 1 1\n\n\
-                 Number of blocks type     Unmovable      Movable\nNode 0, zone   Normal            1            {movable}\n"
+                 Number of blocks type     Unmovable      Movable\n\
+                 Node 0, zone   Normal            1            {movable}\n"
             );
             fs::write(tree.path().join("pagetypeinfo"), text).expect("written");
         };
