@@ -174,7 +174,7 @@ fn ends(bound: &Bound) -> String {
     if !bound.ended.is_empty() {
         text += &bound.probe_synced.iter().map(|effort| end("To its end after sync", effort)).collect::<String>();
     }
-    if bound.without_a_move > 0 {
+    if bound.probe.is_some() && bound.without_a_move > 0 {
         text += &format!(
             "– {} of these take no move: they are whole once CPUs' lists are emptied, as 'kontig prepare' does\n",
             grouped(bound.without_a_move)

@@ -5,6 +5,7 @@ use kontig_live::guard::event::{Event, Tally, What};
 use kontig_live::guard::reason::{NoGain, Rest};
 use kontig_live::guard::rules::{Rules, Target};
 use kontig_live::history::at;
+use kontig_live::prepare::journal::stays;
 use kontig_text::{grouped, percent, short_size, time};
 
 /// The text of an event, in one line or, at the end, in one for each node.
@@ -57,9 +58,7 @@ pub fn line(event: &Event, page_bytes: u64) -> String {
             grouped(before),
             grouped(at_hand)
         ),
-        What::Left { path, was, is } => {
-            format!("{path} stays at {is}, as somebody else has set it meanwhile; it was {was}")
-        }
+        What::Left { path, was, is } => stays(path, is, was),
         What::Restored { path, was } => {
             format!("restored {path} to {was}, as the guard that had changed it was killed")
         }

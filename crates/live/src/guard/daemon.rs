@@ -41,7 +41,7 @@ const STATE_AGAIN: Duration = Duration::from_secs(5);
 /// The lock of a guard that changes the host, in the directory of its hold.
 const LOCK: &str = "guard.running";
 
-/// Its act where blocks are lacking.
+/// The action on a lack of blocks.
 pub enum Mode<'a> {
     /// Says what it would do.
     DryRun,

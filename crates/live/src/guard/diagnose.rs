@@ -7,17 +7,14 @@ use super::sample::NodeSample;
 use crate::bound;
 use crate::roots::Roots;
 use crate::snapshot::Snapshot;
-
-/// Pages that one folio takes with it when it cannot move: a batch of them is isolated at once, and
-/// they all count as not moved.
-const BATCH: u64 = 32;
+use kontig_mm::types::CLUSTER_MAX;
 
 /// Pages that did not move from which on that is the reason. From Linux 6.9 on, a run ends in each
 /// zone at the first large folio without a place, which may have half a pageblock: on 6.18 runs
-/// beside dirty files of 32-page folios ended with 33 to 37 pages not moved. That is no sign that
-/// somebody holds pages.
+/// beside dirty files of 32-page folios ended with 33 to 37 pages not moved, as all that was
+/// isolated with the folio counts. That is no sign that somebody holds pages.
 fn many(node: &NodeSample) -> u64 {
-    node.zones.len() as u64 * (BATCH + (1 << node.huge_order >> 1))
+    node.zones.len() as u64 * (u64::from(CLUSTER_MAX) + (1 << node.huge_order >> 1))
 }
 
 /// Free blocks before a run, the most that was seen while it ran, and after it.

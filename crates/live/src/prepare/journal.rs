@@ -29,12 +29,17 @@ pub struct Setting {
     pub left: Option<String>,
 }
 
+/// A sentence about a setting that somebody else has set while it was changed.
+pub fn stays(path: &str, at: &str, was: &str) -> String {
+    format!("{path} stays at {at}, as somebody else has set it meanwhile; it was {was}")
+}
+
 impl Setting {
     /// A sentence about the end of it.
     pub fn words(&self) -> String {
         let (path, was) = (self.path.display(), &self.was);
         match &self.left {
-            Some(left) => format!("{path} stays at {left}, as somebody else has set it meanwhile; it was {was}"),
+            Some(left) => stays(&path.to_string(), left, was),
             None => format!("restored {path} to {was}"),
         }
     }
