@@ -453,6 +453,14 @@ impl ZoneSnapshot {
                 }
             }
         }
+        // Whole pageblocks that lie apart were reserved for atomic requests once.
+        let whole = &self.free[PAGEBLOCK_ORDER.index()];
+        for pfn in whole.iter().flatten().map(|pfn| at(*pfn)) {
+            let buddy = pfn.buddy(PAGEBLOCK_ORDER);
+            if locked.zone.spans(buddy) && locked.frames.tag(buddy).is_buddy_of(PAGEBLOCK_ORDER) {
+                locked.blocks.note_highatomic(pfn.pageblock());
+            }
+        }
         for (p, pcp) in locked.zone.pcps.iter_mut().zip(&self.pcps) {
             (p.count, p.batch, p.high) = (pcp.count, pcp.batch, pcp.high);
             match &pcp.tuning {

@@ -97,6 +97,10 @@ impl Pageblocks {
     pub(crate) fn was_highatomic(&self, block: usize) -> bool {
         get(&self.ever_highatomic, block)
     }
+    /// Notes that the block was HIGHATOMIC, for a state of which the past is not known.
+    pub(crate) fn note_highatomic(&mut self, block: usize) {
+        put(&mut self.ever_highatomic, block, true);
+    }
     /// Compaction's hint that the block is not worth scanning.
     #[inline(always)]
     pub fn skip(&self, block: usize) -> bool {

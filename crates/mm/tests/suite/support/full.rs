@@ -5,7 +5,7 @@
 //! do nothing.
 
 use super::tenant::{Evicted, OBJECTS_PER_PAGE, Page, Temper, Tenant};
-use super::{Ask, Kernel, Plan, every_page_is_somewhere, none_fell};
+use super::{Ask, Kernel, Plan, every_page_is_somewhere, has_no_end, none_fell};
 use kontig_mm::kcompactd::{Kcompactd, NodeSweep};
 use kontig_mm::kswapd::Kswapd;
 use kontig_mm::snapshot::ZoneSnapshot;
@@ -15,9 +15,7 @@ use kontig_mm::*;
 /// Steps after which an operation that must end is taken to be endless.
 const STEPS_MAX: u32 = 400_000;
 
-/// Rounds and waits for kswapd after which a request is given up on kernels that have endless
-/// requests.
-const ENDLESS_ROUNDS: u32 = 10_000;
+/// Waits for kswapd after which a request is given up on kernels that have endless requests.
 const ENDLESS_WAITS: u32 = 1_000;
 /// Steps of requests after which dirty pages are old.
 const STEPS_TO_WRITE: u32 = 2_000;
@@ -514,7 +512,7 @@ impl Full {
             self.write_old_pages();
         }
         let end = match step {
-            Step::Working if self.has_no_end(i) => None,
+            Step::Working if has_no_end(&self.m, &self.slow[i].0) => None,
             Step::Working => return None,
             Step::Wait(Wait::Throttled { .. }) if self.throttles_for_ever() && self.slow[i].2 > ENDLESS_WAITS => None,
             Step::Wait(Wait::Throttled { node, .. }) => {
@@ -534,14 +532,6 @@ impl Full {
         };
         self.slow.remove(i);
         Some(end)
-    }
-
-    /// Whether this is one of the requests in defrag_mode that never end on 7.2 and on 6.15 as
-    /// posted.
-    fn has_no_end(&self, i: usize) -> bool {
-        let rules = &self.m.profile().slow_path;
-        let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
-        self.m.profile().fallback.defrag_mode && kernel_has_some && self.slow[i].0.rounds() > ENDLESS_ROUNDS
     }
 
     /// Whether throttled tasks wait for ever if kswapd finds nothing to free: up to 4.11 kswapd's

@@ -24,6 +24,8 @@ use owner::{Book, Mood};
 
 /// Steps after which an operation that must end is taken to be endless.
 const STEPS_MAX: u32 = 400_000;
+/// Rounds after which a request is given up on kernels that have endless ones.
+const ENDLESS_ROUNDS: u32 = 1_000;
 
 /// A zone of a small machine.
 #[derive(Clone, Debug)]
@@ -391,6 +393,7 @@ impl World {
     fn slow_step(&mut self, i: usize, budget: u64) -> Option<Option<u32>> {
         let step = self.slow[i].path.step(&mut self.m, &mut self.book, budget);
         let end = match step {
+            Step::Working if has_no_end(&self.m, &self.slow[i].path) => None,
             Step::Working => return None,
             Step::Wait(wait) => panic!("{wait:?}: no request waits yet"),
             Step::Done(Ok(pfn)) => Some(self.received(self.slow[i].request, pfn)),
@@ -640,3 +643,11 @@ const _: fn() = || {
     fn is_owner<T: Owner>() {}
     is_owner::<Book>();
 };
+
+/// Whether this is one of the requests in defrag_mode that never end on 7.2 and on 6.15 as posted
+/// (§3.5.1).
+pub fn has_no_end(m: &Memory, path: &AllocSlow) -> bool {
+    let rules = &m.profile().slow_path;
+    let kernel_has_some = rules.makes_pageblocks && !rules.retries_for_pageblocks || !rules.breaks_up_at_last;
+    m.profile().fallback.defrag_mode && kernel_has_some && path.rounds() > ENDLESS_ROUNDS
+}

@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, FileFailurePersistence};
 pub fn cases(n: u32) -> Config {
     Config {
         cases: if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { n },
-        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/property.regressions"))),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/suite/property.regressions"))),
         max_shrink_iters: 20_000,
         max_shrink_time: 120_000,
         ..Config::default()
