@@ -121,6 +121,9 @@ fn rest(why: &Rest) -> String {
             "the kernel compacts by itself (vm.compaction_proactiveness is {proactiveness}): set that to 0, or keep \
              blocks (--keep)"
         ),
+        Rest::BelowScore { above } => {
+            format!("this kernel compacts by itself above a score of {above} at the earliest")
+        }
         Rest::NoFreeMemory { possible } => {
             format!("no free memory: it makes {} blocks at most, whatever moves", grouped(possible))
         }

@@ -85,10 +85,10 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
     let mut daemon = Daemon {
         hold: Hold::in_dir(means.dir),
         sampler: Sampler::new(means.page_bytes),
-        means,
         began: Instant::now(),
         nodes: Vec::new(),
         driving: None,
+        begins_above: drive::begins_above(means.roots),
         dirty: Dirty::default(),
         looks: Looks::default(),
         frames: 0,
@@ -96,6 +96,7 @@ pub fn watch(means: Means, policy: Policy) -> Result<(), Failed> {
         is_read: true,
         notify: Notify::from_environment(),
         written: None,
+        means,
     };
     // Before settings are read: what a killed guard has left is no wish of the operator's.
     daemon.restore()?;
@@ -152,6 +153,8 @@ struct Daemon<'a> {
     began: Instant,
     nodes: Vec<Watched>,
     driving: Option<Driving>,
+    /// The score above which the kernel, if it is driven, begins at all.
+    begins_above: u64,
     dirty: Dirty,
     looks: Looks,
     /// Frames of all nodes.
@@ -306,6 +309,9 @@ impl Daemon<'_> {
                 (Decision::Compact { cpu_s }, Mode::Execute { writer, .. }) => {
                     let writer = *writer;
                     self.compact(i, (number, sample.nodes.len() == 1), writer, cpu_s)?;
+                }
+                (Decision::Compact { .. }, Mode::Drive(_)) if node.score() <= self.begins_above => {
+                    self.rest(i, node, Rest::BelowScore { above: self.begins_above });
                 }
                 // All nodes are driven at once.
                 (Decision::Compact { .. }, Mode::Drive(_)) => wanted.push((i, node)),

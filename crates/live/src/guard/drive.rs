@@ -7,6 +7,7 @@
 use super::sample::NodeSample;
 use crate::prepare::journal::{Journal, NoJournal, Setting};
 use crate::prepare::restorer::Restorer;
+use crate::proactive;
 use crate::roots::Roots;
 use kontig_procfs::VmStat;
 use std::path::PathBuf;
@@ -88,6 +89,13 @@ impl Driving {
 /// Pages that were migrated.
 fn moved(roots: &Roots) -> Option<u64> {
     roots.parse_proc("vmstat", VmStat::parse).ok()?.get("pgmigrate_success")
+}
+
+/// The score above which the host's kernel begins at the highest proactiveness; 0 where its release
+/// tells nothing.
+pub(super) fn begins_above(roots: &Roots) -> u64 {
+    let release = roots.read_proc("sys/kernel/osrelease").unwrap_or_default();
+    proactive::scores(release.trim(), 100).map_or(0, |scores| scores.above)
 }
 
 /// The proactiveness at which the kernel begins now and ends when `lacks` blocks are made: its

@@ -12,6 +12,8 @@ pub enum Rest {
     Held,
     /// The kernel keeps the score by itself, with this proactiveness.
     KernelCompacts { proactiveness: u64 },
+    /// It drives the kernel's setting, and the kernel begins above `above` at the earliest.
+    BelowScore { above: u64 },
     /// Its free memory makes `possible` blocks at most, and it has nearly all of them.
     NoFreeMemory { possible: u64 },
     /// Tasks wait for a CPU, this share of the time.
@@ -33,6 +35,7 @@ impl Rest {
             Rest::AtTarget => "at_target",
             Rest::Held => "held",
             Rest::KernelCompacts { .. } => "kernel_compacts",
+            Rest::BelowScore { .. } => "below_score",
             Rest::NoFreeMemory { .. } => "no_free_memory",
             Rest::WaitsForCpu { .. } => "waits_for_cpu",
             Rest::WaitsForMemory { .. } => "waits_for_memory",
@@ -147,6 +150,7 @@ mod tests {
             Rest::AtTarget,
             Rest::Held,
             Rest::KernelCompacts { proactiveness: 20 },
+            Rest::BelowScore { above: 15 },
             Rest::NoFreeMemory { possible: 1 },
             Rest::WaitsForCpu { share: 1.0 },
             Rest::WaitsForMemory { share: 1.0 },
