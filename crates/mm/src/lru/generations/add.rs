@@ -147,7 +147,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{in_generations, user_page};
+    use crate::testing::{in_generations, in_generations_of, user_page};
     use alloc::vec::Vec;
 
     const CPU: CpuId = CpuId::new(0);
@@ -156,7 +156,11 @@ mod tests {
     /// The number of the generation that a page with these flags joins, with the oldest of its kind
     /// at `min_seq` and the youngest at 7.
     fn joins(flags: PageFlags, min_seq: u64) -> u64 {
-        let mut m = in_generations(2);
+        joins_by("6.12", flags, min_seq)
+    }
+
+    fn joins_by(profile: &str, flags: PageFlags, min_seq: u64) -> u64 {
+        let mut m = in_generations_of(profile, 2);
         let gens = m.lru.gens_mut(VEC);
         (gens.max_seq, gens.min_seq) = (7, [min_seq; 2]);
         let pfn = user_page(&mut m, flags);
@@ -175,6 +179,16 @@ mod tests {
         assert_eq!(joins(PageFlags::FILE | PageFlags::RECLAIM, 4), 6, "not written yet");
         assert_eq!(joins(PageFlags::FILE, 4), 5, "of four generations the second oldest");
         assert_eq!(joins(PageFlags::FILE, 5), 5, "of three the oldest");
+    }
+
+    #[test]
+    fn by_all_tiers_only_the_working_set_is_as_young_as_can_be() {
+        let joins = |flags, min_seq| joins_by("7.2", flags, min_seq);
+        let (file, active) = (PageFlags::FILE, PageFlags::FILE | PageFlags::ACTIVE);
+        assert_eq!((joins(active | PageFlags::WORKINGSET, 4), joins(active, 4)), (7, 6));
+        assert_eq!((joins(PageFlags::ANON, 4), joins(file | PageFlags::RECLAIM, 4)), (6, 6));
+        assert_eq!((joins(file | PageFlags::REFERENCED, 4), joins(file | PageFlags::WORKINGSET, 4)), (5, 5));
+        assert_eq!((joins(file, 4), joins(file, 6)), (4, 6), "none is older than the oldest");
     }
 
     #[test]

@@ -143,3 +143,47 @@ impl Memory {
         self.lru_add_pages(cpu, pages, self.flags_in_fault(flags));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{in_generations_of, user_page};
+    use crate::types::LruvecId;
+
+    const CPU: CpuId = CpuId::new(0);
+    const VEC: LruvecId = LruvecId::new(0);
+
+    /// What comes of a file's page, used this often before it was evicted, after this many
+    /// generations have begun: its flags, its count of uses, and the refaults of its tier.
+    fn comes_back(uses: usize, begun: u64, in_fault: bool) -> (PageFlags, u8, u64) {
+        let mut m = in_generations_of("7.2", 2);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        (0..uses).for_each(|_| m.mark_accessed(CPU, pfn));
+        let shadow = m.gen_eviction(pfn, 1);
+        let gens = m.lru.gens_mut(VEC);
+        gens.max_seq += begun;
+        gens.min_seq = [gens.max_seq - 3; 2];
+        let flags = m.gen_refault(CPU, pfn, PageFlags::FILE, shadow, in_fault);
+        let refaulted = m.lru.gens(VEC).tiers[1].iter().map(|tier| tier.refaulted).sum();
+        m.begin_uses(pfn, flags);
+        (flags, m.lru.used(pfn).refs(), refaulted)
+    }
+
+    #[test]
+    fn by_all_tiers_a_page_is_known_again_for_four_generations() {
+        let file = PageFlags::FILE;
+        assert_eq!(comes_back(3, 0, false), (file, 2, 1));
+        assert_eq!(comes_back(3, 1, false), (file, 0, 0), "the fourth after the one it left in");
+        assert_eq!(comes_back(5, 0, false), (file | PageFlags::WORKINGSET, 0, 1));
+    }
+
+    #[test]
+    fn by_all_tiers_a_fault_activates_the_working_set_alone() {
+        let m = in_generations_of("7.2", 2);
+        let file = PageFlags::FILE;
+        assert_eq!(m.flags_in_fault(file), file | PageFlags::REFERENCED);
+        let known = file | PageFlags::WORKINGSET;
+        assert_eq!(m.flags_in_fault(known), known | PageFlags::ACTIVE);
+    }
+}

@@ -35,6 +35,11 @@ impl Uses {
     }
 }
 
+/// Whether a page that is not of the working set has not been used.
+fn is_unused(flags: PageFlags) -> bool {
+    !flags.has(PageFlags::REFERENCED) && !flags.has(PageFlags::WORKINGSET)
+}
+
 /// The class of pages used this often after the first time: the logarithm, rounded up.
 pub(crate) fn tier(refs: u8) -> usize {
     tier_of_all(refs + 1, false)
@@ -86,13 +91,12 @@ impl Memory {
     /// working set is noted. False if it is, and the page is not to become young.
     pub(crate) fn used_again(&mut self, pfn: Pfn) -> bool {
         let (flags, used) = (self.lru.flags(pfn), self.lru.used(pfn));
-        if !flags.has(PageFlags::REFERENCED) && !flags.has(PageFlags::WORKINGSET) {
+        if is_unused(flags) {
             self.note_first_use(pfn, flags);
             return false;
         }
         if Uses::of(&self.shared.profile.lru_gen, flags, used).refs > 1 {
-            self.forget_uses(pfn);
-            self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::WORKINGSET);
+            self.join_workingset(pfn);
         } else {
             self.inc_refs(pfn);
         }
@@ -141,12 +145,16 @@ impl Memory {
 
     /// Forgets the uses of a page. Where all tiers decide it stays of the working set.
     pub(crate) fn forget_uses(&mut self, pfn: Pfn) {
-        let mut flags = self.lru.flags(pfn).without(PageFlags::REFERENCED);
-        if !self.shared.profile.lru_gen.by_all_tiers() {
-            flags = flags.without(PageFlags::WORKINGSET);
-        }
-        self.lru.set_flags(pfn, flags);
+        let stays = self.shared.profile.lru_gen.by_all_tiers();
+        let flags = self.lru.flags(pfn).without(PageFlags::REFERENCED);
+        self.lru.set_flags(pfn, if stays { flags } else { flags.without(PageFlags::WORKINGSET) });
         self.lru.used_mut(pfn).set_refs(0);
+    }
+
+    /// The page is of the working set; its uses are counted anew.
+    fn join_workingset(&mut self, pfn: Pfn) {
+        self.forget_uses(pfn);
+        self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::WORKINGSET);
     }
 
     /// Promotes a page that was used through page tables: it belongs to the youngest generation now
@@ -167,13 +175,12 @@ impl Memory {
 
     fn promote_used_twice(&mut self, pfn: Pfn, youngest: Gen) -> Option<Gen> {
         let flags = self.lru.flags(pfn);
-        if !flags.has(PageFlags::REFERENCED) && !flags.has(PageFlags::WORKINGSET) {
+        if is_unused(flags) {
             self.note_first_use(pfn, flags);
             return None;
         }
         let old = self.lru.used(pfn).generation()?;
-        self.forget_uses(pfn);
-        self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::WORKINGSET);
+        self.join_workingset(pfn);
         self.lru.used_mut(pfn).set_generation(Some(youngest));
         Some(old)
     }
@@ -197,8 +204,59 @@ impl Memory {
 mod tests {
     use super::*;
 
+    use crate::state::BatchKind;
+    use crate::testing::{in_generations_of, user_page};
+
+    const CPU: CpuId = CpuId::new(0);
+
     #[test]
     fn the_tier_is_the_logarithm_of_the_uses() {
         assert_eq!([0, 1, 2, 3, 4].map(tier), [0, 1, 2, 2, 3]);
+        assert_eq!([0, 1, 2, 3, 4].map(|refs| tier_of_all(refs, false)), [0, 0, 1, 2, 2]);
+        assert_eq!(tier_of_all(0, true), 3);
+    }
+
+    #[test]
+    fn by_all_tiers_the_fifth_use_makes_a_page_of_the_working_set() {
+        let mut m = in_generations_of("7.2", 2);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        let used = |m: &mut Memory| {
+            m.mark_accessed(CPU, pfn);
+            let uses = Uses::of(&m.shared.profile.lru_gen, m.lru.flags(pfn), m.lru.used(pfn));
+            (uses.refs, uses.tier, uses.is_full)
+        };
+        let seen = [(); 6].map(|()| used(&mut m));
+        let before = [(1, 0, false), (2, 1, false), (3, 2, false), (4, 2, false)];
+        assert_eq!(seen[..4], before);
+        assert_eq!(seen[4..], [(4, 3, true); 2]);
+    }
+
+    #[test]
+    fn by_all_tiers_the_second_use_through_a_page_table_promotes() {
+        let mut m = in_generations_of("7.2", 2);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        let youngest = Gen::of(3);
+        let is = |m: &Memory| [PageFlags::REFERENCED, PageFlags::WORKINGSET].map(|flag| m.lru.flags(pfn).has(flag));
+        assert_eq!((m.promote(pfn, youngest), is(&m)), (None, [true, false]));
+        assert_eq!((m.promote(pfn, youngest), is(&m)), (Some(Gen::of(0)), [false, true]));
+        let reclaimed = user_page(&mut m, PageFlags::FILE);
+        assert_eq!([(); 2].map(|()| m.used_again(reclaimed)), [false, true]);
+        assert!(!m.lru.flags(reclaimed).has(PageFlags::WORKINGSET), "it was used twice");
+        assert!(m.used_again(reclaimed) && m.lru.flags(reclaimed).has(PageFlags::WORKINGSET));
+    }
+
+    #[test]
+    fn by_all_tiers_an_idle_page_is_forgotten_and_moves_unless_it_is_of_the_oldest() {
+        let mut m = in_generations_of("7.2", 2);
+        let [old, young] = [PageFlags::FILE, PageFlags::FILE | PageFlags::WORKINGSET | PageFlags::ACTIVE]
+            .map(|flags| user_page(&mut m, flags));
+        m.lru_add_drain(CPU);
+        for pfn in [old, young] {
+            m.mark_accessed(CPU, pfn);
+            m.deactivate(CPU, pfn);
+            assert_eq!(m.lru.flags(pfn), PageFlags::FILE);
+        }
+        assert_eq!(m.lru.batch(CPU, BatchKind::Deactivate), [young]);
     }
 }

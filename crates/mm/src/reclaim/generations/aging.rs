@@ -195,7 +195,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::state::{LruList, PageFlags, SwapSpace};
-    use crate::testing::{Nobody, in_generations, user_page};
+    use crate::testing::{Nobody, in_generations, in_generations_of, user_page};
     use crate::types::Pfn;
     use alloc::vec::Vec;
 
@@ -246,6 +246,33 @@ mod tests {
         assert!(m.try_to_inc_min_seq(VEC, true));
         assert_eq!(m.lru.gens(VEC).min_seq, [4, 4], "{anon} is in the fourth");
         assert!(!m.try_to_inc_min_seq(VEC, true));
+    }
+
+    #[test]
+    fn by_all_tiers_a_kind_waits_for_the_other_with_three_generations() {
+        let mut m = in_generations_of("7.2", 2);
+        m.set_swap(SwapSpace { total: 1000, free: 1000 });
+        let anon = user_page(&mut m, PageFlags::ANON);
+        m.lru_add_drain(CPU);
+        (0..2).for_each(|_| assert!(age(&mut m)));
+        assert!(m.try_to_inc_min_seq(VEC, true));
+        assert_eq!((m.lru.gens(VEC).max_seq, m.lru.gens(VEC).min_seq), (5, [2, 3]), "{anon} is in the third");
+        assert!(!m.try_to_inc_min_seq(VEC, true));
+    }
+
+    #[test]
+    fn by_all_tiers_a_generation_begins_when_one_is_left_to_evict_from_but_not_at_first() {
+        let mut m = in_generations_of("7.2", 2);
+        let mut sc = ScanControl::new(CPU, crate::Gfp::KERNEL, crate::Order::ZERO, ZoneType::Normal);
+        let mut ages = |priority, min_seq| {
+            sc.priority = priority;
+            m.lru.gens_mut(VEC).min_seq = min_seq;
+            m.should_age_first(VEC, true, &sc)
+        };
+        assert_eq!(
+            [(12, [1, 2]), (11, [1, 2]), (11, [0, 2]), (12, [2, 2])].map(|(p, m)| ages(p, m)),
+            [false, true, false, true]
+        );
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Memory {
                 break;
             }
             if scanned == 0 {
-                kind = 1 - kind;
+                kind ^= 1;
             }
         }
         if total > 0 {

@@ -77,8 +77,9 @@ impl Memory {
         if backing == Backing::File {
             sc.met.file_taken += met.isolated;
         }
-        let counts = self.shared.profile.lru_gen.by_all_tiers() || met.isolated > 0 || met.remaining == 0;
-        (if counts { met.scanned } else { 0 }, met.isolated)
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
+        let some = met.isolated > 0 || met.remaining == 0;
+        (if by_all_tiers || some { met.scanned } else { 0 }, met.isolated)
     }
 
     #[allow(clippy::too_many_arguments)]

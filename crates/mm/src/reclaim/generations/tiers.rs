@@ -41,6 +41,11 @@ impl Position {
     }
 }
 
+/// The weights of anonymous pages and of files.
+fn gains(swappiness: u64) -> [u64; 2] {
+    [swappiness, 200 - swappiness]
+}
+
 impl Generations {
     /// The last tier of a kind that is not protected from eviction.
     pub(super) fn last_tier(&self, kind: usize, rules: &LruGenRules) -> usize {
@@ -56,7 +61,7 @@ impl Generations {
     /// The kind to evict by the first tiers of both, and the last of its tiers that the other
     /// kind's first does not protect.
     pub(super) fn kind_to_evict(&self, swappiness: u64) -> (usize, usize) {
-        let gains = [swappiness, 200 - swappiness];
+        let gains = gains(swappiness);
         let [anon, file] = [0, 1].map(|kind| Position::of(self, kind, 0, gains[kind]));
         let kind = usize::from(file.is_within(anon));
         let other = Position::of(self, 1 - kind, 0, gains[1 - kind]);
@@ -65,10 +70,8 @@ impl Generations {
 
     /// The kind to evict by all tiers of both.
     pub(super) fn kind_by_all_tiers(&self, swappiness: u64) -> usize {
-        let [anon, file] = [0, 1].map(|kind| {
-            let gain = [swappiness, 200 - swappiness][kind];
-            Position::of_tiers(&self.tiers[kind], gain)
-        });
+        let gains = gains(swappiness);
+        let [anon, file] = [0, 1].map(|kind| Position::of_tiers(&self.tiers[kind], gains[kind]));
         usize::from(file.is_within(anon))
     }
 
@@ -106,6 +109,16 @@ mod tests {
         // 500 × (1000 + 64) × 60 against 201 × 1000 × 140.
         assert_eq!(gens([(200, 1000), (500, 1000)]).kind_to_evict(60).0, 0);
         assert_eq!(gens([(200, 1000), (400, 1000)]).kind_to_evict(60).0, 1);
+    }
+
+    #[test]
+    fn by_all_tiers_kinds_are_compared_by_sums() {
+        let mut g = gens([(0, 1000), (0, 1000)]);
+        g.tiers[1][2] = Tier { refaulted: 500, evicted: 1000, ..Tier::default() };
+        assert_eq!((g.kind_to_evict(60).0, g.kind_by_all_tiers(60)), (1, 0));
+        let mut g = gens([(400, 1000), (900, 1000)]);
+        g.tiers[1][2].evicted = 1000;
+        assert_eq!((g.kind_to_evict(60).0, g.kind_by_all_tiers(60)), (0, 1));
     }
 
     #[test]
