@@ -153,8 +153,8 @@ mod tests {
     const CPU: CpuId = CpuId::new(0);
     const VEC: LruvecId = LruvecId::new(0);
 
-    /// What comes of a file's page, used this often before it was evicted, after this many
-    /// generations have begun: its flags, its count of uses, and the refaults of its tier.
+    /// Evicts a file's page that was used this often, and brings it back after this many
+    /// generations have begun. Returns its flags, its count of uses, and its tier's refaults.
     fn comes_back(uses: usize, begun: u64, in_fault: bool) -> (PageFlags, u8, u64) {
         let mut m = in_generations_of("7.2", 2);
         let pfn = user_page(&mut m, PageFlags::FILE);

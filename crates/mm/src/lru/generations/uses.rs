@@ -119,15 +119,10 @@ impl Memory {
     pub(in crate::lru) fn begin_uses(&mut self, pfn: Pfn, flags: PageFlags) {
         if self.lru.has_generations() {
             let mut used = Used::default();
+            let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
             let refs = match self.lru.comes_back.take() {
-                _ if !self.shared.profile.lru_gen.by_all_tiers() => {
-                    if flags.has(PageFlags::WORKINGSET) {
-                        MAX_REFS
-                    } else {
-                        0
-                    }
-                }
                 Some((back, refs)) if back == pfn && !flags.has(PageFlags::REFERENCED) => refs,
+                _ if !by_all_tiers && flags.has(PageFlags::WORKINGSET) => MAX_REFS,
                 _ => 0,
             };
             used.set_refs(refs);

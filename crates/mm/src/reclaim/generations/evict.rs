@@ -23,8 +23,8 @@ const FILE: usize = Backing::File.index();
 const MAX_SWAPPINESS: u64 = 200;
 
 impl Memory {
-    /// Evicts one batch, of at most so many. Returns how many pages were looked at, and 0 if there
-    /// is nothing to evict.
+    /// Evicts one batch, which looks at no more folios than `batch`. Returns how many pages were
+    /// looked at, and 0 if there is nothing to evict.
     pub(super) fn evict_folios<O: Owner>(
         &mut self,
         owner: &mut O,

@@ -32,9 +32,9 @@ struct Met {
 }
 
 impl Memory {
-    /// Isolates pages up to the tier into `out`, in order, from a batch of folios. Returns the pages
-    /// looked at, or, unless all tiers decide, 0 if none was isolated and there are more to look
-    /// at; and the pages isolated.
+    /// Isolates pages up to the tier into `out`, in order, from a batch of folios. Returns the
+    /// pages looked at, or, unless all tiers decide, 0 if none was isolated and there are more to
+    /// look at; and the pages isolated.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn scan_folios<O: Owner>(
         &mut self,
