@@ -11,6 +11,7 @@
 #include <linux/mm_inline.h>
 #include <linux/mman.h>
 #include <linux/mmzone.h>
+#include <linux/swap.h>
 #include <linux/uaccess.h>
 #include "kontig.h"
 
@@ -24,6 +25,7 @@ static const char * const kinds[] = { "anon", "file" };
 /* The process that runs the trace, and what has it found used whenever aging begins. */
 static struct mm_struct *process;
 static ssize_t (*command)(struct file *file, const char __user *from, size_t len, loff_t *at);
+static int *machines_swappiness;
 static char __user *scratch;
 
 static struct lruvec *observed(void)
@@ -145,21 +147,30 @@ int lru_gen_prepare(void)
 	if (command)
 		return 0;
 	command = hidden("lru_gen_seq_write");
+	machines_swappiness = hidden("vm_swappiness");
 	at = vm_mmap(NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, 0);
-	if (!command || IS_ERR_VALUE(at))
+	if (!command || !machines_swappiness || IS_ERR_VALUE(at))
 		return -ENOENT;
 	scratch = (char __user *)at;
 	/* So that the page is there. */
 	return put_user(0, scratch);
 }
 
+/*
+ * The machine's own swappiness, as reclaim reads it: a command that leaves it out can have no option, and from 6.16 on
+ * no number stands for it.
+ */
+static u32 machines_own(void)
+{
+	return get_nr_swap_pages() < MIN_LRU_BATCH ? 0 : *machines_swappiness;
+}
+
 /* 0, or what the kernel says is wrong, as a positive number. */
 static u32 give_command(char what, unsigned long seq, u32 swappiness, u32 option)
 {
 	char line[64];
-	/* What no swappiness is stands for the machine's own. */
 	int len = snprintf(line, sizeof(line), "%c 0 %d %lu %u %u", what, observed_node(), seq,
-			   swappiness > MAX_SWAPPINESS ? -1U : swappiness, option);
+			   swappiness > MAX_SWAPPINESS ? machines_own() : swappiness, option);
 	ssize_t done;
 
 	if (copy_to_user(scratch, line, len))

@@ -44,8 +44,13 @@ pub(crate) fn ordered_machine_with(blocks: u32, profile: Profile) -> Memory {
 
 /// The same machine with a kernel whose pages are in generations.
 pub(crate) fn in_generations(blocks: u32) -> Memory {
-    let mut m = ordered_machine_with(blocks, linux("6.12"));
-    m.enable_lru_gen(crate::state::LruGen(1)).expect("6.12 has generations");
+    in_generations_of("6.12", blocks)
+}
+
+/// The same with the kernel of this profile.
+pub(crate) fn in_generations_of(profile: &str, blocks: u32) -> Memory {
+    let mut m = ordered_machine_with(blocks, linux(profile));
+    m.enable_lru_gen(crate::state::LruGen(1)).expect("it has generations");
     m
 }
 

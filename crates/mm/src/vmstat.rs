@@ -158,12 +158,16 @@ counters! {
         PgstealDirect = "pgsteal_direct", "pages", Fewer;
         /// Pages that khugepaged reclaimed; part of direct reclaim's up to 6.1.
         PgstealKhugepaged = "pgsteal_khugepaged", "pages", Fewer;
+        /// Pages that were reclaimed because a command asked for it.
+        PgstealProactive = "pgsteal_proactive", "pages", Fewer;
         /// Pages that kswapd scanned.
         PgscanKswapd = "pgscan_kswapd", "pages", Fewer;
         /// Pages direct reclaim scanned.
         PgscanDirect = "pgscan_direct", "pages", Fewer;
         /// Pages that khugepaged scanned; part of direct reclaim's up to 6.1.
         PgscanKhugepaged = "pgscan_khugepaged", "pages", Fewer;
+        /// Pages that were scanned because a command asked for it.
+        PgscanProactive = "pgscan_proactive", "pages", Fewer;
         /// Tasks that waited for kswapd instead of reclaiming.
         PgscanDirectThrottle = "pgscan_direct_throttle", "waits", Fewer;
         /// Anonymous pages scanned for reclaim.

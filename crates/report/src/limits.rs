@@ -6,7 +6,7 @@ pub const LIMITS: [&str; 11] = [
     "**Times are sums of costs** from the literature, from one host, or fitted to unpatched kernels' columns.",
     "**Some published rows are missed.** Each table names them, with the cause as far as a trial showed one.",
     "**Address translation** takes time in workloads of the kind `accesses` alone.",
-    "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's.",
+    "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's and 7.2's.",
     "**Memory control groups** are 6.12's alone, without kernel memory.",
     "**Not modelled:** CMA, hotplug, zswap, AutoNUMA, pinned pages.",
     "**The page cache has single pages**, not large folios; of metadata, a part of XFS's and the inodes \

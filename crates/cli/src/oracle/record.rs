@@ -67,7 +67,7 @@ page of the process: a:1f. RIGHT is as above, or dma32, but not owned:
   node N [M ...]                      go to node N alone (1 to 4), or first of M ...
   wait                                wait until kswapd and kcompactd sleep
   dump                                save the state as d0, d1, ...
-In generations (6.12; first line 'lru_gen N', 1, 3 or 7), SWAPPINESS is 0 to 200 or own:
+In generations (6.12, 7.2; first line 'lru_gen N', 1, 3 or 7), SWAPPINESS is 0 to 200 or own:
   age SWAPPINESS [force]              begin a generation
   evict BEYOND SWAPPINESS PAGES       evict the oldest, and BEYOND more
 In memory control groups (6.12; first line 'groups PARENT ...', of each in turn

@@ -74,7 +74,7 @@ fn a_setting_is_refused_for_the_reason_there_is() {
     for (profile, says) in
         [("6.1", "what it does in profile '6.1' is not modelled"), ("5.6", "profile '5.6' does not have it")]
     {
-        let says = format!("lru_gen.enabled: {says}; --profile 6.12 has it");
+        let says = format!("lru_gen.enabled: {says}; --profile 6.12 or 7.2 has it");
         set(&["--profile", profile, "--set", "lru_gen.enabled=1"], &says);
     }
     let more = ["--profile", "6.12", "--set", "lru_gen.enabled=8"];

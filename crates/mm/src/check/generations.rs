@@ -22,8 +22,10 @@ impl Memory {
     pub(super) fn check_generations(&self, lruvec: LruvecId, listed: &mut Listed) -> Result<(), String> {
         let gens = self.lru.gens(lruvec);
         let [anon, file] = [0, 1].map(|kind| gens.nr_gens(kind));
+        // Where the first tiers decide, files do not run ahead of anonymous pages.
+        let most_files = if self.shared.profile.lru_gen.by_all_tiers() { MAX_NR_GENS as u64 } else { anon };
         ensure!(
-            MIN_NR_GENS <= file && file <= anon && anon <= MAX_NR_GENS as u64,
+            MIN_NR_GENS <= file.min(anon) && file <= most_files && anon <= MAX_NR_GENS as u64,
             "{anon} generations of anonymous pages and {file} of files"
         );
         let mut sizes = Sizes::default();

@@ -44,17 +44,23 @@ impl Memory {
     pub fn deactivate(&mut self, cpu: CpuId, pfn: Pfn) {
         let flags = self.lru.flags(pfn);
         let active = flags.has(PageFlags::ACTIVE) || self.lru.has_generations();
-        if self.is_on_lru(pfn) && active && !flags.has(PageFlags::UNEVICTABLE) {
+        if self.is_on_lru(pfn) && active && !flags.has(PageFlags::UNEVICTABLE) && !self.stays_oldest(pfn) {
             self.batch_add(cpu, pfn, BatchKind::Deactivate);
         }
+    }
+
+    /// Whether a page that is not likely to be used again stays where it is: where all tiers of
+    /// generations decide, one of the oldest, whose uses are forgotten.
+    fn stays_oldest(&mut self, pfn: Pfn) -> bool {
+        self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers() && self.clear_refs(pfn)
     }
 
     /// The file page could not be dropped, or need not stay: reclaim takes it next or, with
     /// `to_be_written`, once it is written.
     pub fn deactivate_file(&mut self, cpu: CpuId, pfn: Pfn, to_be_written: bool) {
         let flags = self.lru.flags(pfn);
-        if self.lru.is_ordered() && !flags.has(PageFlags::UNEVICTABLE) {
-            let flags = flags.without(PageFlags::WRITE_FIRST);
+        if self.lru.is_ordered() && !flags.has(PageFlags::UNEVICTABLE) && !self.stays_oldest(pfn) {
+            let flags = self.lru.flags(pfn).without(PageFlags::WRITE_FIRST);
             self.lru.set_flags(pfn, if to_be_written { flags | PageFlags::WRITE_FIRST } else { flags });
             self.batch_add(cpu, pfn, BatchKind::DeactivateFile);
         }

@@ -153,6 +153,7 @@ impl Memory {
         }
         let pages = u64::from(order.pages());
         let idle = flags.without(PageFlags::ACTIVE).without(PageFlags::REFERENCED);
+        let by_all_tiers = self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers();
         let (to, tail, counts) = match kind {
             BatchKind::Add => unreachable!("pages on the LRU are not added to it"),
             // Where pages that reclaim waits for stay inactive, an active page is in use.
@@ -161,7 +162,7 @@ impl Memory {
             }
             BatchKind::Rotate => (flags.without(PageFlags::ACTIVE), true, Some(VmEvent::Pgrotated)),
             BatchKind::DeactivateFile => {
-                if flags.has(PageFlags::ACTIVE) {
+                if flags.has(PageFlags::ACTIVE) || by_all_tiers {
                     self.shared.vmstat.add(VmEvent::Pgdeactivate, pages);
                 }
                 // A page that must be written first goes to the head, and is reclaimed once it is
@@ -173,6 +174,7 @@ impl Memory {
                 (idle, false, Some(VmEvent::Pgdeactivate))
             }
             BatchKind::Lazyfree if !flags.has(PageFlags::FILE) => {
+                let idle = if by_all_tiers { flags.without(PageFlags::ACTIVE) } else { idle };
                 (idle | PageFlags::FILE, false, Some(VmEvent::Pglazyfree))
             }
             BatchKind::Activate if !flags.has(PageFlags::ACTIVE) => {

@@ -143,6 +143,10 @@ impl Memory {
             self.lru.set_flags(to, self.lru.flags(from));
             self.move_charge(from, to);
             self.begin_uses(to, PageFlags::default());
+            if self.shared.profile.lru_gen.by_all_tiers() && self.lru.has_generations() {
+                let refs = self.lru.used(from).refs();
+                self.lru.used_mut(to).set_refs(refs);
+            }
             if self.lru.used(from).in_swap_cache() {
                 self.lru.used_mut(to).set_swap_cache(true);
             }

@@ -71,6 +71,8 @@ pub(crate) struct ScanControl {
     pub(crate) low_skipped: bool,
     /// The protection of the group whose lists are scanned.
     pub(super) protection: Option<Protection>,
+    /// It is what a command asks for.
+    pub(super) proactive: bool,
     /// Pages promoted and not yet counted so, where the reclaimer collects them.
     pub(super) promoted: Option<Box<Promoted>>,
 }
@@ -125,6 +127,7 @@ impl ScanControl {
             low_reclaim: false,
             low_skipped: false,
             protection: None,
+            proactive: false,
             promoted: None,
         }
     }

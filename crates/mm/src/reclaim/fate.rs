@@ -134,7 +134,9 @@ impl Memory {
         if self.lru.is_released(pfn) {
             // Its owner has freed it already; the batch that holds it frees it.
             sc.nr_scanned += pages;
-            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
+            if !self.counts_all_tiers() {
+                self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
+            }
             return Fate::Keep;
         }
         let mut page = owner.page_state(pfn, number);
@@ -148,7 +150,8 @@ impl Memory {
         if !sc.may_unmap && page.mapped {
             return Fate::Keep;
         }
-        if self.lru.has_generations() && page.mapped && self.lru.flags(pfn).has(PageFlags::REFERENCED) {
+        let referenced = page.mapped && self.lru.flags(pfn).has(PageFlags::REFERENCED);
+        if self.lru.has_generations() && referenced && !self.counts_all_tiers() {
             // It was found used while it was isolated.
             return Fate::Keep;
         }
@@ -287,6 +290,14 @@ impl Memory {
             true if self.lru.has_generations() => self.references_around(owner, pfn, number, sc),
             true => owner.references_within(self, pfn, number, sc.target),
         };
+        if self.counts_all_tiers() {
+            return match () {
+                () if by.mlocked => Use::Activate,
+                () if by.ptes == 0 => Use::None,
+                () if self.used_again(pfn) => Use::Activate,
+                () => Use::Keep,
+            };
+        }
         let flags = self.lru.flags(pfn);
         let before = flags.has(PageFlags::REFERENCED);
         let file = flags.has(PageFlags::FILE);
@@ -301,6 +312,12 @@ impl Memory {
             return if active { Use::Activate } else { Use::Keep };
         }
         if before && file { Use::OnlyIfClean } else { Use::None }
+    }
+
+    /// Whether pages are in generations, and all tiers decide.
+    #[inline(always)]
+    fn counts_all_tiers(&self) -> bool {
+        self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers()
     }
 
     /// Writes a dirty page, or leaves it to the flusher. `Free` means that it is clean now.

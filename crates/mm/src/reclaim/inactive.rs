@@ -67,6 +67,9 @@ impl Memory {
         match sc.kswapd {
             true => [VmEvent::PgscanKswapd, VmEvent::PgstealKswapd],
             false if apart && sc.gfp.has(Gfp::BY_KHUGEPAGED) => [VmEvent::PgscanKhugepaged, VmEvent::PgstealKhugepaged],
+            false if sc.proactive && self.shared.profile.lru_gen.by_all_tiers() => {
+                [VmEvent::PgscanProactive, VmEvent::PgstealProactive]
+            }
             false => [VmEvent::PgscanDirect, VmEvent::PgstealDirect],
         }
     }

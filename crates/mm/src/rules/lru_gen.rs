@@ -21,5 +21,17 @@ variants! {
         /// The first tiers decide what is evicted; a page used through page tables is young at
         /// once, and so is a new anonymous one; a generation begins when the oldest holds little.
         ByFirstTiers,
+        /// All tiers decide what is evicted; a page used through page tables is young at its second
+        /// use, and a new one has been used once; a generation begins when two are left to evict
+        /// from, and eviction goes on.
+        ByAllTiers,
+    }
+}
+
+impl LruGenRules {
+    /// Whether all tiers decide, not the first alone.
+    #[inline(always)]
+    pub const fn by_all_tiers(&self) -> bool {
+        matches!(self.generations, Generations::ByAllTiers)
     }
 }

@@ -401,6 +401,9 @@ pub struct Lru {
     pub(crate) mms: MmList,
     /// Page tables in which enough was found used beside a page. Kept to reuse its allocation.
     pub(crate) hot_tables: Vec<u64>,
+    /// The page that comes back next, and the count of uses that its shadow has, where generations
+    /// keep it.
+    pub(crate) comes_back: Option<(Pfn, u8)>,
 }
 
 // The memory kept for a page in all.
@@ -427,6 +430,7 @@ impl Lru {
             aside: Vec::new(),
             mms: MmList::default(),
             hot_tables: Vec::new(),
+            comes_back: None,
         }
     }
 

@@ -37,8 +37,9 @@ proptest! {
         plan in small_plan(),
         swap in swap(),
         ops in history_in_generations(40),
+        kernel in prop_oneof![Just(Kernel::Generations), Just(Kernel::GenerationsByAllTiers)],
     ) {
-        let mut full = play(&Plan { kernel: Kernel::Generations, ..plan }, swap, &ops);
+        let mut full = play(&Plan { kernel, ..plan }, swap, &ops);
         full.settle();
         full.verify().expect("consistent when everything has come to its end");
     }

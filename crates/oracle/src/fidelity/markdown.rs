@@ -36,10 +36,11 @@ fn intro(p: &Page) -> String {
          well) and end with the same lists in the same order. {equal} recordings are equal; {close} are within \
          {TOLERANCE} %; {others} are not reproduced. To test whether the recordings would notice a mistake, {planted} \
          rules are broken, one at a time: {noticed} of these mistakes are noticed.\n\n\
-         **The multi-generational LRU is modelled for 6.12 alone**; the laboratory uses it where `lru_gen.enabled` is \
-         not 0. Debian 13, Ubuntu since 23.10 and Fedora enable it with walks of page tables. Recordings named `gen` \
-         have it on (`/sys/kernel/mm/lru_gen/enabled` is 1, of `gen-walk` 3 or 7), all others off. Statements below on \
-         the LRU, reclaim and refaults are about active and inactive lists, unless they name generations.\n\n\
+         **The multi-generational LRU is modelled for 6.12 and 7.2 alone**; the laboratory uses it where \
+         `lru_gen.enabled` is not 0. Debian 13, Ubuntu since 23.10 and Fedora enable it with walks of page tables. \
+         Recordings named `gen` have it on (`/sys/kernel/mm/lru_gen/enabled` is 1, of `gen-walk` 3 or 7), all others \
+         off. Statements below on the LRU, reclaim and refaults are about active and inactive lists, unless they name \
+         generations.\n\n\
          `{MAKE}` generates this page from the replays, and a test fails if the page differs from them. `kontig \
          oracle verify all` replays the recordings one by one.\n",
         kernels = list(&kernels),

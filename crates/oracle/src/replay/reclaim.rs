@@ -110,6 +110,7 @@ fn refused(done: Result<(), Refused>) -> Answer {
         Ok(()) => 0,
         Err(Refused::Invalid) => 22,
         Err(Refused::Full) => 34,
+        Err(Refused::Exists) => 17,
     })
 }
 
@@ -441,7 +442,13 @@ impl Runner {
         if let Some(shadow) = shadow {
             flags = self.memory.workingset_refault_in_fault(self.cpu(), pfn, flags, shadow);
         }
-        self.memory.lru_add_in_fault(self.cpu(), pfn, Order::ZERO, flags);
+        // Where it frees its slot at once, it is in the swap cache until then.
+        if from_swap && self.memory.profile().faults.frees_swap_at_once {
+            self.host.kept_mut(number).swap_cache = true;
+            self.memory.lru_add_from_swap(self.cpu(), pfn, flags, true);
+        } else {
+            self.memory.lru_add_in_fault(self.cpu(), pfn, Order::ZERO, flags);
+        }
         Some(number)
     }
 
@@ -456,7 +463,12 @@ impl Runner {
         if writes && rules.drains_before_writing && !self.memory.is_on_lru(self.host.kept(number).pfn) {
             self.memory.lru_add_drain(self.cpu());
         }
-        self.host.kept_mut(number).dirty |= rules.frees_swap_at_once;
+        if rules.frees_swap_at_once {
+            let kept = self.host.kept_mut(number);
+            (kept.dirty, kept.swap_cache) = (true, false);
+            let pfn = kept.pfn;
+            self.memory.set_swap_cache(pfn, false);
+        }
     }
 
     /// The process writes to a shared page and gets a copy.

@@ -163,7 +163,7 @@ fn linux_6_1_takes_the_same_pages_in_the_same_order_under_pressure() {
 /// The same where pages are in generations, whose lists are those of the kernel.
 #[test]
 fn linux_6_12_has_the_same_pages_in_the_same_generations() {
-    let recordings = [
+    same_generations(&[
         ("6.12-gen-anon", 90_000, 60_356, 37_288),
         ("6.12-gen-commands", 24_000, 2_095, 2_194),
         ("6.12-gen-compact", 70_000, 54_113, 2_826),
@@ -180,8 +180,33 @@ fn linux_6_12_has_the_same_pages_in_the_same_generations() {
         ("6.12-gen-walk-mixed", 90_000, 51_194, 10_923),
         ("6.12-gen-walk-no-room", 60_000, 42_622, 3_398),
         ("6.12-gen-walk-tiers", 40_000, 5_256, 1_449),
-    ];
-    for (name, operations, pages, events) in recordings {
+    ]);
+}
+
+#[test]
+fn linux_7_2_has_the_same_pages_in_the_same_generations() {
+    same_generations(&[
+        ("7.2-gen-anon", 90_000, 58_699, 39_037),
+        ("7.2-gen-commands", 24_000, 1_429, 2_321),
+        ("7.2-gen-compact", 70_000, 55_995, 4_152),
+        ("7.2-gen-dirty", 80_000, 49_632, 3_244),
+        ("7.2-gen-file", 70_000, 44_576, 685),
+        ("7.2-gen-mixed", 90_000, 51_550, 11_864),
+        ("7.2-gen-no-room", 60_000, 46_838, 5_447),
+        ("7.2-gen-order9", 50_000, 47_599, 1_719),
+        ("7.2-gen-tiers", 40_000, 5_901, 826),
+        ("7.2-gen-two-zones", 110_000, 56_600, 3_545),
+        ("7.2-gen-walk-anon", 90_000, 58_679, 39_927),
+        ("7.2-gen-walk-commands", 24_000, 1_279, 2_384),
+        ("7.2-gen-walk-compact", 70_000, 55_995, 4_016),
+        ("7.2-gen-walk-mixed", 90_000, 51_906, 11_918),
+        ("7.2-gen-walk-no-room", 60_000, 47_210, 5_295),
+        ("7.2-gen-walk-tiers", 40_000, 5_939, 1_157),
+    ]);
+}
+
+fn same_generations(recordings: &[(&str, u64, u64, u64)]) {
+    for &(name, operations, pages, events) in recordings {
         let compared = reproduced(name);
         let figures = (compared.operations, compared.lru_pages, compared.events);
         assert_eq!(figures, (operations, pages, events), "{name}");

@@ -11,13 +11,16 @@ use std::collections::BTreeMap;
 /// Kernels whose memory control groups are recorded.
 const WITH_GROUPS: [Series; 1] = [Series::V6_12];
 /// Kernels whose multi-generational LRU is recorded.
-const WITH_GENERATIONS: [Series; 1] = [Series::V6_12];
+const WITH_GENERATIONS: [Series; 2] = [Series::V6_12, Series::V7_2];
 
 impl Plan {
     pub(super) fn of_pressure(asked: &Asked, p: &'static Pressure, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: String| Err(RecordError::Asked(reason));
         if p.lru_gen > 0 && !WITH_GENERATIONS.contains(&series) {
-            return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", p.name));
+            return refuse(format!(
+                "{}: generations are recorded of 6.12 and 7.2 alone; add --kernel 6.12 or --kernel 7.2",
+                p.name
+            ));
         }
         if !p.groups.is_empty() && !WITH_GROUPS.contains(&series) {
             return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", p.name));
@@ -48,7 +51,10 @@ impl Plan {
             ));
         }
         if given.has_generations() && !WITH_GENERATIONS.contains(&series) {
-            return refuse(format!("{}: generations are recorded of 6.12 alone; add --kernel 6.12", given.file));
+            return refuse(format!(
+                "{}: generations are recorded of 6.12 and 7.2 alone; add --kernel 6.12 or --kernel 7.2",
+                given.file
+            ));
         }
         if given.has_groups() && !WITH_GROUPS.contains(&series) {
             return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", given.file));

@@ -1,4 +1,4 @@
-//! The multi-generational LRU under files, mappings, shared memory and swap: 6.12 with
+//! The multi-generational LRU under files, mappings, shared memory and swap: 6.12 and 7.2 with
 //! `lru_gen.enabled` 1 or, with walks of page tables, 7.
 
 use crate::support::disk::*;
@@ -11,11 +11,14 @@ use kontig_sim::{CostModel, DiskEntry, Machine, MachineFile};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
+/// The kernels whose generations are modelled.
+const KERNELS: [&str; 2] = ["6.12", "7.2"];
+
 /// A machine of this many pageblocks with files and swap on a disk, and this value of
 /// `lru_gen.enabled`.
-fn machine(blocks: u32, disk: DiskEntry, swap: &str, enabled: u32) -> Machine {
-    let mut memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux("6.12")).expect("a machine");
-    memory.sysctl_write("lru_gen.enabled", &enabled.to_string()).expect("6.12 has it");
+fn machine(kernel: &str, blocks: u32, disk: DiskEntry, swap: &str, enabled: u32) -> Machine {
+    let mut memory = Memory::new(&MachineSpec { lru: true, ..spec(2, blocks) }, linux(kernel)).expect("a machine");
+    memory.sysctl_write("lru_gen.enabled", &enabled.to_string()).expect("the kernel has it");
     let mut m = Machine::new(memory, CostModel::new(&xeon().costs));
     let swap = Some(SwapEntry { disk: disk.name.clone(), size: swap.into() });
     m.attach_disks(&MachineFile { disk: vec![disk], swap, ..xeon() }).expect("a disk that can be");
@@ -46,8 +49,9 @@ fn settle(m: &mut Machine) {
 #[test]
 fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
     let ways = [(ssd(), false, 1), (hdd(), false, 7), (ssd(), true, 1), (ssd(), true, 7), (ssd(), false, 3)];
-    for (disk, huge, enabled) in ways {
-        let mut p = Prompt::new(machine(32, disk, "256 MiB", enabled), 1);
+    let of_all = KERNELS.iter().flat_map(|kernel| ways.iter().cloned().map(|way| (*kernel, way)));
+    for (kernel, (disk, huge, enabled)) in of_all {
+        let mut p = Prompt::new(machine(kernel, 32, disk, "256 MiB", enabled), 1);
         let pages = 32 * 512 * 6 / 5;
         let r = p.mmap(0, pages);
         if huge {
@@ -70,13 +74,13 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
 
 #[test]
 fn a_mapped_file_larger_than_memory_is_unmapped_as_it_is_reclaimed() {
-    for enabled in [1, 7] {
-        maps_twice_its_memory(enabled);
+    for (kernel, enabled) in [("6.12", 1), ("6.12", 7), ("7.2", 1), ("7.2", 7)] {
+        maps_twice_its_memory(kernel, enabled);
     }
 }
 
-fn maps_twice_its_memory(enabled: u32) {
-    let mut p = Prompt::new(machine(32, ssd(), "64 MiB", enabled), 1);
+fn maps_twice_its_memory(kernel: &str, enabled: u32) {
+    let mut p = Prompt::new(machine(kernel, 32, ssd(), "64 MiB", enabled), 1);
     let pages = 2 * 32 * 512;
     let file = open(&mut p, pages);
     let region = map(&mut p, file, pages);
@@ -91,8 +95,8 @@ fn maps_twice_its_memory(enabled: u32) {
 
 /// Reads a file in chunks beside memory that is used again and again; how much of that memory came
 /// back from swap, and how much of the file was read a second time.
-fn hot_memory_beside_a_stream(enabled: u32) -> (u64, u64) {
-    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", enabled), 1);
+fn hot_memory_beside_a_stream(kernel: &str, enabled: u32) -> (u64, u64) {
+    let mut p = Prompt::new(machine(kernel, 32, ssd(), "256 MiB", enabled), 1);
     let pages = 4 * 32 * 512;
     let file = open(&mut p, pages);
     let hot = p.mmap(0, 6000);
@@ -110,9 +114,9 @@ fn hot_memory_beside_a_stream(enabled: u32) -> (u64, u64) {
 
 #[test]
 fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
-    for enabled in [0, 1, 7] {
-        let (swapped_in, read_in) = hot_memory_beside_a_stream(enabled);
-        assert!(swapped_in < 600, "{swapped_in} pages of 6000 came back with {enabled}");
+    for (kernel, enabled) in [("6.12", 0), ("6.12", 1), ("6.12", 7), ("7.2", 1), ("7.2", 7)] {
+        let (swapped_in, read_in) = hot_memory_beside_a_stream(kernel, enabled);
+        assert!(swapped_in < 600, "{swapped_in} pages of 6000 came back with {enabled} on {kernel}");
         assert!(read_in < 4 * 32 * 512 * 101 / 100, "each page once");
     }
 }
@@ -120,7 +124,7 @@ fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
 /// Pages that reclaim looks at while 4000 are swapped out beside 1000 in use, every `stride`th of a
 /// mapping.
 fn looked_at(stride: u32) -> u64 {
-    let mut p = Prompt::new(machine(32, ssd(), "256 MiB", 1), 1);
+    let mut p = Prompt::new(machine("6.12", 32, ssd(), "256 MiB", 1), 1);
     let hot = p.mmap(0, 1000 * stride);
     let more = p.mmap(0, 60_000);
     for first in (0..).step_by(500) {
@@ -144,7 +148,11 @@ fn a_page_found_used_makes_its_neighbours_young_with_it() {
 
 #[test]
 fn refaults_are_counted_by_tier() {
-    let mut p = Prompt::new(machine(16, ssd(), "64 MiB", 1), 1);
+    KERNELS.into_iter().for_each(counts_refaults_by_tier);
+}
+
+fn counts_refaults_by_tier(kernel: &str) {
+    let mut p = Prompt::new(machine(kernel, 16, ssd(), "64 MiB", 1), 1);
     let pages = 16 * 512 * 3 / 2;
     let file = open(&mut p, pages);
     for _ in 0..4 {
@@ -163,14 +171,18 @@ fn refaults_are_counted_by_tier() {
 
 #[test]
 fn the_switch_is_thrown_while_pages_are_in_swap_and_on_their_way() {
-    let mut p = Prompt::new(machine(16, ssd(), "128 MiB", 0), 1);
+    KERNELS.into_iter().for_each(throws_the_switch);
+}
+
+fn throws_the_switch(kernel: &str) {
+    let mut p = Prompt::new(machine(kernel, 16, ssd(), "128 MiB", 0), 1);
     let r = p.mmap(0, 16 * 512 * 5 / 4);
     for i in 0..6 {
         p.call(0, Op::Touch(r)).expect("touched");
         p.call(0, Op::Load(part(r, 0, 4000))).expect("read");
         p.m.check().expect("consistent before");
         let value = ["1", "0", "7", "2", "3", "0"][i];
-        p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: value.into() }).expect("6.12 has it");
+        p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: value.into() }).expect("the kernel has it");
         assert_eq!(p.m.memory().lru().has_generations(), ["1", "3", "7"].contains(&value));
         p.m.check().expect("consistent after");
     }
@@ -190,16 +202,18 @@ proptest! {
         acts in proptest::collection::vec(act(1700, 900), 1..40),
         switched_at in proptest::option::of(0..40usize),
         parts in prop_oneof![Just(1u32), Just(3), Just(7)],
+        kernel in prop_oneof![Just("6.12"), Just("7.2")],
         on_flash: bool,
     ) {
         // Less room than the processes need.
-        let m = machine(4, if on_flash { ssd() } else { hdd() }, "64 MiB", if switched_at.is_none() { parts } else { 0 });
+        let enabled = if switched_at.is_none() { parts } else { 0 };
+        let m = machine(kernel, 4, if on_flash { ssd() } else { hdd() }, "64 MiB", enabled);
         let total = m.memory().swap_space().total;
         let mut p = Prompt::new(m, 1);
         let mut family = Family::new(&mut p, 1700);
         for (i, act) in acts.iter().enumerate() {
             if switched_at == Some(i) {
-                p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: parts.to_string() }).expect("6.12");
+                p.call(0, Op::Sysctl { name: "lru_gen.enabled".into(), value: parts.to_string() }).expect("known");
             }
             family.act(&mut p, act);
             p.m.check().unwrap();

@@ -2,9 +2,11 @@
 //!
 //! A page joins, by the first of these that holds: active, the youngest; anonymous and not in the
 //! swap cache, or waiting for its write to be reclaimed, the second youngest; to the tail, or with
-//! three generations at most, the oldest; else the second oldest. The flag for active is clear
-//! while a page is listed; it is set again if a page leaves one of the two youngest for anything
-//! but eviction. Source: kernel-behaviour §4.10.1.
+//! three generations at most, the oldest; else the second oldest. Where all tiers decide, an active
+//! page joins the youngest only if it is of the working set, and any other the fourth youngest, or
+//! the third if it was used. The flag for active is clear while a page is listed; it is set again
+//! if a page leaves one of the two youngest for anything but eviction. Source: kernel-behaviour
+//! §4.10.1, §4.10.9.
 
 use crate::state::{Backing, Gen, MIN_NR_GENS, Memory, PageFlags};
 use crate::types::{CpuId, LruList, LruvecId, Order, Pfn, ZoneId, ZoneType};
@@ -38,23 +40,40 @@ impl Memory {
     pub(crate) fn gen_add(&mut self, cpu: CpuId, pfn: Pfn, order: Order, tail: bool, waits: bool) {
         let place = self.gen_place(pfn);
         let kind = place.kind();
-        let (flags, used) = (self.lru.flags(pfn), self.lru.used(pfn));
-        let gens = self.lru.gens(place.lruvec);
-        let has_no_slot = place.backing == Backing::Anon && !used.in_swap_cache();
-        let seq = if flags.has(PageFlags::ACTIVE) {
-            gens.max_seq
-        } else if has_no_slot || waits {
-            gens.max_seq - 1
-        } else if tail || gens.min_seq[kind] + MIN_NR_GENS >= gens.max_seq {
-            gens.min_seq[kind]
-        } else {
-            gens.min_seq[kind] + 1
-        };
-        let of = Gen::of(seq);
+        let flags = self.lru.flags(pfn);
+        let of = Gen::of(self.seq_to_join(pfn, &place, tail, waits));
         self.lru.set_flags(pfn, flags.without(PageFlags::ACTIVE));
         self.lru.used_mut(pfn).set_generation(Some(of));
         self.gen_count(cpu, &place, None, Some(of), i64::from(order.pages()));
         self.lru.gen_link(place.lruvec, pfn, (of, kind, place.zone_type), tail);
+    }
+
+    /// The number of the generation that an evictable page joins.
+    pub(crate) fn seq_to_join(&self, pfn: Pfn, place: &Place, tail: bool, waits: bool) -> u64 {
+        let flags = self.lru.flags(pfn);
+        let gens = self.lru.gens(place.lruvec);
+        let (max_seq, min_seq) = (gens.max_seq, gens.min_seq[place.kind()]);
+        let waits = waits || place.backing == Backing::Anon && !self.lru.used(pfn).in_swap_cache();
+        if self.shared.profile.lru_gen.by_all_tiers() {
+            let workingset = flags.has(PageFlags::WORKINGSET);
+            let seq = match () {
+                () if flags.has(PageFlags::ACTIVE) => max_seq - u64::from(!workingset),
+                () if tail => max_seq - 3,
+                () if waits => max_seq - 1,
+                () if workingset || flags.has(PageFlags::REFERENCED) => max_seq - 2,
+                () => max_seq - 3,
+            };
+            return seq.max(min_seq);
+        }
+        if flags.has(PageFlags::ACTIVE) {
+            max_seq
+        } else if waits {
+            max_seq - 1
+        } else if tail || min_seq + MIN_NR_GENS >= max_seq {
+            min_seq
+        } else {
+            min_seq + 1
+        }
     }
 
     /// Links an evictable page at the tail of the oldest generation, whatever its state.
@@ -128,7 +147,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{in_generations, user_page};
+    use crate::testing::{in_generations, in_generations_of, user_page};
     use alloc::vec::Vec;
 
     const CPU: CpuId = CpuId::new(0);
@@ -137,7 +156,11 @@ mod tests {
     /// The number of the generation that a page with these flags joins, with the oldest of its kind
     /// at `min_seq` and the youngest at 7.
     fn joins(flags: PageFlags, min_seq: u64) -> u64 {
-        let mut m = in_generations(2);
+        joins_by("6.12", flags, min_seq)
+    }
+
+    fn joins_by(profile: &str, flags: PageFlags, min_seq: u64) -> u64 {
+        let mut m = in_generations_of(profile, 2);
         let gens = m.lru.gens_mut(VEC);
         (gens.max_seq, gens.min_seq) = (7, [min_seq; 2]);
         let pfn = user_page(&mut m, flags);
@@ -156,6 +179,16 @@ mod tests {
         assert_eq!(joins(PageFlags::FILE | PageFlags::RECLAIM, 4), 6, "not written yet");
         assert_eq!(joins(PageFlags::FILE, 4), 5, "of four generations the second oldest");
         assert_eq!(joins(PageFlags::FILE, 5), 5, "of three the oldest");
+    }
+
+    #[test]
+    fn by_all_tiers_only_the_working_set_is_as_young_as_can_be() {
+        let joins = |flags, min_seq| joins_by("7.2", flags, min_seq);
+        let (file, active) = (PageFlags::FILE, PageFlags::FILE | PageFlags::ACTIVE);
+        assert_eq!((joins(active | PageFlags::WORKINGSET, 4), joins(active, 4)), (7, 6));
+        assert_eq!((joins(PageFlags::ANON, 4), joins(file | PageFlags::RECLAIM, 4)), (6, 6));
+        assert_eq!((joins(file | PageFlags::REFERENCED, 4), joins(file | PageFlags::WORKINGSET, 4)), (5, 5));
+        assert_eq!((joins(file, 4), joins(file, 6)), (4, 6), "none is older than the oldest");
     }
 
     #[test]

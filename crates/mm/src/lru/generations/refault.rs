@@ -3,11 +3,12 @@
 //!
 //! A page that comes back while that generation is still the oldest counts as refaulted in its
 //! tier. One that a program faults in, or that was used as often as can be counted, is of the
-//! working set. Source: kernel-behaviour §4.10.5.
+//! working set. Where all tiers decide, it counts if that generation would be one of the youngest
+//! four, and is of the working set if it was before. Source: kernel-behaviour §4.10.5, §4.10.9.
 
 use super::super::workingset::Shadow;
-use super::uses::{refs, tier};
-use crate::state::{BatchKind, Known, MAX_REFS, Memory, NodeStat, PageFlags};
+use super::uses::{Uses, tier, tier_of_all};
+use crate::state::{BatchKind, Known, MAX_NR_GENS, MAX_REFS, Memory, NodeStat, PageFlags};
 use crate::types::{CpuId, Order, Pfn};
 
 /// Bits of a shadow's token that count uses.
@@ -18,11 +19,13 @@ impl Memory {
     pub(in crate::lru) fn gen_eviction(&mut self, pfn: Pfn, pages: u64) -> Shadow {
         let lruvec = self.lruvec_of(pfn);
         let flags = self.lru.flags(pfn);
-        let (kind, refs) = (flags.backing().index(), refs(flags, self.lru.used(pfn)));
+        let rules = &self.shared.profile.lru_gen;
+        let (kind, uses) = (flags.backing().index(), Uses::of(rules, flags, self.lru.used(pfn)));
+        let workingset = if rules.by_all_tiers() { flags.has(PageFlags::WORKINGSET) } else { uses.refs > 0 };
         let gens = self.lru.gens_mut(lruvec);
-        gens.tiers[kind][tier(refs)].evicted += pages;
-        let eviction = gens.min_seq[kind] << REFS_WIDTH | u64::from(refs.saturating_sub(1));
-        Shadow { lruvec, eviction, workingset: refs > 0 }
+        gens.tiers[kind][uses.tier].evicted += pages;
+        let eviction = gens.min_seq[kind] << REFS_WIDTH | u64::from(uses.refs.saturating_sub(1));
+        Shadow { lruvec, eviction, workingset }
     }
 
     /// Handles the refault of a page that left `shadow`; `in_fault` if a program waits for it.
@@ -41,6 +44,9 @@ impl Memory {
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
         self.lru.vecs[lruvec].count(NodeStat::refault(backing), cpu, pages as i64);
+        if self.shared.profile.lru_gen.by_all_tiers() {
+            return self.gen_refault_of_all(cpu, pfn, flags, shadow, in_fault);
+        }
         let gens = self.lru.gens_mut(lruvec);
         if shadow.eviction >> REFS_WIDTH != gens.min_seq[backing.index()] {
             return flags;
@@ -56,6 +62,33 @@ impl Memory {
         flags | PageFlags::WORKINGSET
     }
 
+    fn gen_refault_of_all(
+        &mut self,
+        cpu: CpuId,
+        pfn: Pfn,
+        flags: PageFlags,
+        shadow: Shadow,
+        in_fault: bool,
+    ) -> PageFlags {
+        let (backing, pages) = (flags.backing(), u64::from(self.frames.tag(pfn).order().pages()));
+        let vec = &mut self.lru.vecs[shadow.lruvec];
+        let gens = vec.gens_mut();
+        if gens.max_seq.abs_diff(shadow.eviction >> REFS_WIDTH) >= MAX_NR_GENS as u64 {
+            return flags;
+        }
+        let refs = (shadow.eviction & u64::from(MAX_REFS)) as u8;
+        gens.tiers[backing.index()][tier_of_all(refs + 1, shadow.workingset)].refaulted += pages;
+        if !shadow.workingset {
+            self.lru.comes_back = Some((pfn, refs));
+            return flags;
+        }
+        if in_fault {
+            vec.count(NodeStat::activate(backing), cpu, pages as i64);
+        }
+        vec.count(NodeStat::restore(backing), cpu, pages as i64);
+        flags | PageFlags::WORKINGSET
+    }
+
     /// As [`Memory::workingset_refault`], of a page that a program's fault brings back.
     pub fn workingset_refault_in_fault(&mut self, cpu: CpuId, pfn: Pfn, flags: PageFlags, shadow: Shadow) -> PageFlags {
         match self.lru.has_generations() {
@@ -65,10 +98,16 @@ impl Memory {
     }
 
     /// The flags with which a program's fault adds a page: where there are generations it joins the
-    /// youngest.
+    /// youngest; where all tiers decide, only if it is of the working set, and else is used once.
     #[inline(always)]
     fn flags_in_fault(&self, flags: PageFlags) -> PageFlags {
-        if self.lru.has_generations() { flags | PageFlags::ACTIVE } else { flags }
+        match self.lru.has_generations() {
+            true if self.shared.profile.lru_gen.by_all_tiers() && !flags.has(PageFlags::WORKINGSET) => {
+                flags | PageFlags::REFERENCED
+            }
+            true => flags | PageFlags::ACTIVE,
+            false => flags,
+        }
     }
 
     /// As [`Memory::lru_add`], of a page that a program's fault brings in.
@@ -102,5 +141,49 @@ impl Memory {
     #[inline(always)]
     pub fn lru_add_pages_in_fault(&mut self, cpu: CpuId, pages: &[Pfn], flags: PageFlags) {
         self.lru_add_pages(cpu, pages, self.flags_in_fault(flags));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{in_generations_of, user_page};
+    use crate::types::LruvecId;
+
+    const CPU: CpuId = CpuId::new(0);
+    const VEC: LruvecId = LruvecId::new(0);
+
+    /// Evicts a file's page that was used this often, and brings it back after this many
+    /// generations have begun. Returns its flags, its count of uses, and its tier's refaults.
+    fn comes_back(uses: usize, begun: u64, in_fault: bool) -> (PageFlags, u8, u64) {
+        let mut m = in_generations_of("7.2", 2);
+        let pfn = user_page(&mut m, PageFlags::FILE);
+        m.lru_add_drain(CPU);
+        (0..uses).for_each(|_| m.mark_accessed(CPU, pfn));
+        let shadow = m.gen_eviction(pfn, 1);
+        let gens = m.lru.gens_mut(VEC);
+        gens.max_seq += begun;
+        gens.min_seq = [gens.max_seq - 3; 2];
+        let flags = m.gen_refault(CPU, pfn, PageFlags::FILE, shadow, in_fault);
+        let refaulted = m.lru.gens(VEC).tiers[1].iter().map(|tier| tier.refaulted).sum();
+        m.begin_uses(pfn, flags);
+        (flags, m.lru.used(pfn).refs(), refaulted)
+    }
+
+    #[test]
+    fn by_all_tiers_a_page_is_known_again_for_four_generations() {
+        let file = PageFlags::FILE;
+        assert_eq!(comes_back(3, 0, false), (file, 2, 1));
+        assert_eq!(comes_back(3, 1, false), (file, 0, 0), "the fourth after the one it left in");
+        assert_eq!(comes_back(5, 0, false), (file | PageFlags::WORKINGSET, 0, 1));
+    }
+
+    #[test]
+    fn by_all_tiers_a_fault_activates_the_working_set_alone() {
+        let m = in_generations_of("7.2", 2);
+        let file = PageFlags::FILE;
+        assert_eq!(m.flags_in_fault(file), file | PageFlags::REFERENCED);
+        let known = file | PageFlags::WORKINGSET;
+        assert_eq!(m.flags_in_fault(known), known | PageFlags::ACTIVE);
     }
 }

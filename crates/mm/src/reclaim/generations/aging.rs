@@ -2,11 +2,13 @@
 //!
 //! Only four generations have lists. If there are four already, what is left of the oldest joins
 //! the one after it. An oldest generation whose lists are empty ends; that of file pages is
-//! never older than that of anonymous ones. Source: kernel-behaviour §4.10.3.
+//! never older than that of anonymous ones. Where all tiers decide, neither kind has fewer than
+//! three generations while the other has four. Source: kernel-behaviour §4.10.3, §4.10.9.
 
 use super::MAX_LRU_BATCH;
+use crate::lru::generations::uses::Uses;
 use crate::owner::Owner;
-use crate::reclaim::control::ScanControl;
+use crate::reclaim::control::{DEF_PRIORITY, ScanControl};
 use crate::state::{Backing, Gen, MAX_NR_GENS, MIN_NR_GENS, Memory};
 use crate::types::{CpuId, LruvecId, ZoneType};
 
@@ -50,8 +52,8 @@ impl Memory {
                 return false;
             }
             let full = |m: &Memory, kind| m.lru.gens(lruvec).nr_gens(kind) == MAX_NR_GENS as u64;
-            let ended =
-                [FILE, ANON].iter().all(|kind| !full(self, *kind) || self.inc_min_seq(cpu, lruvec, *kind, can_swap));
+            let kinds = if self.shared.profile.lru_gen.by_all_tiers() { [ANON, FILE] } else { [FILE, ANON] };
+            let ended = kinds.iter().all(|kind| !full(self, *kind) || self.inc_min_seq(cpu, lruvec, *kind, can_swap));
             if ended {
                 break;
             }
@@ -88,8 +90,14 @@ impl Memory {
         if kind == FILE || can_swap {
             for zone in 0..ZoneType::COUNT {
                 while let Some(pfn) = self.lru.gens(lruvec).lists[oldest.index()][kind][zone].last() {
-                    let at = self.gen_place(pfn);
-                    let to = self.inc_gen(cpu, pfn, self.frames.tag(pfn).order(), &at);
+                    let (at, order) = (self.gen_place(pfn), self.frames.tag(pfn).order());
+                    let rules = &self.shared.profile.lru_gen;
+                    let uses = Uses::of(rules, self.lru.flags(pfn), self.lru.used(pfn));
+                    if rules.by_all_tiers() && !uses.is_full {
+                        let tiers = &mut self.lru.gens_mut(lruvec).tiers[kind];
+                        tiers[uses.tier].protected += u64::from(order.pages());
+                    }
+                    let to = self.inc_gen(cpu, pfn, order, &at);
                     self.gen_move(pfn, to, true);
                     remaining -= 1;
                     if remaining == 0 {
@@ -106,6 +114,7 @@ impl Memory {
 
     /// Ends the oldest generations that are empty; whether any was.
     pub(super) fn try_to_inc_min_seq(&mut self, lruvec: LruvecId, can_swap: bool) -> bool {
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
         let gens = self.lru.gens_mut(lruvec);
         let mut min_seq = gens.min_seq;
         for kind in kinds(can_swap) {
@@ -114,19 +123,47 @@ impl Memory {
                 min_seq[kind] += 1;
             }
         }
-        if can_swap {
+        if can_swap && by_all_tiers {
+            // A kind must not run ahead of the other by two.
+            let third = gens.max_seq - MIN_NR_GENS;
+            for (kind, other) in [(ANON, FILE), (FILE, ANON)] {
+                if min_seq[kind] > third && min_seq[other] < third {
+                    min_seq[kind] = third;
+                }
+            }
+        } else if can_swap {
             min_seq[ANON] = min_seq[ANON].min(min_seq[FILE]);
             min_seq[FILE] = min_seq[ANON].max(gens.min_seq[FILE]);
         }
         let mut ended = false;
         for kind in kinds(can_swap) {
-            if min_seq[kind] != gens.min_seq[kind] {
+            if min_seq[kind] > gens.min_seq[kind] {
                 gens.carry(kind);
                 gens.min_seq[kind] = min_seq[kind];
                 ended = true;
             }
         }
         ended
+    }
+
+    /// The oldest generation of the kinds that may be evicted.
+    pub(super) fn evictable_min_seq(&self, lruvec: LruvecId, can_swap: bool) -> u64 {
+        let gens = self.lru.gens(lruvec);
+        gens.min_seq[kinds(can_swap)].iter().copied().min().unwrap_or_default()
+    }
+
+    /// Pages of the kinds that may be evicted.
+    pub(super) fn evictable_size(&self, lruvec: LruvecId, can_swap: bool) -> u64 {
+        let gens = self.lru.gens(lruvec);
+        let of = |kind: usize| (gens.min_seq[kind]..=gens.max_seq).map(move |seq| gens.size(seq, kind)).sum::<u64>();
+        kinds(can_swap).map(of).sum()
+    }
+
+    /// Whether to begin a generation before a batch is evicted, where all tiers decide: nothing is
+    /// left to evict from, or, after the first priority, one generation.
+    pub(super) fn should_age_first(&self, lruvec: LruvecId, can_swap: bool, sc: &ScanControl) -> bool {
+        let (oldest, max_seq) = (self.evictable_min_seq(lruvec, can_swap), self.lru.gens(lruvec).max_seq);
+        oldest + MIN_NR_GENS > max_seq || sc.priority != DEF_PRIORITY && oldest + MIN_NR_GENS == max_seq
     }
 
     /// Whether the oldest generation holds too little, or the youngest too much, of all pages that
@@ -158,7 +195,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::state::{LruList, PageFlags, SwapSpace};
-    use crate::testing::{Nobody, in_generations, user_page};
+    use crate::testing::{Nobody, in_generations, in_generations_of, user_page};
     use crate::types::Pfn;
     use alloc::vec::Vec;
 
@@ -209,6 +246,33 @@ mod tests {
         assert!(m.try_to_inc_min_seq(VEC, true));
         assert_eq!(m.lru.gens(VEC).min_seq, [4, 4], "{anon} is in the fourth");
         assert!(!m.try_to_inc_min_seq(VEC, true));
+    }
+
+    #[test]
+    fn by_all_tiers_a_kind_waits_for_the_other_with_three_generations() {
+        let mut m = in_generations_of("7.2", 2);
+        m.set_swap(SwapSpace { total: 1000, free: 1000 });
+        let anon = user_page(&mut m, PageFlags::ANON);
+        m.lru_add_drain(CPU);
+        (0..2).for_each(|_| assert!(age(&mut m)));
+        assert!(m.try_to_inc_min_seq(VEC, true));
+        assert_eq!((m.lru.gens(VEC).max_seq, m.lru.gens(VEC).min_seq), (5, [2, 3]), "{anon} is in the third");
+        assert!(!m.try_to_inc_min_seq(VEC, true));
+    }
+
+    #[test]
+    fn by_all_tiers_a_generation_begins_when_one_is_left_to_evict_from_but_not_at_first() {
+        let mut m = in_generations_of("7.2", 2);
+        let mut sc = ScanControl::new(CPU, crate::Gfp::KERNEL, crate::Order::ZERO, ZoneType::Normal);
+        let mut ages = |priority, min_seq| {
+            sc.priority = priority;
+            m.lru.gens_mut(VEC).min_seq = min_seq;
+            m.should_age_first(VEC, true, &sc)
+        };
+        assert_eq!(
+            [(12, [1, 2]), (11, [1, 2]), (11, [0, 2]), (12, [2, 2])].map(|(p, m)| ages(p, m)),
+            [false, true, false, true]
+        );
     }
 
     #[test]

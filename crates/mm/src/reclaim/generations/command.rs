@@ -1,7 +1,8 @@
 //! The commands that the kernel takes in its file `lru_gen`: to age, and to evict.
 //!
-//! Source: kernel-behaviour §4.10.6.
+//! Source: kernel-behaviour §4.10.6, §4.10.9.
 
+use super::MAX_LRU_BATCH;
 use crate::gfp::Gfp;
 use crate::owner::Owner;
 use crate::reclaim::control::ScanControl;
@@ -15,6 +16,8 @@ pub enum Refused {
     Invalid,
     /// There are four generations already (`ERANGE`).
     Full,
+    /// None began, since page tables were walked for it before (`EEXIST`).
+    Exists,
 }
 
 impl Memory {
@@ -22,6 +25,7 @@ impl Memory {
         let mut sc = ScanControl::new(cpu, Gfp::KERNEL, Order::ZERO, ZoneType::Device);
         sc.priority = 0;
         sc.nr_to_reclaim = 0;
+        sc.proactive = true;
         sc.promoted = Some(Default::default());
         sc
     }
@@ -41,7 +45,13 @@ impl Memory {
     ) -> Result<(), Refused> {
         let mut sc = Memory::for_command(cpu);
         let can_swap = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from) > 0;
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
         let gens = self.lru.gens(lruvec);
+        if by_all_tiers && seq <= gens.max_seq {
+            let seq = gens.max_seq;
+            let begun = self.try_to_inc_max_seq(owner, &mut sc, lruvec, seq, can_swap, force);
+            return if begun { Ok(()) } else { Err(Refused::Exists) };
+        }
         if seq < gens.max_seq {
             return Ok(());
         }
@@ -73,10 +83,20 @@ impl Memory {
         if seq + MIN_NR_GENS > self.lru.gens(lruvec).max_seq {
             return Err(Refused::Invalid);
         }
-        while seq >= self.lru.gens(lruvec).min_seq[usize::from(swappiness == 0)]
-            && sc.nr_reclaimed < pages
-            && self.evict_folios(owner, lruvec, swappiness, &mut sc) > 0
-        {
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
+        loop {
+            let oldest = match by_all_tiers {
+                true => self.evictable_min_seq(lruvec, swappiness > 0),
+                false => self.lru.gens(lruvec).min_seq[usize::from(swappiness == 0)],
+            };
+            let left = pages.saturating_sub(sc.nr_reclaimed);
+            if seq < oldest || left == 0 {
+                break;
+            }
+            let batch = if by_all_tiers { left.min(MAX_LRU_BATCH) } else { MAX_LRU_BATCH };
+            if self.evict_folios(owner, lruvec, swappiness, batch, &mut sc) == 0 {
+                break;
+            }
             self.offer_cpu(owner);
         }
         Ok(())

@@ -4,8 +4,11 @@
 //! swappiness 1, anonymous pages at 200; files if nothing may be written; else what the feedback
 //! loop says. If the kind yields nothing the other is tried. Pages that could not be evicted,
 //! though neither used nor dirty, are looked at once more; the others join the youngest generation.
-//! Source: kernel-behaviour §4.10.4.
+//! Where all tiers decide, swappiness and the feedback loop alone choose the kind, the other is
+//! tried only if this one has nothing to look at, and a page that is kept goes where its flags say,
+//! unless that is the oldest generation. Source: kernel-behaviour §4.10.4, §4.10.9.
 
+use super::MAX_LRU_BATCH;
 use crate::event::{Event, Listen, ReclaimStat};
 use crate::gfp::Gfp;
 use crate::owner::{Owner, PageState};
@@ -20,14 +23,19 @@ const FILE: usize = Backing::File.index();
 const MAX_SWAPPINESS: u64 = 200;
 
 impl Memory {
-    /// Evicts one batch. Returns how many pages were looked at, and 0 if there is nothing to evict.
+    /// Evicts one batch, which looks at no more folios than `batch`. Returns how many pages were
+    /// looked at, and 0 if there is nothing to evict.
     pub(super) fn evict_folios<O: Owner>(
         &mut self,
         owner: &mut O,
         lruvec: LruvecId,
         swappiness: u64,
+        batch: u64,
         sc: &mut ScanControl,
     ) -> u64 {
+        if self.shared.profile.lru_gen.by_all_tiers() {
+            return self.evict_batch(owner, lruvec, swappiness, batch, sc);
+        }
         let can_swap = swappiness > 0;
         let mut list = Vec::new();
         let (kind, mut scanned) = self.isolate_folios(owner, lruvec, swappiness, sc, &mut list);
@@ -41,6 +49,46 @@ impl Memory {
             again = true;
         }
         scanned
+    }
+
+    /// The same where all tiers decide.
+    fn evict_batch<O: Owner>(
+        &mut self,
+        owner: &mut O,
+        lruvec: LruvecId,
+        swappiness: u64,
+        batch: u64,
+        sc: &mut ScanControl,
+    ) -> u64 {
+        self.try_to_inc_min_seq(lruvec, swappiness > 0);
+        let mut list = Vec::new();
+        let mut kind = match swappiness {
+            0 | 1 => FILE,
+            MAX_SWAPPINESS => ANON,
+            _ => self.lru.gens(lruvec).kind_by_all_tiers(swappiness),
+        };
+        let (mut total, mut scanned) = (0, 0);
+        for _ in usize::from(swappiness == 0)..2 {
+            let last = self.lru.gens(lruvec).last_tier(kind, &self.shared.profile.lru_gen);
+            let isolated;
+            (scanned, isolated) = self.scan_folios(owner, lruvec, kind, last, batch, sc, &mut list);
+            total += scanned;
+            if isolated > 0 {
+                break;
+            }
+            if scanned == 0 {
+                kind ^= 1;
+            }
+        }
+        if total > 0 {
+            self.try_to_inc_min_seq(lruvec, swappiness > 0);
+        }
+        let mut again = false;
+        while !list.is_empty() {
+            list = self.evict_list(owner, lruvec, kind, list, scanned, again, sc);
+            again = true;
+        }
+        total
     }
 
     fn isolate_folios<O: Owner>(
@@ -65,8 +113,9 @@ impl Memory {
         };
         let mut scanned = 0;
         for _ in usize::from(swappiness == 0)..2 {
-            let last = tier.take().unwrap_or_else(|| self.lru.gens(lruvec).last_tier(kind));
-            scanned = self.scan_folios(owner, lruvec, kind, last, sc, list);
+            let rules = &self.shared.profile.lru_gen;
+            let last = tier.take().unwrap_or_else(|| self.lru.gens(lruvec).last_tier(kind, rules));
+            (scanned, _) = self.scan_folios(owner, lruvec, kind, last, MAX_LRU_BATCH, sc, list);
             if scanned > 0 {
                 break;
             }
@@ -89,9 +138,14 @@ impl Memory {
         sc: &mut ScanControl,
     ) -> Vec<Pfn> {
         let (mut stat, mut kept) = (ReclaimStat::default(), Vec::new());
+        let isolated = list.iter().map(|pfn| u64::from(self.frames.tag(*pfn).order().pages())).sum::<u64>();
         let reclaimed = self.examine(owner, lruvec, &list, sc, &mut stat, |pfn| kept.push(pfn));
-        sc.met.unqueued_dirty += stat.unqueued_dirty;
         sc.nr_reclaimed += reclaimed;
+        if !self.shared.profile.lru_gen.by_all_tiers() {
+            sc.met.unqueued_dirty += stat.unqueued_dirty;
+        } else if !again && stat.unqueued_dirty == isolated {
+            owner.wake_flushers();
+        }
         let (nid, priority, backing) = (self.lru.vecs[lruvec].node, sc.priority, Backing::ALL[kind]);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkInactive {
             nid,
@@ -103,7 +157,10 @@ impl Memory {
         });
         let mut retried = Vec::new();
         kept.retain(|pfn| {
-            let back = self.prepare_putback(owner, *pfn, again, sc);
+            let back = match self.shared.profile.lru_gen.by_all_tiers() {
+                true => self.prepare_putback_of_all(owner, *pfn, again, sc),
+                false => self.prepare_putback(owner, *pfn, again, sc),
+            };
             if back == Back::Retry {
                 retried.push(*pfn);
             }
@@ -148,6 +205,28 @@ impl Memory {
             return Back::ToList;
         }
         Back::Retry
+    }
+
+    /// The same where all tiers decide.
+    fn prepare_putback_of_all<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, again: bool, sc: &ScanControl) -> Back {
+        let flags = self.lru.flags(pfn);
+        if flags.has(PageFlags::UNEVICTABLE) {
+            self.cull_isolated(pfn, sc);
+            return Back::Culled;
+        }
+        let page = self.state_of(owner, pfn);
+        let unwritten = page.dirty || page.writeback;
+        if !again && !flags.has(PageFlags::ACTIVE) && !page.mapped && !unwritten {
+            return Back::Retry;
+        }
+        self.lru.used_mut(pfn).set_swap_cache(page.swap_cache);
+        let place = self.gen_place(pfn);
+        let waits = flags.has(PageFlags::RECLAIM) && unwritten;
+        if self.seq_to_join(pfn, &place, false, waits) == self.lru.gens(place.lruvec).min_seq[place.kind()] {
+            self.forget_uses(pfn);
+            self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::ACTIVE);
+        }
+        Back::ToList
     }
 
     /// Puts an isolated page into the generation that its flags say.

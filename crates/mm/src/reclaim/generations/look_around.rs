@@ -24,8 +24,15 @@ impl Memory {
         let file = self.lru.flags(pfn).has(PageFlags::FILE);
         let mut found = core::mem::take(&mut self.lru.aside);
         let mut hot = core::mem::take(&mut self.lru.hot_tables);
-        // A file's page may have copies of its neighbours beside it.
-        let fits = |pfn: Pfn| self.lruvec_of(pfn) == lruvec && (!file || self.lru.flags(pfn).has(PageFlags::FILE));
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
+        let fits = |pfn: Pfn| {
+            let looked_at = match by_all_tiers {
+                true => self.lru.used(pfn).generation().is_some(),
+                // A file's page may have copies of its neighbours beside it.
+                false => !file || self.lru.flags(pfn).has(PageFlags::FILE),
+            };
+            looked_at && self.lruvec_of(pfn) == lruvec
+        };
         let by = owner.references_around(pfn, number, &fits, &mut |around| match around {
             Around::Page(pfn) => found.push(pfn),
             Around::Table { table, entries, young } if suits(entries, young) => hot.push(table),
@@ -58,8 +65,12 @@ impl Memory {
 
     /// Has a page moved to the youngest generation through a batch.
     fn have_promoted(&mut self, pfn: Pfn, youngest: Gen, sc: &ScanControl) {
+        if self.shared.profile.lru_gen.by_all_tiers() && !self.used_again(pfn) {
+            return;
+        }
         let flags = self.lru.flags(pfn);
         match self.lru.used(pfn).generation() {
+            // Where all tiers decide, pages off the lists are not looked at.
             None => self.lru.set_flags(pfn, flags | PageFlags::REFERENCED),
             Some(of) if of != youngest && !flags.has(PageFlags::UNEVICTABLE) => {
                 self.batch_add(sc.cpu, pfn, BatchKind::Activate);

@@ -3,17 +3,19 @@
 //! Zones come in turn from the highest that helps downwards, then those above it. A page that
 //! cannot be evicted now is sorted: it was promoted, it is of a protected tier, its zone does not
 //! help, or it must be written first. What may not be isolated is passed over and goes back to the
-//! head. 64 pages are isolated at a time. Source: kernel-behaviour §4.10.4.
+//! head. 64 pages are isolated at a time. Where all tiers decide, only a batch of pages is looked
+//! at, any may be isolated, and what cannot be evicted is found out then. Source: kernel-behaviour
+//! §4.10.4, §4.10.9.
 
-use super::{MAX_LRU_BATCH, MIN_LRU_BATCH};
+use super::MIN_LRU_BATCH;
 use crate::event::{Event, Listen};
 use crate::gfp::Gfp;
 use crate::lru::generations::add::Place;
-use crate::lru::generations::uses::{refs, tier};
+use crate::lru::generations::uses::Uses;
 use crate::owner::{Owner, PageState};
 use crate::reclaim::control::ScanControl;
 use crate::reclaim::isolate::PGSCAN_SKIP;
-use crate::state::{Backing, FrameKind, Gen, MAX_REFS, MIN_NR_GENS, Memory, PageFlags};
+use crate::state::{Backing, FrameKind, Gen, MIN_NR_GENS, Memory, PageFlags};
 use crate::types::{LruvecId, Order, Pfn, ZoneType};
 use crate::vmstat::VmEvent;
 use alloc::vec::Vec;
@@ -30,21 +32,24 @@ struct Met {
 }
 
 impl Memory {
-    /// Isolates pages up to the tier into `out`, in order. Returns the pages looked at, or 0 if
-    /// none was isolated and there are more to look at.
+    /// Isolates pages up to the tier into `out`, in order, from a batch of folios. Returns the
+    /// pages looked at, or, unless all tiers decide, 0 if none was isolated and there are more to
+    /// look at; and the pages isolated.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn scan_folios<O: Owner>(
         &mut self,
         owner: &mut O,
         lruvec: LruvecId,
         kind: usize,
         last_tier: usize,
+        batch: u64,
         sc: &mut ScanControl,
         out: &mut Vec<Pfn>,
-    ) -> u64 {
+    ) -> (u64, u64) {
         if self.lru.gens(lruvec).nr_gens(kind) == MIN_NR_GENS {
-            return 0;
+            return (0, 0);
         }
-        let mut met = Met { remaining: MAX_LRU_BATCH, ..Met::default() };
+        let mut met = Met { remaining: batch, ..Met::default() };
         for i in (1..=ZoneType::COUNT).rev() {
             let zone = (sc.highest.index() + i) % ZoneType::COUNT;
             self.scan_zone(owner, lruvec, (kind, zone), last_tier, sc, &mut met, out);
@@ -63,7 +68,7 @@ impl Memory {
         self.shared.emit(Listen::VMSCAN, || Event::LruIsolate {
             highest_zoneidx: sc.highest,
             order: sc.order,
-            nr_requested: MAX_LRU_BATCH,
+            nr_requested: batch,
             nr_scanned: met.scanned,
             nr_skipped: met.skipped,
             nr_taken: met.isolated,
@@ -72,7 +77,9 @@ impl Memory {
         if backing == Backing::File {
             sc.met.file_taken += met.isolated;
         }
-        if met.isolated > 0 || met.remaining == 0 { met.scanned } else { 0 }
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
+        let some = met.isolated > 0 || met.remaining == 0;
+        (if by_all_tiers || some { met.scanned } else { 0 }, met.isolated)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -126,6 +133,10 @@ impl Memory {
     fn sort_folio(&mut self, pfn: Pfn, order: Order, page: PageState, last_tier: usize, sc: &mut ScanControl) -> bool {
         let at = self.gen_place(pfn);
         let pages = u64::from(order.pages());
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
+        if page.unevictable && by_all_tiers {
+            return false;
+        }
         if page.unevictable {
             self.gen_del(sc.cpu, pfn, order, true);
             self.lru.set_flags(pfn, self.lru.flags(pfn) | PageFlags::UNEVICTABLE);
@@ -140,16 +151,20 @@ impl Memory {
             self.gen_move(pfn, promoted, false);
             return true;
         }
-        let refs = refs(flags, used);
-        let tier = tier(refs);
-        if tier > last_tier || refs > MAX_REFS {
-            self.move_to_next(pfn, order, &at, sc, true);
-            self.lru.gens_mut(at.lruvec).tiers[at.kind()][tier].protected += pages;
+        let uses = Uses::of(&self.shared.profile.lru_gen, flags, used);
+        if uses.tier > last_tier || uses.is_full {
+            self.move_to_next(pfn, order, &at, sc, !by_all_tiers);
+            if !by_all_tiers || !uses.is_full {
+                self.lru.gens_mut(at.lruvec).tiers[at.kind()][uses.tier].protected += pages;
+            }
             return true;
         }
         if at.zone_type > sc.highest {
             self.move_to_next(pfn, order, &at, sc, true);
             return true;
+        }
+        if by_all_tiers {
+            return false;
         }
         let dirty = page.dirty && at.backing == Backing::File;
         if dirty {
@@ -172,15 +187,18 @@ impl Memory {
 
     /// Takes a page off its list to be looked at; false if what reclaims may not write it.
     fn isolate_folio(&mut self, pfn: Pfn, order: Order, page: PageState, sc: &ScanControl) -> bool {
+        let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
         let needs_io = page.dirty || page.anon && !page.swap_cache;
-        if !sc.gfp.has(Gfp::IO) && needs_io {
+        if !by_all_tiers && !sc.gfp.has(Gfp::IO) && needs_io {
             return false;
         }
         if !self.lru.flags(pfn).has(PageFlags::REFERENCED) {
             self.forget_uses(pfn);
         }
-        let flags = self.lru.flags(pfn).without(PageFlags::RECLAIM).without(PageFlags::REFERENCED);
-        self.lru.set_flags(pfn, flags);
+        if !by_all_tiers {
+            let flags = self.lru.flags(pfn).without(PageFlags::RECLAIM).without(PageFlags::REFERENCED);
+            self.lru.set_flags(pfn, flags);
+        }
         self.gen_del(sc.cpu, pfn, order, true);
         self.frames.set(pfn, FrameKind::IsolatedLru, order);
         self.zones[self.blocks.zone_of(pfn)].nr_isolated += u64::from(order.pages());

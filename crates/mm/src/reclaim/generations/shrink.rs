@@ -2,9 +2,11 @@
 //!
 //! It evicts batches until it has looked at a share of all pages that the priority gives, or enough
 //! is freed. If the oldest generation holds too little it begins a generation instead, except at
-//! the first priority, and evicts nothing more in this pass. Source: kernel-behaviour §4.10.3.
+//! the first priority, and evicts nothing more in this pass. Where all tiers decide, the share is
+//! worked out once, batches are of 64 pages, and after a generation has begun, or was tried to, one
+//! more is evicted. Source: kernel-behaviour §4.10.3, §4.10.9.
 
-use super::MIN_LRU_BATCH;
+use super::{MAX_LRU_BATCH, MIN_LRU_BATCH};
 use crate::gfp::{AllocFlags, Wmark};
 use crate::owner::Owner;
 use crate::reclaim::control::{DEF_PRIORITY, Met, ScanControl};
@@ -19,6 +21,8 @@ pub(in crate::reclaim) struct ShrinkGenerations {
     lruvec: LruvecId,
     swappiness: u64,
     scanned: u64,
+    /// Pages that are left to look at, where their number is worked out once.
+    left: Option<u64>,
     /// Pages reclaimed before, which kswapd sets aside.
     before: u64,
 }
@@ -42,7 +46,7 @@ impl ShrinkGenerations {
             sc.nr_reclaimed = 0;
         }
         let swappiness = m.gen_swappiness(sc);
-        Some(ShrinkGenerations { lruvec, swappiness, scanned: 0, before })
+        Some(ShrinkGenerations { lruvec, swappiness, scanned: 0, left: None, before })
     }
 
     /// Evicts one batch, or ends the pass.
@@ -76,12 +80,35 @@ impl ShrinkGenerations {
     }
 
     fn evicts_more<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> bool {
+        if m.shared.profile.lru_gen.by_all_tiers() {
+            return self.evicts_more_of_share(m, owner, sc);
+        }
         let Some(wanted) = m.gen_nr_to_scan(owner, self.lruvec, self.swappiness > 0, sc).filter(|n| *n > 0) else {
             return false;
         };
-        let looked_at = m.evict_folios(owner, self.lruvec, self.swappiness, sc);
+        let looked_at = m.evict_folios(owner, self.lruvec, self.swappiness, MAX_LRU_BATCH, sc);
         self.scanned += looked_at;
         looked_at > 0 && self.scanned < wanted && !m.should_abort_scan(self.lruvec, sc)
+    }
+
+    /// The same where all tiers decide.
+    fn evicts_more_of_share<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> bool {
+        let can_swap = self.swappiness > 0;
+        let left = *self.left.get_or_insert_with(|| m.evictable_size(self.lruvec, can_swap) >> sc.priority);
+        if left == 0 {
+            return false;
+        }
+        let ages = m.should_age_first(self.lruvec, can_swap, sc);
+        if ages {
+            let seq = m.lru.gens(self.lruvec).max_seq;
+            m.try_to_inc_max_seq(owner, sc, self.lruvec, seq, can_swap, false);
+        }
+        let looked_at = m.evict_folios(owner, self.lruvec, self.swappiness, left.min(MIN_LRU_BATCH), sc);
+        if looked_at == 0 || m.should_abort_scan(self.lruvec, sc) || ages {
+            return false;
+        }
+        self.left = Some(left.saturating_sub(looked_at));
+        true
     }
 }
 

@@ -3,14 +3,17 @@
 //! A tier's share of evicted and protected pages that came back is compared with that of the first
 //! tier, of the same kind or of the other. A tier with few refaults, or with a share not above that
 //! of the first one, weighed by gains, is not protected. When a generation ends, its counts become
-//! half of the average. Source: kernel-behaviour §4.10.4.
+//! half of the average. Where all tiers decide, kinds are compared by all their tiers. Source:
+//! kernel-behaviour §4.10.4, §4.10.9.
 
 use super::MIN_LRU_BATCH;
+use crate::rules::LruGenRules;
 use crate::state::{Generations, MAX_NR_TIERS, Tier};
 
-/// The first tier's weight beside another's of its kind.
-const GAIN_OF_FIRST: u64 = 1;
-const GAIN_OF_OTHERS: u64 = 2;
+/// The first tier's weight beside another's of its kind, and the other's.
+const GAINS: [u64; 2] = [1, 2];
+/// The same where all tiers decide.
+const GAINS_OF_ALL: [u64; 2] = [2, 3];
 
 /// The share of refaults of a tier, and its weight.
 #[derive(Clone, Copy)]
@@ -22,8 +25,13 @@ struct Position {
 
 impl Position {
     fn of(gens: &Generations, kind: usize, tier: usize, gain: u64) -> Position {
-        let t = &gens.tiers[kind][tier];
-        Position { refaulted: t.avg_refaulted + t.refaulted, total: t.avg_total + t.evicted + t.protected, gain }
+        Position::of_tiers(&gens.tiers[kind][tier..=tier], gain)
+    }
+
+    fn of_tiers(tiers: &[Tier], gain: u64) -> Position {
+        let refaulted = tiers.iter().map(|t| t.avg_refaulted + t.refaulted).sum();
+        let total = tiers.iter().map(|t| t.avg_total + t.evicted + t.protected).sum();
+        Position { refaulted, total, gain }
     }
 
     /// Whether this one, which is watched, has no larger share of refaults than `set`.
@@ -33,10 +41,16 @@ impl Position {
     }
 }
 
+/// The weights of anonymous pages and of files.
+fn gains(swappiness: u64) -> [u64; 2] {
+    [swappiness, 200 - swappiness]
+}
+
 impl Generations {
     /// The last tier of a kind that is not protected from eviction.
-    pub(super) fn last_tier(&self, kind: usize) -> usize {
-        self.last_within(Position::of(self, kind, 0, GAIN_OF_FIRST), kind, GAIN_OF_OTHERS)
+    pub(super) fn last_tier(&self, kind: usize, rules: &LruGenRules) -> usize {
+        let [first, others] = if rules.by_all_tiers() { GAINS_OF_ALL } else { GAINS };
+        self.last_within(Position::of(self, kind, 0, first), kind, others)
     }
 
     fn last_within(&self, set: Position, kind: usize, gain: u64) -> usize {
@@ -47,11 +61,18 @@ impl Generations {
     /// The kind to evict by the first tiers of both, and the last of its tiers that the other
     /// kind's first does not protect.
     pub(super) fn kind_to_evict(&self, swappiness: u64) -> (usize, usize) {
-        let gains = [swappiness, 200 - swappiness];
+        let gains = gains(swappiness);
         let [anon, file] = [0, 1].map(|kind| Position::of(self, kind, 0, gains[kind]));
         let kind = usize::from(file.is_within(anon));
         let other = Position::of(self, 1 - kind, 0, gains[1 - kind]);
         (kind, self.last_within(other, kind, gains[kind]))
+    }
+
+    /// The kind to evict by all tiers of both.
+    pub(super) fn kind_by_all_tiers(&self, swappiness: u64) -> usize {
+        let gains = gains(swappiness);
+        let [anon, file] = [0, 1].map(|kind| Position::of_tiers(&self.tiers[kind], gains[kind]));
+        usize::from(file.is_within(anon))
     }
 
     /// The oldest generation of a kind ends: its counts go into the averages.
@@ -69,7 +90,7 @@ impl Generations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::in_generations;
+    use crate::testing::{in_generations, linux};
     use crate::types::LruvecId;
 
     fn gens(tiers: [(u64, u64); 2]) -> Generations {
@@ -91,12 +112,22 @@ mod tests {
     }
 
     #[test]
+    fn by_all_tiers_kinds_are_compared_by_sums() {
+        let mut g = gens([(0, 1000), (0, 1000)]);
+        g.tiers[1][2] = Tier { refaulted: 500, evicted: 1000, ..Tier::default() };
+        assert_eq!((g.kind_to_evict(60).0, g.kind_by_all_tiers(60)), (1, 0));
+        let mut g = gens([(400, 1000), (900, 1000)]);
+        g.tiers[1][2].evicted = 1000;
+        assert_eq!((g.kind_to_evict(60).0, g.kind_by_all_tiers(60)), (0, 1));
+    }
+
+    #[test]
     fn a_tier_is_protected_if_twice_the_share_of_the_first_comes_back() {
         let mut g = gens([(0, 0), (100, 1000)]);
         g.tiers[1][1] = Tier { refaulted: 180, evicted: 500, protected: 500, ..Tier::default() };
-        assert_eq!(g.last_tier(1), 3, "180 × 1064 is not above 101 × 1000 × 2");
+        assert_eq!(g.last_tier(1, &linux("6.12").lru_gen), 3, "180 × 1064 is not above 101 × 1000 × 2");
         g.tiers[1][1].refaulted = 200;
-        assert_eq!(g.last_tier(1), 0);
+        assert_eq!(g.last_tier(1, &linux("6.12").lru_gen), 0);
     }
 
     #[test]

@@ -45,7 +45,11 @@ impl TableWalk for AgingWalk<'_> {
         m.lru.gens(self.lruvec).walker.has(self.seq, table)
     }
     fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
-        m.lruvec_of(pfn) == self.lruvec && (self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE))
+        let looked_at = match m.shared.profile.lru_gen.by_all_tiers() {
+            true => m.lru.used(pfn).generation().is_some(),
+            false => self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE),
+        };
+        looked_at && m.lruvec_of(pfn) == self.lruvec
     }
     fn found(&mut self, m: &mut Memory, pfn: Pfn) {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);

@@ -189,8 +189,8 @@ impl Full {
     /// A machine with or without an ordered LRU.
     pub fn with_lru(plan: &Plan, swap: u64, lru: bool) -> Full {
         let mut m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
-        if plan.kernel == Kernel::Generations {
-            m.enable_lru_gen(kontig_mm::state::LruGen::ALL).expect("6.12 has generations");
+        if matches!(plan.kernel, Kernel::Generations | Kernel::GenerationsByAllTiers) {
+            m.enable_lru_gen(kontig_mm::state::LruGen::ALL).expect("the kernel has generations");
             m.lru_gen_add_mm(0);
         }
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
@@ -630,17 +630,23 @@ impl Full {
         self.last_vmstat = self.m.vmstat().clone();
         let count = |e| self.m.vmstat().get(e);
         let (by_whom, of_what) = (
-            count(VmEvent::PgstealKswapd) + count(VmEvent::PgstealDirect) + count(VmEvent::PgstealKhugepaged),
+            count(VmEvent::PgstealKswapd)
+                + count(VmEvent::PgstealDirect)
+                + count(VmEvent::PgstealKhugepaged)
+                + count(VmEvent::PgstealProactive),
             count(VmEvent::PgstealAnon) + count(VmEvent::PgstealFile),
         );
         if by_whom != self.tenant.reclaimed || of_what != by_whom {
             let told = self.tenant.reclaimed;
             return Err(format!("{told} pages were reclaimed; counted {by_whom} by whom, {of_what} of what"));
         }
-        let [direct, kswapd, anon, file] =
-            [VmEvent::PgscanDirect, VmEvent::PgscanKswapd, VmEvent::PgscanAnon, VmEvent::PgscanFile].map(count);
-        if direct + kswapd != anon + file || of_what > anon + file {
-            return Err(format!("scanned: {direct} + {kswapd} by whom, {anon} + {file} of what; {of_what} freed"));
+        let [direct, proactive, kswapd] =
+            [VmEvent::PgscanDirect, VmEvent::PgscanProactive, VmEvent::PgscanKswapd].map(count);
+        let [anon, file] = [VmEvent::PgscanAnon, VmEvent::PgscanFile].map(count);
+        if direct + proactive + kswapd != anon + file || of_what > anon + file {
+            return Err(format!(
+                "scanned: {direct} + {proactive} + {kswapd} by whom, {anon} + {file} of what; {of_what} freed"
+            ));
         }
         Ok(())
     }

@@ -52,6 +52,8 @@ pub enum Kernel {
     Linux7_2,
     /// 6.12 with the multi-generational LRU on.
     Generations,
+    /// 7.2 with the same, where all tiers decide.
+    GenerationsByAllTiers,
 }
 
 impl Kernel {
@@ -73,7 +75,7 @@ impl Kernel {
             Kernel::Linux4_6 => linux("4.6"),
             Kernel::Linux5_6 => linux("5.6"),
             Kernel::Linux6_1 => linux("6.1"),
-            Kernel::Linux7_2 => linux("7.2"),
+            Kernel::Linux7_2 | Kernel::GenerationsByAllTiers => linux("7.2"),
             Kernel::Generations => linux("6.12"),
         }
     }
