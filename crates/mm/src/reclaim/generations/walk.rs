@@ -9,7 +9,7 @@
 use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::mm_list::At;
-use crate::state::{Gen, Memory, PageFlags};
+use crate::state::{FrameKind, Gen, Memory, PageFlags};
 use crate::types::{LruvecId, Pfn};
 
 /// Entries in a cache line: a table is worth a look if one in each was used.
@@ -45,7 +45,8 @@ impl TableWalk for AgingWalk<'_> {
         m.lru.gens(self.lruvec).walker.has(self.seq, table)
     }
     fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
-        m.lruvec_of(pfn) == self.lruvec && (self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE))
+        let is_head = m.frames.tag(pfn).kind() != FrameKind::Tail;
+        is_head && m.lruvec_of(pfn) == self.lruvec && (self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE))
     }
     fn found(&mut self, m: &mut Memory, pfn: Pfn) {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);
