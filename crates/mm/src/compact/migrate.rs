@@ -204,7 +204,11 @@ impl CompactRun {
             return false;
         }
         m.split_isolated(pfn, order, numbers);
-        self.migrate.split.extend((1..order.pages()).map(|i| pfn.plus(i)));
+        let rest = 1..order.pages();
+        match m.shared.profile.compaction.splits_from_the_end {
+            true => self.migrate.split.extend(rest.rev().map(|i| pfn.plus(i))),
+            false => self.migrate.split.extend(rest.map(|i| pfn.plus(i))),
+        }
         self.migrate.split.push(pfn);
         true
     }

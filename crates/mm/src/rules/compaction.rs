@@ -248,6 +248,10 @@ mechanism! {
         /// scanned page by page if not; before, all were passed over. Since 6.9.
         #[rule(section = "5.4.2")]
         pub moves_small_folios: bool,
+        /// Of a folio that is split because there is no target of its size, the last page is
+        /// migrated first; since 6.15, the second one. The first page comes last.
+        #[rule(section = "5.11")]
+        pub splits_from_the_end: bool,
         /// A pageblock gets its skip hint if its scan began at its first page; before, if the first
         /// page isolated was its first. Since 6.5.
         #[rule(section = "5.4.2")]

@@ -35,7 +35,7 @@ pub use buddy::{BuddyRules, FreeLists};
 pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, Scanners, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
-pub use files::FileRules;
+pub use files::{FileRules, LargeFolios, ReadaheadOrder};
 pub use groups::{GroupCharges, GroupRules};
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
 pub use huge_pages::{HugePageRules, HugeRequests};

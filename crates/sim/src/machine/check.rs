@@ -4,7 +4,7 @@
 //! every page table. It is slow and changes nothing; tests run it after each scenario.
 
 use crate::machine::Machine;
-use crate::state::file::Flags;
+use crate::state::file::{Flags, Tag};
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::address_space::{Entry, Mapping};
 use crate::state::swap::Slot;
@@ -35,6 +35,8 @@ impl Machine {
     /// - A page in the swap cache is charged to the memory control group that its slot names; a
     ///   page of the kernel, to none. (That a group's lists have the pages charged to it, and that
     ///   it is charged no more than these and the CPUs' stocks, the engine's check sees.)
+    /// - A page of a file lies in its folio as in the file; the engine has the folio, of the same
+    ///   order and with the number of its first page. It is dirty if one of its pages is.
     /// - A page table, and each other block that the kernel has for a process, belongs to that one
     ///   alone.
     ///
@@ -54,6 +56,7 @@ impl Machine {
             }
         }
         self.check_counts(&census)?;
+        self.check_folios()?;
         self.check_swap(&census)
     }
 
@@ -95,10 +98,15 @@ impl Machine {
     /// Checks the frame of one page of a mapping.
     fn check_frame(&self, m: &Mapping, page: u32, pfn: Pfn, order: Order) -> Result<(), String> {
         let frames = self.kernel.mem.frames();
-        let tag = frames.tag(pfn);
+        // A file's page may be a part of a large folio.
+        let (folio, order) = match m.file() {
+            Some(_) => (self.kernel.pages.frames.head(pfn), self.kernel.pages.frames.flags(pfn).order()),
+            None => (pfn, order),
+        };
+        let tag = frames.tag(folio);
         let says = |what: String| Err(format!("{what}: {pfn}, page {page} of {m}"));
         // A page on its way to the LRU is in a CPU's batch.
-        let is_on_its_way = tag.kind() == FrameKind::Kernel && self.kernel.mem.lru().holds(pfn) > 0;
+        let is_on_its_way = tag.kind() == FrameKind::Kernel && self.kernel.mem.lru().holds(folio) > 0;
         let is_user = is_on_its_way || matches!(tag.kind(), FrameKind::Lru | FrameKind::IsolatedLru);
         if !is_user || tag.order() != order {
             return says(format!(
@@ -111,7 +119,7 @@ impl Machine {
         if self.kernel.pages.frames.flags(pfn).any(Flags::FILE) != m.file().is_some() {
             return says("a file's page in a mapping that is a process's own, or the other way round".into());
         }
-        let number = frames.owner(pfn, order);
+        let number = frames.owner(folio, order);
         if m.file().is_none() && number != m.number(page) {
             return says(format!("its number is {number}, not {}", m.number(page)));
         }
@@ -137,10 +145,12 @@ impl Machine {
         let pages = &self.kernel.pages;
         for zone in self.kernel.mem.zones() {
             for pfn in (zone.start.get()..zone.end.get()).map(Pfn::new) {
-                let kind = self.kernel.mem.frames().tag(pfn).kind();
+                // Of a large folio of a file each page has a count.
+                let folio = pages.frames.head(pfn);
+                let kind = self.kernel.mem.frames().tag(folio).kind();
                 let maps = census.maps.get(&pfn).copied().unwrap_or(0);
                 // A freed page stays while a CPU's batch or compaction holds it.
-                let is_held = kind == FrameKind::IsolatedLru || self.kernel.mem.lru().holds(pfn) > 0;
+                let is_held = kind == FrameKind::IsolatedLru || self.kernel.mem.lru().holds(folio) > 0;
                 if !matches!(kind, FrameKind::Lru | FrameKind::IsolatedLru) || maps == 0 && is_held {
                     continue;
                 }
@@ -165,6 +175,57 @@ impl Machine {
                     return Err(format!("{pfn} is on the LRU and nobody's"));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The pages of files that are in memory are in folios that the engine has, too, each with the
+    /// number of its first page; a folio that is dirty has a dirty page.
+    fn check_folios(&self) -> Result<(), String> {
+        let Some(files) = &self.kernel.pages.files else { return Ok(()) };
+        let (frames, mem) = (&self.kernel.pages.frames, &self.kernel.mem);
+        let (mut inode, mut total) = (0, 0);
+        while let Some((number, of)) = files.inodes.next(inode) {
+            inode = number + 1;
+            let mut pages = 0;
+            for (index, pfn) in files.pages_from(number, 0) {
+                let says = |what: &str| Err(format!("{what}: {pfn}, page {index} of file {number}"));
+                pages += 1;
+                let (folio, order) = (frames.head(pfn), frames.flags(pfn).order());
+                let first = index & !(order.pages() - 1);
+                if !frames.flags(pfn).any(Flags::FILE) || pfn != folio.plus(index - first) {
+                    return says("not where its folio has it");
+                }
+                if mem.frames().tag(folio).order() != order {
+                    return says("in a folio of another order than the engine's");
+                }
+                if mem.frames().owner(folio, order) != files.number(number, first) {
+                    return says("in a folio with the number of another");
+                }
+                let is_dirty = frames.flags(folio).any(Flags::DIRTY);
+                if files.is_tagged(files.number(number, index), Tag::Dirty) && !is_dirty {
+                    return says("dirty, in a folio that is not");
+                }
+                if index == first
+                    && is_dirty
+                    && files.next_tagged(number, first, Tag::Dirty).is_none_or(|at| at >= first + order.pages())
+                {
+                    return says("dirty, and no page of its folio is");
+                }
+            }
+            if pages != of.pages {
+                return Err(format!("file {number} has {pages} pages in memory, and counts {}", of.pages));
+            }
+            total += u64::from(pages);
+        }
+        let in_swap_cache = self.kernel.pages.swap.as_ref().map_or(0, |swap| {
+            (0..swap.area.slots()).filter(|slot| swap.area.page(Slot::new(*slot)).is_some()).count() as u64
+        });
+        if total + in_swap_cache != files.counts.file_pages {
+            return Err(format!(
+                "{total} pages of files and {in_swap_cache} in the swap cache, and {} are counted",
+                files.counts.file_pages
+            ));
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::slab::SlabThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
-use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Order, Owner, Pfn, Work};
+use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 use kontig_translation::Processor;
 
@@ -319,8 +319,9 @@ impl Machine {
 
     /// Clears a user page's accessed state.
     pub fn forget_use(&mut self, pfn: Pfn) {
-        let number = self.kernel.mem.frames().owner(pfn, Order::ZERO);
-        self.kernel.pages.references(pfn, number);
+        let folio = self.kernel.pages.frames.head(pfn);
+        let number = self.kernel.mem.frames().owner(folio, self.kernel.pages.frames.flags(folio).order());
+        self.kernel.pages.references(folio, number);
     }
 
     /// The virtual time in nanoseconds.

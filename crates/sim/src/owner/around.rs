@@ -8,7 +8,7 @@
 use super::Pages;
 use crate::base::id::MappingId;
 use crate::state::file::{Flags, Frames};
-use kontig_mm::{Around, Memory, Pfn, References, TableWalk};
+use kontig_mm::{Around, Memory, Order, Pfn, References, TableWalk};
 
 /// A page in the swap cache learns of a write from its entry.
 fn note_write(frames: &mut Frames, pfn: Pfn, written: bool) {
@@ -56,7 +56,9 @@ impl Pages {
     ) -> References {
         let (inode, index) = self.files().place(number);
         let Some(object) = self.files().inodes[inode].object else { return References::default() };
-        let Pages { spaces, objects, .. } = self;
+        let Pages { spaces, objects, frames, .. } = self;
+        // Large folios are from before the switch to generations, which have single pages.
+        let fits = &|pfn| frames.flags(pfn).order() == Order::ZERO && fits(pfn);
         let mut ptes = 0;
         for &mapping in objects.mappings(object) {
             let Some(page) = spaces.maps(mapping, index, pfn) else { continue };

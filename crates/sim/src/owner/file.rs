@@ -7,8 +7,9 @@ use super::Pages;
 use crate::device::{Io, Target};
 use crate::state::file::{Flags, Readahead, Tag};
 use crate::state::process::address_space::FileMap;
-use kontig_mm::{MigrateOutcome, PageState, Pfn, References, WriteOut};
+use kontig_mm::{MigrateOutcome, Order, PageState, Pfn, References, WriteOut};
 use kontig_program::Region;
+use std::ops::Range;
 
 impl Pages {
     /// Maps a part of a file into a process. `None` if the range goes beyond the file.
@@ -27,7 +28,49 @@ impl Pages {
         Some(self.spaces.map_file(&mut self.objects, process, object, pages, file))
     }
 
-    /// The state of a file's page.
+    /// The folio that a file's page in memory is in: its first frame, and its pages in the file.
+    pub(crate) fn folio_of(&mut self, inode: u32, index: u32) -> (Pfn, Range<u32>) {
+        let pfn = self.files().find(inode, index).expect("it is under I/O, and stays");
+        let pages = self.frames.flags(pfn).order().pages();
+        let first = index & !(pages - 1);
+        (self.frames.head(pfn), first..first + pages)
+    }
+
+    /// Notes a request for some pages of a file, where it has only a part of a folio: the folio is
+    /// done when all such parts are.
+    pub(crate) fn note_request(&mut self, inode: u32, pages: Range<u32>) {
+        let mut index = pages.start;
+        while index < pages.end {
+            let (folio, all) = self.folio_of(inode, index);
+            let part = index..all.end.min(pages.end);
+            if part != all {
+                *self.parts.entry(folio).or_default() += part.len() as u32;
+            }
+            index = part.end;
+        }
+    }
+
+    /// Whether a folio is done with a request for this many of its pages.
+    pub(crate) fn is_done_with(&mut self, folio: Pfn, part: u32) -> bool {
+        if self.parts.is_empty() {
+            return true;
+        }
+        let Some(left) = self.parts.get_mut(&folio) else { return true };
+        *left -= part;
+        let is_done = *left == 0;
+        if is_done {
+            self.parts.remove(&folio);
+        }
+        is_done
+    }
+
+    /// Whether any page of a folio is mapped.
+    pub(crate) fn is_folio_mapped(&self, folio: Pfn) -> bool {
+        let pages = self.frames.flags(folio).order().pages();
+        (0..pages).any(|i| self.mapcounts.is_mapped(folio.plus(i)))
+    }
+
+    /// The state of a file's folio.
     pub(crate) fn file_state(&mut self, pfn: Pfn, number: u32) -> PageState {
         let flags = self.frames.flags(pfn);
         let blocks_written = flags.any(Flags::DIRTY) && {
@@ -40,73 +83,111 @@ impl Pages {
             blocks_written,
             writeback: flags.any(Flags::WRITEBACK),
             private: flags.any(Flags::PRIVATE),
-            mapped: self.mapcounts.is_mapped(pfn),
+            mapped: self.is_folio_mapped(pfn),
             ..PageState::default()
         }
     }
 
-    /// Counts and clears the accessed bits of a file's page.
+    /// Counts the mappings through which a file's folio was accessed, and clears the accessed bits.
     pub(crate) fn file_references(&mut self, pfn: Pfn, number: u32) -> References {
         let (inode, index) = self.files().place(number);
         let Some(object) = self.files().inodes[inode].object else { return References::default() };
-        let mappings = self.objects.mappings(object).iter();
-        let ptes = mappings.map(|mapping| u32::from(self.spaces.take_young(*mapping, index, pfn))).sum();
+        let pages = self.frames.flags(pfn).order().pages();
+        let mut ptes = 0;
+        for &mapping in self.objects.mappings(object) {
+            let young = |i| self.spaces.take_young(mapping, index + i, pfn.plus(i));
+            ptes += u32::from((0..pages).map(young).fold(false, |any, one| any | one));
+        }
         References { ptes, ..References::default() }
     }
 
-    /// Unmaps a file's page from all page tables.
+    /// Unmaps a file's folio from all page tables.
     pub(crate) fn unmap_file_page(&mut self, pfn: Pfn, number: u32) -> bool {
         let (inode, index) = self.files().place(number);
+        let pages = self.frames.flags(pfn).order().pages();
         if let Some(object) = self.files().inodes[inode].object {
             for mapping in self.objects.mappings(object) {
-                self.shootdowns += u64::from(self.spaces.unmap_page(*mapping, index, pfn));
+                for i in 0..pages {
+                    self.shootdowns += u64::from(self.spaces.unmap_page(*mapping, index + i, pfn.plus(i)));
+                }
             }
         }
-        self.mapcounts.unmapped(pfn);
+        (0..pages).for_each(|i| self.mapcounts.unmapped(pfn.plus(i)));
         true
     }
 
-    /// Moves a file's page to another frame, unless it is under I/O.
+    /// Moves a file's folio to other frames, unless it is under I/O.
     pub(crate) fn migrate_file(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
-        if self.frames.flags(from).any(Flags::LOCKED | Flags::WRITEBACK) {
+        let flags = self.frames.flags(from);
+        if flags.any(Flags::LOCKED | Flags::WRITEBACK) {
             return MigrateOutcome::Busy;
         }
+        let order = flags.order();
         let (inode, index) = self.files().place(number);
         if let Some(object) = self.files().inodes[inode].object {
             for mapping in self.objects.mappings(object) {
-                self.shootdowns += u64::from(self.spaces.page_moved(*mapping, index, from, to));
+                for i in 0..order.pages() {
+                    let (from, to) = (from.plus(i), to.plus(i));
+                    self.shootdowns += u64::from(self.spaces.page_moved(*mapping, index + i, from, to));
+                }
             }
         }
-        self.files().page_moved(number, to);
-        self.mapcounts.moved(from, to);
-        self.frames.moved(from, to);
+        self.files().folio_moved(number, to, order);
+        (0..order.pages()).for_each(|i| self.mapcounts.moved(from.plus(i), to.plus(i)));
+        self.frames.folio_moved(from, to, order);
         MigrateOutcome::Moved
     }
 
-    /// Clears a page's dirty state; whether it was dirty.
+    /// Splits a file's folio that is neither dirty nor under I/O, and fills in the number of each
+    /// page. Its buffers go.
+    pub(crate) fn split_file(&mut self, pfn: Pfn, number: u32, numbers: &mut [u32]) -> bool {
+        let flags = self.frames.flags(pfn);
+        if flags.any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY) {
+            return false;
+        }
+        let Pages { files, frames, .. } = self;
+        let files = files.as_mut().expect("it is a folio of a file");
+        files.drop_buffers(frames, pfn);
+        for (page, number) in files.numbers_of(number, flags.order()).zip(numbers) {
+            *number = page;
+        }
+        for i in 0..flags.order().pages() {
+            let kept = if i == 0 && flags.any(Flags::READAHEAD) { Flags::READAHEAD } else { Flags::FILE };
+            frames.reset(pfn.plus(i), Flags::FILE | kept);
+        }
+        true
+    }
+
+    /// Clears a folio's dirty state; whether it was dirty.
     pub(crate) fn clear_dirty(&mut self, inode: u32, pfn: Pfn, number: u32) -> bool {
+        let order = self.frames.flags(pfn).order();
         let was_dirty = self.frames.clear(pfn, Flags::DIRTY);
         if was_dirty {
             let files = self.files();
-            files.tag(number, Tag::Dirty, false);
-            files.counts.dirty -= 1;
-            files.inodes[inode].dirty -= 1;
+            files.clear_tags(number, order, Tag::Dirty);
+            files.counts.dirty -= u64::from(order.pages());
+            files.inodes[inode].dirty -= order.pages();
         }
         was_dirty
     }
 
-    /// Marks a dirty page as under writeback.
+    /// Marks a dirty folio as under writeback.
     pub(crate) fn begin_writeback(&mut self, inode: u32, pfn: Pfn, number: u32) {
+        let pages = self.frames.flags(pfn).order().pages();
         self.clear_dirty(inode, pfn, number);
         self.frames.set(pfn, Flags::WRITEBACK);
         let files = self.files();
         files.tag(number, Tag::Writeback, true);
-        files.counts.writeback += 1;
+        files.counts.writeback += u64::from(pages);
     }
 
-    /// Writes a dirty page out from reclaim. One without a block is left to the flusher.
+    /// Writes a dirty page out from reclaim. One without a block is left to the flusher, as is a
+    /// large folio.
     pub(crate) fn write_out_page(&mut self, pfn: Pfn, number: u32) -> WriteOut {
         let cpu = self.cpu;
+        if self.frames.flags(pfn).order() > Order::ZERO {
+            return WriteOut::Kept;
+        }
         let files = self.files();
         let (inode, index) = files.place(number);
         let Some((block, _)) = files.inodes[inode].extents.find(index) else { return WriteOut::Kept };

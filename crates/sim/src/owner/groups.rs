@@ -19,13 +19,16 @@ impl Pages {
             }
             false => self.objects.at(number),
         };
+        let pages = if is_file { self.frames.flags(pfn).order().pages() } else { 1 };
         let Pages { spaces, objects, .. } = self;
         let mut ptes = 0;
         for mapping in objects.mappings(object) {
             let group = spaces.group_of(spaces.process_of(MappingId(*mapping)));
             if m.groups().is_within(group, target) {
                 let young = match is_file {
-                    true => spaces.take_young(*mapping, page, pfn),
+                    true => (0..pages)
+                        .map(|i| spaces.take_young(*mapping, page + i, pfn.plus(i)))
+                        .fold(false, |any, one| any | one),
                     false => spaces.test_and_clear_young(*mapping, page, pfn),
                 };
                 ptes += u32::from(young);

@@ -16,6 +16,7 @@ use kontig_mm::{
     Shrinker, Shrunk, TableWalk, WriteOut, ZoneId,
 };
 use kontig_program::Region;
+use std::collections::BTreeMap;
 
 /// Address spaces, objects, files, swap and devices.
 #[derive(Clone, Default)]
@@ -31,6 +32,8 @@ pub(crate) struct Pages {
     pub(crate) swap: Option<Swapping>,
     /// Memory control groups: their names and counts.
     pub(crate) groups: GroupsOfMachine,
+    /// Of folios whose pages are in several requests, the pages still under I/O.
+    pub(crate) parts: BTreeMap<Pfn, u32>,
     /// Requests completed by a device, while they are being handled.
     pub(crate) io_done: Vec<Io>,
     /// Huge pages split by reclaim and not counted yet.
@@ -205,6 +208,9 @@ impl Owner for Pages {
     }
 
     fn split(&mut self, pfn: Pfn, number: u32, numbers: &mut [u32]) -> bool {
+        if self.frames.flags(pfn).any(Flags::FILE) {
+            return self.split_file(pfn, number, numbers);
+        }
         if self.frames.flags(pfn) != Flags::default() {
             return false;
         }
@@ -286,9 +292,10 @@ impl Owner for Pages {
 
     fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
         if self.frames.flags(pfn).any(Flags::FILE) {
-            self.frames.reset(pfn, Flags::default());
-            self.mapcounts.reset(pfn);
-            self.files().remove_page(number, shadow);
+            let order = self.frames.flags(pfn).order();
+            self.frames.end_folio(pfn, order);
+            self.mapcounts.reset_folio(pfn, order);
+            self.files().remove_folio(number, order, shadow);
         } else {
             self.anon_removed(pfn, shadow);
         }

@@ -12,7 +12,7 @@ use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::owner::Pages;
-use crate::state::file::Flags;
+use crate::state::file::{Asked, Flags};
 use crate::state::process::address_space::FileMap;
 use kontig_mm::{AllocFailure, Gfp, Pfn, Step, VmEvent};
 
@@ -30,7 +30,8 @@ impl Kernel {
         };
         let is_ready = |pages: &Pages, page: u32| {
             let pfn = pages.files.as_ref()?.find(inode, first + page)?;
-            (!pages.frames.flags(pfn).any(Flags::LOCKED | Flags::READAHEAD)).then_some(pfn)
+            let folio = pages.frames.head(pfn);
+            (!pages.frames.flags(folio).any(Flags::LOCKED | Flags::READAHEAD)).then_some(pfn)
         };
         if is_ready(&self.pages, at.page).is_none() {
             return false;
@@ -99,7 +100,8 @@ impl FileFault {
                     true => None,
                     false => {
                         k.pages.files().counts.major_faults += 1;
-                        k.pages.spaces.mapping(self.at.mapping).file_mut().readahead.around(index)
+                        let folios = k.pages.files().folios_of(&k.mem, inode);
+                        k.pages.spaces.mapping(self.at.mapping).file_mut().readahead.around(index, folios)
                     }
                 };
                 let ahead = window.map(|window| ReadIn::ahead(k, inode, window));
@@ -108,20 +110,24 @@ impl FileFault {
                 self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(inode, index, gfp)).in_fault()));
                 continue;
             };
-            let flags = k.pages.frames.flags(pfn);
+            let folio = k.pages.frames.head(pfn);
+            let flags = k.pages.frames.flags(folio);
             if flags.any(Flags::READAHEAD) {
-                k.pages.frames.clear(pfn, Flags::READAHEAD);
+                k.pages.frames.clear(folio, Flags::READAHEAD);
+                let folios = k.pages.files().folios_of(&k.mem, inode);
                 let Pages { spaces, files, .. } = &mut k.pages;
                 let (ra, files) = (&mut spaces.mapping(self.at.mapping).file_mut().readahead, files.as_ref());
                 ra.missed = ra.missed.saturating_sub(1);
                 let there = |page| files.is_some_and(|files| files.find(inode, page).is_some());
-                if let Some(window) = ra.ask(index, AHEAD, true, there).filter(|_| !flags.any(Flags::WRITEBACK)) {
+                // The kernel goes from the page of the fault here, not from the folio's first.
+                let asked = Asked { index, wanted: AHEAD, marked: Some(flags.order()) };
+                if let Some(window) = ra.ask(asked, folios, there).filter(|_| !flags.any(Flags::WRITEBACK)) {
                     self.reading = Some(Box::new(ReadIn::ahead(k, inode, window).in_fault()));
                     continue;
                 }
             }
             if flags.any(Flags::LOCKED) {
-                return Step::Wait(k.wait_for_page(pfn));
+                return Step::Wait(k.wait_for_page(folio));
             }
             if self.missed && k.pages.spaces.mapping(self.at.mapping).is_none(self.at.page) {
                 // Only the page that was waited for: the next fault maps those around it.

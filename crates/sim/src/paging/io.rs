@@ -27,13 +27,19 @@ impl Kernel {
         }
         match io.target {
             Target::File { inode, index } => {
-                for page in index..index + io.pages {
-                    let pfn = self.pages.files().find(inode, page).expect("it is locked or being written, and stays");
+                let (mut page, end) = (index, index + io.pages);
+                while page < end {
+                    let (folio, all) = self.pages.folio_of(inode, page);
+                    let part = all.end.min(end) - page;
+                    page += part;
+                    if !self.pages.is_done_with(folio, part) {
+                        continue;
+                    }
                     if io.write {
-                        self.end_writeback(inode, pfn, io.cpu);
+                        self.end_writeback(inode, folio, io.cpu);
                     } else {
-                        self.pages.frames.clear(pfn, Flags::LOCKED);
-                        self.wake_waiters(pfn);
+                        self.pages.frames.clear(folio, Flags::LOCKED);
+                        self.wake_waiters(folio);
                     }
                 }
             }

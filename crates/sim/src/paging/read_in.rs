@@ -2,8 +2,10 @@
 //! the device.
 //!
 //! Pages enter the cache one after the other; those adjacent on the disk are requested together,
-//! once the last of them is in the cache. Readahead gives up where memory is short. A page without
-//! a block on the disk is zeros.
+//! once the last of them is in the cache. Readahead in large folios goes on with single pages where
+//! there is no block for a folio, or a page of its range is there; it gives up where memory is
+//! short. A page without a block on the disk is zeros. Source: `page_cache_ra_order` of 6.12 and
+//! 7.2; kernel-behaviour §4.12.
 
 use super::preload::Preload;
 use crate::base::context::Context;
@@ -15,6 +17,7 @@ use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::state::file::Flags;
 use crate::state::file::Window;
+use kontig_mm::rules::ReadaheadOrder;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step};
 use std::ops::Range;
 
@@ -28,6 +31,11 @@ pub(crate) struct ReadIn {
     /// Pages not looked at yet.
     pages: Range<u32>,
     mark: Option<u32>,
+    /// The order of the folios, where alignment and the end of the window admit it. Without it they
+    /// are single pages.
+    order: Option<Order>,
+    /// The window as it was asked for, before the end of the file cut it.
+    window: Option<Window>,
     /// Pages in the cache, locked and not requested yet; they end where `pages` begins.
     locked: u32,
     gfp: Gfp,
@@ -39,19 +47,54 @@ pub(crate) struct ReadIn {
 #[derive(Clone)]
 enum Stage {
     Next,
-    Page(Allocation),
-    Node(Pfn, Preload),
+    Page(Allocation, Order),
+    Node(Pfn, Order, Preload),
 }
 
 impl ReadIn {
     /// Reads a readahead window, up to the end of the file.
     pub(crate) fn ahead(k: &mut Kernel, inode: u32, window: Window) -> ReadIn {
-        let length = k.pages.files().inodes[inode].length;
+        let rule = k.mem.profile().files.readahead;
+        let files = k.pages.files();
+        let length = files.inodes[inode].length;
+        let mut gfp = files.page_gfp(inode) | Gfp::NORETRY | Gfp::NOWARN;
+        if rule != ReadaheadOrder::SinglePages {
+            // It holds locked pages, which reclaim on its behalf must not wait for.
+            gfp = gfp.without(Gfp::FS);
+        }
         let lookahead = window.mark.map(|mark| window.pages.end - mark);
         let end = window.pages.end.min(length);
-        let mark = lookahead.and_then(|n| end.checked_sub(n)).filter(|mark| *mark >= window.pages.start);
-        let gfp = k.pages.files().page_gfp(inode) | Gfp::NORETRY | Gfp::NOWARN;
-        ReadIn { inode, pages: window.pages.start..end, mark, locked: 0, gfp, in_fault: false, stage: Stage::Next }
+        let mark = match rule {
+            // Where the file ends, there is nothing to read after it.
+            ReadaheadOrder::AboveLast => window.mark.filter(|_| window.pages.end < length),
+            ReadaheadOrder::AboveMarked if window.order.is_some() => window.mark,
+            _ => lookahead.and_then(|n| end.checked_sub(n)).filter(|mark| *mark >= window.pages.start),
+        };
+        let (pages, order) = (window.pages.start..end, window.order);
+        ReadIn { mark, order, window: Some(window), ..ReadIn::of(inode, pages, gfp) }
+    }
+
+    /// The rest of the window in single pages, where large folios have failed.
+    fn by_pages(&self, k: &mut Kernel) -> Option<ReadIn> {
+        let Window { pages, mark, .. } = self.window.clone()?;
+        let from = self.pages.start;
+        let end = match k.mem.profile().files.readahead {
+            // As many pages again as were asked for, beyond the window.
+            ReadaheadOrder::AboveMarked => from + (pages.end - pages.start),
+            _ => pages.end,
+        };
+        let mark = mark.map(|mark| end - (pages.end - mark)).filter(|mark| *mark >= from);
+        let rest = ReadIn::ahead(k, self.inode, Window { pages: from..end, mark, order: None });
+        Some(ReadIn { in_fault: self.in_fault, ..rest })
+    }
+
+    /// The order of the next folio.
+    fn next_order(&self) -> Order {
+        let Some(most) = self.order else { return Order::ZERO };
+        let Range { start, end } = self.pages;
+        let aligned = most.get().min(start.trailing_zeros() as u8);
+        // The end is above the start.
+        Order::new(aligned.min((end - start).ilog2() as u8))
     }
 
     /// Reads one page that the caller needs.
@@ -61,7 +104,8 @@ impl ReadIn {
 
     /// Reads these pages, all of which the caller needs.
     pub(crate) fn of(inode: u32, pages: Range<u32>, gfp: Gfp) -> ReadIn {
-        ReadIn { inode, pages, mark: None, locked: 0, gfp, in_fault: false, stage: Stage::Next }
+        let (mark, order, window) = (None, None, None);
+        ReadIn { inode, pages, mark, order, window, locked: 0, gfp, in_fault: false, stage: Stage::Next }
     }
 
     /// The same by a page fault.
@@ -86,47 +130,68 @@ impl ReadIn {
                     if k.must_yield(c) {
                         return Step::Working;
                     }
-                    if k.pages.files().find(self.inode, self.pages.start).is_some() {
+                    if self.order.is_none() && k.pages.files().find(self.inode, self.pages.start).is_some() {
                         self.ask(k, c);
                         self.pages.start += 1;
                         continue;
                     }
-                    self.stage = Stage::Page(Allocation::new(self.gfp, Order::ZERO).charged_to(c.group, self.gfp));
+                    let order = self.next_order();
+                    let allocation = Allocation::new(self.gfp, order).charged_to(c.group, self.gfp);
+                    self.stage = Stage::Page(allocation, order);
                 }
-                Stage::Page(allocation) => match done!(allocation.step(k, c)) {
-                    Err(failure) => return self.give_up(k, c, failure),
+                Stage::Page(allocation, order) => match done!(allocation.step(k, c)) {
+                    Err(failure) => match self.go_on_by_pages(k, c) {
+                        true => {}
+                        false => return self.give_up(k, c, failure),
+                    },
                     Ok(pfn) => {
-                        let missing = k.pages.files().missing(self.inode, self.pages.start);
-                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, self.gfp));
+                        let order = *order;
+                        let missing = k.pages.files().missing(self.inode, self.pages.start, order);
+                        self.stage = Stage::Node(pfn, order, Preload::of_nodes(missing, self.gfp));
                     }
                 },
-                Stage::Node(pfn, preload) => {
+                Stage::Node(pfn, order, preload) => {
+                    let (pfn, order) = (*pfn, *order);
                     if let Err(failure) = done!(preload.step(k, c)) {
-                        let pfn = *pfn;
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        k.mem.free(c.cpu, pfn, order);
+                        if self.go_on_by_pages(k, c) {
+                            continue;
+                        }
                         return self.give_up(k, c, failure);
                     }
-                    let (pfn, index) = (*pfn, self.pages.start);
+                    let index = self.pages.start;
                     let files = k.pages.files();
-                    if files.find(self.inode, index).is_some()
-                        || files.missing(self.inode, index) > preload.objects().len()
-                    {
-                        // Another task has added the page, or the tree now needs more nodes.
+                    let is_there = files.has_any(self.inode, index..index + order.pages());
+                    if is_there || files.missing(self.inode, index, order) > preload.objects().len() {
+                        // Another task has added a page, or the tree now needs more nodes.
                         preload.give_back(k, c);
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        k.mem.free(c.cpu, pfn, order);
                         k.charge(&mut c.now);
                         self.stage = Stage::Next;
+                        if is_there {
+                            self.go_on_by_pages(k, c);
+                        }
                         continue;
                     }
-                    k.add_to_cache(c, (self.inode, index), pfn, preload, self.in_fault);
-                    let mark = if self.mark == Some(index) { Flags::READAHEAD } else { Flags::FILE };
+                    k.add_to_cache(c, (self.inode, index), (pfn, order), preload, self.in_fault);
+                    let is_marked = self.mark.is_some_and(|mark| mark & !(order.pages() - 1) == index);
+                    let mark = if is_marked { Flags::READAHEAD } else { Flags::FILE };
                     k.pages.frames.set(pfn, Flags::LOCKED | mark);
-                    self.locked += 1;
-                    self.pages.start += 1;
+                    self.locked += order.pages();
+                    self.pages.start += order.pages();
                     self.stage = Stage::Next;
                 }
             }
         }
+    }
+
+    /// Requests what is locked, and goes on with single pages. False if they are single pages
+    /// already.
+    fn go_on_by_pages(&mut self, k: &mut Kernel, c: &mut Context) -> bool {
+        let Some(rest) = self.order.and_then(|_| self.by_pages(k)) else { return false };
+        self.ask(k, c);
+        *self = rest;
+        true
     }
 
     fn give_up(
@@ -150,15 +215,21 @@ impl ReadIn {
             match files.inodes[self.inode].extents.find(index) {
                 Some((block, in_a_row)) => {
                     let pages = in_a_row.min(end - index).min(MOST_AT_ONCE);
+                    k.pages.note_request(self.inode, index..index + pages);
                     let target = Target::File { inode: self.inode, index };
                     k.pages.devices.plug(device, block, Io { target, pages, write: false, cpu: c.cpu });
                     index += pages;
                 }
                 None => {
-                    let pfn = files.find(self.inode, index).expect("it is locked, and stays");
-                    k.pages.frames.clear(pfn, Flags::LOCKED);
-                    k.wake_waiters(pfn);
-                    index += 1;
+                    let (folio, pages) = k.pages.folio_of(self.inode, index);
+                    // Zeros; a folio of which something is read is unlocked when that is done.
+                    let reads =
+                        pages.clone().any(|page| k.pages.files().inodes[self.inode].extents.find(page).is_some());
+                    if !reads {
+                        k.pages.frames.clear(folio, Flags::LOCKED);
+                        k.wake_waiters(folio);
+                    }
+                    index = if reads { index + 1 } else { pages.end };
                 }
             }
         }
@@ -167,19 +238,19 @@ impl ReadIn {
 }
 
 impl Kernel {
-    /// Puts a page into the page cache and on the LRU; a refault activates it if its shadow says
+    /// Puts a folio into the page cache and on the LRU; a refault activates it if its shadow says
     /// so.
     pub(crate) fn add_to_cache(
         &mut self,
         c: &mut Context,
         (inode, index): (u32, u32),
-        pfn: Pfn,
+        (pfn, order): (Pfn, Order),
         preload: &mut Preload,
         in_fault: bool,
     ) {
-        let (number, shadow) = self.pages.files().add_page(inode, index, pfn, preload.objects());
-        self.pages.frames.reset(pfn, Flags::FILE);
-        self.pages.mapcounts.unmapped(pfn);
+        let (number, shadow) = self.pages.files().add_folio(inode, index, (pfn, order), preload.objects());
+        self.pages.frames.begin_folio(pfn, order);
+        (0..order.pages()).for_each(|i| self.pages.mapcounts.unmapped(pfn.plus(i)));
         let (cpu, flags) = (c.cpu, PageFlags::FILE);
         let flags = match shadow {
             Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, flags, shadow),
@@ -187,10 +258,10 @@ impl Kernel {
             None => flags,
         };
         match in_fault {
-            true => self.mem.lru_add_in_fault(cpu, pfn, Order::ZERO, flags),
-            false => self.mem.lru_add(cpu, pfn, Order::ZERO, flags),
+            true => self.mem.lru_add_in_fault(cpu, pfn, order, flags),
+            false => self.mem.lru_add(cpu, pfn, order, flags),
         }
-        self.mem.set_owner(pfn, Order::ZERO, number);
+        self.mem.set_owner(pfn, order, number);
         c.now += ns(self.costs.cache_page);
         preload.give_back(self, c);
     }

@@ -15,6 +15,7 @@ use crate::kernel::Kernel;
 use crate::state::file::Flags;
 use crate::state::file::Tag;
 use kontig_mm::{CpuId, Order, Pfn};
+use std::ops::Range;
 
 /// The most pages in one request (`BIO_MAX_VECS`).
 const MOST_AT_ONCE: u32 = 256;
@@ -40,33 +41,45 @@ pub(crate) struct Pass {
 }
 
 impl Kernel {
-    /// Marks a page of a file dirty after a write to it.
+    /// Marks a page of a file dirty after a write to it; the pages that became dirty with it, which
+    /// are those of its folio.
     ///
     /// # Errors
     /// If its disk has no block left for it.
-    pub(crate) fn dirty_page(&mut self, inode: u32, index: u32, pfn: Pfn, now: u64) -> Result<(), SimError> {
-        let number = self.mem.frames().owner(pfn, Order::ZERO);
-        self.mem.mark_dirty(pfn);
-        let flags = self.pages.frames.flags(pfn);
-        if flags.any(Flags::DIRTY) {
-            return Ok(());
+    pub(crate) fn dirty_page(&mut self, inode: u32, index: u32, pfn: Pfn, now: u64) -> Result<u32, SimError> {
+        let folio = self.pages.frames.head(pfn);
+        let flags = self.pages.frames.flags(folio);
+        self.mem.mark_dirty(folio);
+        let number = match flags.order() {
+            Order::ZERO if flags.any(Flags::DIRTY) => return Ok(0),
+            Order::ZERO => self.mem.frames().owner(pfn, Order::ZERO),
+            _ => self.pages.files().number(inode, index),
+        };
+        if flags.any(Flags::DIRTY) && self.pages.files().is_tagged(number, Tag::Dirty) {
+            return Ok(0);
         }
-        let node = node_of(&self.mem, pfn);
+        let pages = if flags.any(Flags::DIRTY) { 0 } else { flags.order().pages() };
+        let node = node_of(&self.mem, folio);
         let is_written = flags.any(Flags::WRITEBACK);
-        let flusher = self.pages.files().page_dirtied((inode, index), number, node, is_written, now)?;
+        let flusher = self.pages.files().page_dirtied((inode, index), number, (node, pages), is_written, now)?;
         flusher.into_iter().for_each(|flusher| self.queues.wake_all(flusher));
-        self.pages.frames.set(pfn, Flags::DIRTY);
-        Ok(())
+        self.pages.frames.set(folio, Flags::DIRTY);
+        Ok(pages)
     }
 
-    /// Cancels the writeback of a dirty page that is being truncated.
-    pub(crate) fn forget_dirty(&mut self, inode: u32, index: u32, pfn: Pfn) {
-        let number = self.mem.frames().owner(pfn, Order::ZERO);
-        if !self.pages.clear_dirty(inode, pfn, number) {
+    /// Cancels the writeback of a dirty folio that is being truncated.
+    pub(crate) fn forget_dirty(&mut self, inode: u32, index: u32, folio: Pfn) {
+        let flags = self.pages.frames.flags(folio);
+        if !flags.any(Flags::DIRTY) {
             return;
         }
-        let node = node_of(&self.mem, pfn);
-        self.pages.files().dirty_forgotten(inode, index, node);
+        let order = flags.order();
+        let number = self.mem.frames().owner(folio, order);
+        let first = index & !(order.pages() - 1);
+        let reserved = self.pages.files().reserved_in(inode, first..first + order.pages());
+        self.pages.clear_dirty(inode, folio, number);
+        let node = node_of(&self.mem, folio);
+        self.pages.files().dirty_forgotten(inode, order.pages(), reserved, node);
     }
 
     /// Writes dirty pages of a file, run by run.
@@ -96,51 +109,107 @@ impl Kernel {
             let pages = self.write_run(c.cpu, pass.inode, first, most);
             c.now += page_ns * u64::from(pages);
             pass.next = first + pages.max(1);
-            pass.left -= u64::from(pages);
+            pass.left = pass.left.saturating_sub(u64::from(pages));
         }
     }
 
-    /// Submits the run of dirty pages that begins at `first`, up to one under writeback; the number
-    /// of pages.
-    pub(crate) fn write_run(&mut self, cpu: CpuId, inode: u32, first: u32, most: u32) -> u32 {
-        let may_go = |k: &Kernel, index: u32| {
-            let files = k.pages.files.as_ref()?;
-            let pfn = files.find(inode, index)?;
-            let flags = k.pages.frames.flags(pfn);
-            (flags.any(Flags::DIRTY) && !flags.any(Flags::WRITEBACK | Flags::LOCKED)).then_some(pfn)
-        };
-        let mut pages = (first..first.saturating_add(most)).take_while(|i| may_go(self, *i).is_some()).count() as u32;
+    /// Submits the run of dirty pages that begins at `from`, up to one under writeback, and what
+    /// else is dirty of the first folio and the last; the number of pages from `from` on.
+    pub(crate) fn write_run(&mut self, cpu: CpuId, inode: u32, from: u32, most: u32) -> u32 {
+        let first = self.first_dirty_of_folio(inode, from);
+        let pages = self.dirty_run(inode, first, most);
         if pages == 0 {
             return 0;
         }
+        let end = first + self.request_of_dirty(inode, first, pages).1;
+        // The last folio goes as a whole, though its pages may lie apart.
+        let (_, last) = self.pages.folio_of(inode, end - 1);
+        let mut rest = self.dirty_ranges(inode, end..last.end);
+        rest.insert(0, first..end);
+        let mut at = first;
+        while at < end {
+            let (folio, all) = self.pages.folio_of(inode, at);
+            let number = self.mem.frames().owner(folio, self.pages.frames.flags(folio).order());
+            self.pages.begin_writeback(inode, folio, number);
+            at = all.end;
+        }
+        let disk = self.pages.files().disk_of(inode);
+        let behind = if rest.len() > 1 { last.end } else { end };
+        for mut range in rest {
+            while !range.is_empty() {
+                let (block, pages) = self.request_of_dirty(inode, range.start, range.len() as u32);
+                let index = range.start;
+                range.start += pages;
+                self.pages.note_request(inode, index..range.start);
+                let io = Io { target: Target::File { inode, index }, pages, write: true, cpu };
+                self.pages.devices.plug(disk, block, io);
+            }
+        }
+        behind - from
+    }
+
+    /// The first dirty page of the folio that a dirty page is in.
+    fn first_dirty_of_folio(&mut self, inode: u32, index: u32) -> u32 {
+        let (_, all) = self.pages.folio_of(inode, index);
+        match all.len() {
+            1 => index,
+            _ => self.pages.files().next_tagged(inode, all.start, Tag::Dirty).map_or(index, |first| first.min(index)),
+        }
+    }
+
+    /// The pages in a row from `first` on that are dirty, in folios that can be written now.
+    fn dirty_run(&self, inode: u32, first: u32, most: u32) -> u32 {
+        let may_go = |index: u32| {
+            let files = self.pages.files.as_ref()?;
+            let pfn = files.find(inode, index)?;
+            let flags = self.pages.frames.flags(self.pages.frames.head(pfn));
+            let is_dirty = flags.any(Flags::DIRTY)
+                && (flags.order() == Order::ZERO || files.is_tagged(files.number(inode, index), Tag::Dirty));
+            (is_dirty && !flags.any(Flags::WRITEBACK | Flags::LOCKED)).then_some(())
+        };
+        (first..first.saturating_add(most)).take_while(|i| may_go(*i).is_some()).count() as u32
+    }
+
+    /// The ranges of dirty pages among these, each without a gap.
+    fn dirty_ranges(&mut self, inode: u32, mut pages: Range<u32>) -> Vec<Range<u32>> {
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        while !pages.is_empty()
+            && let Some(index) = self.pages.files().next_tagged(inode, pages.start, Tag::Dirty)
+            && index < pages.end
+        {
+            match ranges.last_mut() {
+                Some(last) if last.end == index => last.end += 1,
+                _ => ranges.push(index..index + 1),
+            }
+            pages.start = index + 1;
+        }
+        ranges
+    }
+
+    /// The block of a page that will be written, and how many of these pages lie in a row with it.
+    /// Blocks reserved for them are chosen now.
+    fn request_of_dirty(&mut self, inode: u32, first: u32, pages: u32) -> (u32, u32) {
         let files = self.pages.files();
-        let disk = files.disk_of(inode);
         let extents = &files.inodes[inode].extents;
         let hole = extents.hole(first, pages);
         if extents.find(first).is_none() && hole > 0 {
             files.allocate_reserved(inode, first, hole);
         }
         let (block, in_a_row) = files.inodes[inode].extents.find(first).expect("it has been allocated");
-        pages = pages.min(in_a_row);
-        for index in first..first + pages {
-            let pfn = self.pages.files().find(inode, index).expect("it is dirty, and there");
-            let number = self.mem.frames().owner(pfn, Order::ZERO);
-            self.pages.begin_writeback(inode, pfn, number);
-        }
-        let io = Io { target: Target::File { inode, index: first }, pages, write: true, cpu };
-        self.pages.devices.plug(disk, block, io);
-        pages
+        (block, pages.min(in_a_row))
     }
 
-    /// Completes a page's writeback.
-    pub(crate) fn end_writeback(&mut self, inode: u32, pfn: Pfn, cpu: CpuId) {
-        let number = self.mem.frames().owner(pfn, Order::ZERO);
-        let again = self.pages.frames.flags(pfn).any(Flags::DIRTY);
-        let node = node_of(&self.mem, pfn);
-        self.pages.frames.clear(pfn, Flags::WRITEBACK);
-        self.pages.files().page_written(inode, number, node, again);
-        self.mem.end_writeback(cpu, pfn, again);
-        self.daemons.page_written(node, &mut self.queues);
-        self.wake_waiters(pfn);
+    /// Completes a folio's writeback.
+    pub(crate) fn end_writeback(&mut self, inode: u32, folio: Pfn, cpu: CpuId) {
+        let flags = self.pages.frames.flags(folio);
+        let order = flags.order();
+        let number = self.mem.frames().owner(folio, order);
+        let again = flags.any(Flags::DIRTY);
+        let node = node_of(&self.mem, folio);
+        self.pages.frames.clear(folio, Flags::WRITEBACK);
+        self.pages.files().folio_written(inode, number, (node, order.pages()), again);
+        self.mem.end_writeback(cpu, folio, again);
+        (0..order.pages()).for_each(|_| self.daemons.page_written(node, &mut self.queues));
+        self.wake_waiters(folio);
     }
 }

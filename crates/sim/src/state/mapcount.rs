@@ -5,7 +5,7 @@
 //! there is none, as for a page only in the swap cache. The host's memory is used only for frames
 //! that were ever shared or swapped.
 
-use kontig_mm::{Pfn, prefetch};
+use kontig_mm::{Order, Pfn, prefetch};
 
 /// For each frame of a small page and each head of a huge page, the number of entries beyond the
 /// first.
@@ -57,6 +57,11 @@ impl Mapcounts {
         if let Some(more) = self.more.get_mut(pfn.index()) {
             *more = 0;
         }
+    }
+
+    /// Forgets the counts of a folio, which is free.
+    pub(crate) fn reset_folio(&mut self, pfn: Pfn, order: Order) {
+        (0..order.pages()).for_each(|i| self.reset(pfn.plus(i)));
     }
 
     /// Adds an entry to a mapped frame.

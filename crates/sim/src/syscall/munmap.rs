@@ -133,7 +133,7 @@ impl Zap {
                     page += 1;
                     let Some((entry, was_accessed)) = m.take(page - 1) else { continue };
                     if let (Entry::Frame(pfn), true) = (entry, was_accessed && m.file().is_some()) {
-                        k.mem.mark_accessed(c.cpu, pfn);
+                        k.mem.mark_accessed(c.cpu, k.pages.frames.head(pfn));
                     }
                     c.now += if k.zap(c.cpu, entry) { unmap_ns } else { entry_ns };
                     k.charge(&mut c.now);

@@ -12,8 +12,8 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::read_in::ReadIn;
 use crate::paging::xfs::Change;
-use crate::state::file::Flags;
-use kontig_mm::{AllocFailure, Step};
+use crate::state::file::{Asked, Flags};
+use kontig_mm::{AllocFailure, Order, Step};
 use kontig_program::Value;
 
 /// A read in progress.
@@ -76,28 +76,34 @@ impl Read {
             let index = self.next;
             let files = k.pages.files.as_mut().expect("an open file is somewhere");
             let Some(pfn) = files.find(self.inode, index) else {
-                let ahead = (!self.missed).then(|| self.window(k, false)).flatten();
+                let ahead = (!self.missed).then(|| self.window(k, None)).flatten();
                 self.missed = true;
                 let gfp = k.pages.files().page_gfp(self.inode);
                 self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(self.inode, index, gfp))));
                 return None;
             };
-            let flags = k.pages.frames.flags(pfn);
+            let folio = k.pages.frames.head(pfn);
+            let flags = k.pages.frames.flags(folio);
+            let order = flags.order();
             if flags.any(Flags::READAHEAD) && !flags.any(Flags::WRITEBACK) {
-                k.pages.frames.clear(pfn, Flags::READAHEAD);
-                if let Some(ahead) = self.window(k, true) {
+                k.pages.frames.clear(folio, Flags::READAHEAD);
+                if let Some(ahead) = self.window(k, Some(order)) {
                     self.reading = Some(Box::new(ahead));
                     return None;
                 }
             }
             if flags.any(Flags::LOCKED) {
-                return Some(Step::Wait(k.wait_for_page(pfn)));
+                return Some(Step::Wait(k.wait_for_page(folio)));
             }
             let readahead = &mut k.pages.files().opens[self.open].readahead;
-            let again = index == self.first && readahead.after == Some(index + 1);
-            readahead.after = Some(index + 1);
+            // A folio is used once, however many of its pages are read one after the other.
+            let again = match readahead.after.replace(index + 1) {
+                Some(after) if order == Order::ZERO => index == self.first && after == index + 1,
+                Some(after) => after.wrapping_sub(1) >> order.get() == index >> order.get(),
+                None => false,
+            };
             if !again {
-                k.mem.mark_accessed(c.cpu, pfn);
+                k.mem.mark_accessed(c.cpu, folio);
             }
             c.now += page_ns + k.far_pages(c, pfn, 1);
             (self.next, self.missed) = (index + 1, false);
@@ -110,12 +116,15 @@ impl Read {
         Some(Step::Done(Value::Pages(u64::from(self.end - self.first))))
     }
 
-    /// The pages to read in from the next one on.
-    fn window(&self, k: &mut Kernel, at_mark: bool) -> Option<ReadIn> {
+    /// The pages to read in from the next one on, or from the folio of this order that bears the
+    /// mark.
+    fn window(&self, k: &mut Kernel, marked: Option<Order>) -> Option<ReadIn> {
+        let index = marked.map_or(self.next, |order| self.next & !(order.pages() - 1));
+        let folios = k.pages.files().folios_of(&k.mem, self.inode);
         let files = k.pages.files();
         let mut readahead = files.opens[self.open].readahead;
         let there = |page| files.find(self.inode, page).is_some();
-        let window = readahead.ask(self.next, self.end - self.next, at_mark, there);
+        let window = readahead.ask(Asked { index, wanted: self.end - index, marked }, folios, there);
         files.opens[self.open].readahead = readahead;
         window.map(|window| ReadIn::ahead(k, self.inode, window))
     }

@@ -64,8 +64,9 @@ impl Fsync {
             };
             self.waits_for = Some(index);
             let pfn = files.find(inode, index).expect("it is being written, and stays");
-            debug_assert!(k.pages.frames.flags(pfn).any(Flags::WRITEBACK));
-            return Step::Wait(k.wait_for_page(pfn));
+            let folio = k.pages.frames.head(pfn);
+            debug_assert!(k.pages.frames.flags(folio).any(Flags::WRITEBACK));
+            return Step::Wait(k.wait_for_page(folio));
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Removal of file pages: `ftruncate`, `unlink`, the last `close` of a file without a name, and
 //! `vm.drop_caches`.
 //!
-//! Truncation waits for pages under I/O and drops dirty ones unwritten. `drop_caches` leaves these
-//! pages alone, and mapped ones.
+//! Truncation waits for pages under I/O and drops dirty ones unwritten. A large folio that the new
+//! end lies in is split into single pages, here also where the kernel would keep some of it whole
+//! or fail because it is dirty. `drop_caches` leaves these pages alone, and mapped ones.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
 use crate::base::error::SimError;
+use crate::base::numa::node_of;
+use crate::base::timer::JIFFY_NS;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::state::file::Flags;
+use crate::state::file::{Flags, Tag};
 use kontig_mm::{NodeId, Order, Pfn, Step};
 use kontig_program::{FileName, Value};
 
@@ -67,15 +70,23 @@ impl Truncate {
             let next = k.pages.files().pages_from(self.inode, self.next).next();
             let Some((index, pfn)) = next else { break };
             self.next = index;
-            if k.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK) {
-                return Step::Wait(k.wait_for_page(pfn));
+            let folio = k.pages.frames.head(pfn);
+            let flags = k.pages.frames.flags(folio);
+            if flags.any(Flags::LOCKED | Flags::WRITEBACK) {
+                return Step::Wait(k.wait_for_page(folio));
             }
-            if k.pages.mapcounts.is_mapped(pfn) {
-                let number = k.mem.frames().owner(pfn, Order::ZERO);
-                k.pages.unmap_file_page(pfn, number);
+            if k.pages.is_folio_mapped(folio) {
+                let number = k.mem.frames().owner(folio, flags.order());
+                k.pages.unmap_file_page(folio, number);
             }
-            k.forget_dirty(self.inode, index, pfn);
-            k.drop_page(c, pfn);
+            if index & !(flags.order().pages() - 1) < self.length {
+                if !k.split_file(c, self.inode, folio) {
+                    return Step::Wait(Wait::Time(JIFFY_NS));
+                }
+                continue;
+            }
+            k.forget_dirty(self.inode, index, folio);
+            k.drop_folio(c, folio);
         }
         let Kernel { mem, pages, .. } = k;
         if self.gives_up {
@@ -89,17 +100,53 @@ impl Truncate {
 }
 
 impl Kernel {
-    /// Removes a clean page from the page cache, without a shadow, and frees it.
-    fn drop_page(&mut self, c: &mut Context, pfn: Pfn) {
-        let number = self.mem.frames().owner(pfn, Order::ZERO);
+    /// Splits a folio that a file's new end lies in, and that is not under I/O. Of a dirty one the
+    /// pages that were written to stay dirty. False while reclaim or compaction has it off the LRU.
+    fn split_file(&mut self, c: &mut Context, inode: u32, folio: Pfn) -> bool {
+        if !self.mem.is_on_lru(folio) {
+            return false;
+        }
+        let flags = self.pages.frames.flags(folio);
+        let order = flags.order();
+        let number = self.mem.frames().owner(folio, order);
+        let node = node_of(&self.mem, folio);
+        self.mem.split_lru_page(c.cpu, folio, order);
+        let Kernel { mem, pages, .. } = self;
+        let crate::owner::Pages { files, frames, .. } = pages;
+        let files = files.as_mut().expect("it is a folio of a file");
+        let mut clean = 0;
+        for (number, page) in files.numbers_of(number, order).zip((0..order.pages()).map(|i| folio.plus(i))) {
+            let is_dirty = files.is_tagged(number, Tag::Dirty);
+            clean += u32::from(!is_dirty);
+            frames.reset(page, Flags::FILE);
+            if is_dirty {
+                frames.set(page, Flags::DIRTY);
+            }
+            if flags.any(Flags::PRIVATE) {
+                frames.set(page, Flags::PRIVATE);
+            }
+            mem.set_owner(page, Order::ZERO, number);
+        }
+        if flags.any(Flags::DIRTY) {
+            files.counts.dirty -= u64::from(clean);
+            files.inodes[inode].dirty -= clean;
+            files.dirty_forgotten(inode, clean, 0, node);
+        }
+        true
+    }
+
+    /// Removes a clean folio from the page cache, without a shadow, and frees it.
+    fn drop_folio(&mut self, c: &mut Context, folio: Pfn) {
+        let order = self.pages.frames.flags(folio).order();
+        let number = self.mem.frames().owner(folio, order);
         let Kernel { mem, pages, .. } = self;
         let crate::owner::Pages { files, frames, mapcounts, .. } = pages;
-        mapcounts.reset(pfn);
+        mapcounts.reset_folio(folio, order);
         let files = files.as_mut().expect("it is a page of a file");
-        files.drop_buffers(frames, pfn);
-        frames.reset(pfn, Flags::default());
-        files.remove_page(number, None);
-        mem.free(c.cpu, pfn, Order::ZERO);
+        files.drop_buffers(frames, folio);
+        frames.end_folio(folio, order);
+        files.remove_folio(number, order, None);
+        mem.free(c.cpu, folio, order);
         c.now += ns(self.costs.kernel_alloc);
         self.charge(&mut c.now);
     }
@@ -138,11 +185,13 @@ impl DropCaches {
                 (self.inode, self.index) = (inode + 1, 0);
                 continue;
             };
-            self.index = index + 1;
-            if k.pages.frames.flags(pfn).any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY) {
-                k.mem.deactivate_file(c.cpu, pfn, true);
-            } else if !k.pages.mapcounts.is_mapped(pfn) {
-                k.drop_page(c, pfn);
+            let folio = k.pages.frames.head(pfn);
+            let flags = k.pages.frames.flags(folio);
+            self.index = (index | (flags.order().pages() - 1)) + 1;
+            if flags.any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY) {
+                k.mem.deactivate_file(c.cpu, folio, true);
+            } else if !k.pages.is_folio_mapped(folio) {
+                k.drop_folio(c, folio);
             }
         }
         self.pages = false;

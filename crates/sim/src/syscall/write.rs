@@ -1,9 +1,11 @@
 //! `pwrite` to an open file, by whole pages: each is added to the page cache if missing, and
 //! becomes dirty.
 //!
-//! A dirty page of ext4 has a buffer head, a slab object, until it is clean and reclaimed. A task
-//! that dirties more than the disk can write is throttled. Source: `generic_perform_write`,
-//! `balance_dirty_pages_ratelimited` of 6.1.
+//! Where the file may have large folios, a missing page comes in one as large as what is still to
+//! be written, or, where there is no such block, in a smaller one. A dirty folio of ext4 has buffer
+//! heads, slab objects, until it is clean and reclaimed. A task that dirties more than the disk can
+//! write is throttled. Source: `generic_perform_write`, `balance_dirty_pages_ratelimited` of 6.1,
+//! `__filemap_get_folio` of 7.2; kernel-behaviour §4.12.
 
 use crate::base::context::Context;
 use crate::base::cost::ns;
@@ -16,8 +18,12 @@ use crate::paging::allocation::Allocation;
 use crate::paging::preload::Preload;
 use crate::paging::xfs::Change;
 use crate::state::file::{Cache, Flags};
-use kontig_mm::{AllocFailure, Order, Pfn, Step};
+use kontig_mm::types::MAX_ORDER;
+use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::Value;
+
+/// Above every order that a folio can have.
+const LARGEST: Order = MAX_ORDER;
 
 /// A write in progress.
 #[derive(Clone)]
@@ -32,6 +38,8 @@ pub(crate) struct Write {
     /// Whether it was throttled at the hard limit and must check again before it goes on.
     looks_again: bool,
     stage: Stage,
+    /// The largest order of the next folio: one order less with each that failed.
+    largest: Order,
 }
 
 #[derive(Clone)]
@@ -39,8 +47,8 @@ enum Stage {
     Times,
     Change(Box<Change>),
     Look,
-    Page(Allocation),
-    Node(Pfn, Preload),
+    Page(Allocation, Order),
+    Node(Pfn, Order, Preload),
     Buffers(Preload),
 }
 
@@ -61,7 +69,20 @@ impl Write {
             has_buffer_heads,
             looks_again: false,
             stage: Stage::Times,
+            largest: LARGEST,
         }
+    }
+
+    /// The order of the folio to add for the next page.
+    fn next_order(&self, k: &mut Kernel) -> Order {
+        let most = k.pages.files().folios_of(&k.mem, self.inode).largest;
+        if most == Order::ZERO {
+            return most;
+        }
+        // The kernel copies as much at a time as the largest folio has.
+        let chunk = most.pages() - (self.next & (most.pages() - 1));
+        let wanted = chunk.min(self.end - self.next).ilog2();
+        Order::new(wanted.min(self.next.trailing_zeros()) as u8).min(self.largest)
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
@@ -90,48 +111,66 @@ impl Write {
                     }
                     let Some(pfn) = k.pages.files().find(self.inode, self.next) else {
                         let gfp = k.pages.files().page_gfp(self.inode);
-                        self.stage = Stage::Page(Allocation::new(gfp, Order::ZERO).charged_to(c.group, gfp));
+                        let order = self.next_order(k);
+                        let light = Gfp::NORETRY | Gfp::NOWARN;
+                        let with = if order > Order::ZERO { gfp | light } else { gfp };
+                        self.stage = Stage::Page(Allocation::new(with, order).charged_to(c.group, gfp), order);
                         continue;
                     };
-                    let flags = k.pages.frames.flags(pfn);
+                    let folio = k.pages.frames.head(pfn);
+                    let flags = k.pages.frames.flags(folio);
                     if flags.any(Flags::LOCKED) {
-                        return Ok(Step::Wait(k.wait_for_page(pfn)));
+                        return Ok(Step::Wait(k.wait_for_page(folio)));
                     }
                     if self.has_buffer_heads && !flags.any(Flags::PRIVATE) {
-                        match k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node) {
-                            Some(object) => k.pages.frames.set_buffers(pfn, object),
+                        let object = match flags.order() {
+                            Order::ZERO => k.pages.files().slabs.take(Cache::BufferHead, c.cpu, c.node),
+                            _ => None,
+                        };
+                        match object {
+                            Some(object) => k.pages.frames.set_buffers(folio, [object]),
                             None => {
-                                self.stage = Stage::Buffers(Preload::new(Cache::BufferHead, 1));
+                                let pages = flags.order().pages() as usize;
+                                self.stage = Stage::Buffers(Preload::new(Cache::BufferHead, pages));
                                 continue;
                             }
                         }
                     }
-                    if let Some(pause) = self.write(k, c, pfn)? {
+                    if let Some(pause) = self.write(k, c, folio)? {
                         return Ok(Step::Wait(Wait::Time(pause)));
                     }
                 }
-                Stage::Page(allocation) => match done!(allocation.step(k, c), Ok) {
+                Stage::Page(allocation, order) => match done!(allocation.step(k, c), Ok) {
+                    Err(_) if *order > Order::ZERO => {
+                        self.largest = Order::new(order.get() - 1);
+                        self.stage = Stage::Look;
+                    }
                     Err(failure) => return self.no_memory(failure),
                     Ok(pfn) => {
-                        let files = k.pages.files();
-                        let (missing, gfp) = (files.missing(self.inode, self.next), files.page_gfp(self.inode));
-                        self.stage = Stage::Node(pfn, Preload::of_nodes(missing, gfp));
+                        let (order, files) = (*order, k.pages.files());
+                        let (missing, gfp) = (files.missing(self.inode, self.next, order), files.page_gfp(self.inode));
+                        self.stage = Stage::Node(pfn, order, Preload::of_nodes(missing, gfp));
                     }
                 },
-                Stage::Node(pfn, preload) => {
+                Stage::Node(pfn, order, preload) => {
                     let got = done!(preload.step(k, c), Ok);
-                    let (pfn, files) = (*pfn, k.pages.files());
-                    let is_there = files.find(self.inode, self.next).is_some();
-                    if got.is_ok() && !is_there && files.missing(self.inode, self.next) <= preload.objects().len() {
-                        k.add_to_cache(c, (self.inode, self.next), pfn, preload, false);
+                    let (pfn, order, files) = (*pfn, *order, k.pages.files());
+                    let is_there = files.has_any(self.inode, self.next..self.next + order.pages());
+                    let has_nodes = files.missing(self.inode, self.next, order) <= preload.objects().len();
+                    if got.is_ok() && !is_there && has_nodes {
+                        k.add_to_cache(c, (self.inode, self.next), (pfn, order), preload, false);
+                        self.largest = LARGEST;
                     } else {
                         preload.give_back(k, c);
-                        k.mem.free(c.cpu, pfn, Order::ZERO);
+                        k.mem.free(c.cpu, pfn, order);
                         k.charge(&mut c.now);
                     }
                     self.stage = Stage::Look;
-                    if let Err(failure) = got {
-                        return self.no_memory(failure);
+                    match got {
+                        Ok(()) if !is_there => {}
+                        _ if order > Order::ZERO => self.largest = Order::new(order.get() - 1),
+                        Ok(()) => {}
+                        Err(failure) => return self.no_memory(failure),
                     }
                 }
                 Stage::Buffers(preload) => {
@@ -139,11 +178,13 @@ impl Write {
                     // The page may have changed, so look it up again. A free object of another node
                     // would not be found again.
                     let page = k.pages.files().find(self.inode, self.next);
-                    let page = page.filter(|pfn| !k.pages.frames.flags(*pfn).any(Flags::LOCKED | Flags::PRIVATE));
-                    if let Some(pfn) = page
-                        && let Some(object) = preload.objects().pop()
-                    {
-                        k.pages.frames.set_buffers(pfn, object);
+                    let folio = page.map(|pfn| k.pages.frames.head(pfn));
+                    let folio = folio.filter(|pfn| !k.pages.frames.flags(*pfn).any(Flags::LOCKED | Flags::PRIVATE));
+                    if let Some(folio) = folio {
+                        let pages = k.pages.frames.flags(folio).order().pages() as usize;
+                        if let Some(rest) = preload.objects().len().checked_sub(pages) {
+                            k.pages.frames.set_buffers(folio, preload.objects().drain(rest..));
+                        }
                     }
                     preload.give_back(k, c);
                     self.stage = Stage::Look;
@@ -155,24 +196,29 @@ impl Write {
         }
     }
 
-    /// Writes to a page in the cache that has buffers; returns the throttling pause.
-    fn write(&mut self, k: &mut Kernel, c: &mut Context, pfn: Pfn) -> Result<Option<u64>, SimError> {
-        let was_dirty = k.pages.frames.flags(pfn).any(Flags::DIRTY);
-        let index = self.next;
-        let files = k.pages.files();
-        let length = &mut files.inodes[self.inode].length;
-        *length = (*length).max(index + 1);
-        k.dirty_page(self.inode, index, pfn, c.now)?;
-        c.now += ns(k.costs.write_page) + k.far_pages(c, pfn, 1);
-        if k.mem.profile().lru.writes_count_as_use {
-            k.mem.mark_accessed(c.cpu, pfn);
+    /// Writes to the pages of a folio in the cache that has buffers, all at once, since the kernel
+    /// holds it locked meanwhile; returns the throttling pause.
+    fn write(&mut self, k: &mut Kernel, c: &mut Context, folio: Pfn) -> Result<Option<u64>, SimError> {
+        let mask = k.pages.frames.flags(folio).order().pages() - 1;
+        let end = ((self.next | mask) + 1).min(self.end);
+        let mut dirtied = 0;
+        while self.next < end {
+            let (index, pfn) = (self.next, folio.plus(self.next & mask));
+            let files = k.pages.files();
+            let length = &mut files.inodes[self.inode].length;
+            *length = (*length).max(index + 1);
+            dirtied += k.dirty_page(self.inode, index, pfn, c.now)?;
+            c.now += ns(k.costs.write_page) + k.far_pages(c, pfn, 1);
+            self.next += 1;
         }
-        self.next += 1;
-        if was_dirty {
+        if k.mem.profile().lru.writes_count_as_use {
+            k.mem.mark_accessed(c.cpu, folio);
+        }
+        if dirtied == 0 {
             return Ok(None);
         }
         let dirtier = k.pages.files().dirtier(self.process);
-        dirtier.dirtied += 1;
+        dirtier.dirtied += u64::from(dirtied);
         if dirtier.dirtied < dirtier.looks_after {
             return Ok(None);
         }

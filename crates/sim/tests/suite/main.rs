@@ -9,6 +9,7 @@ mod fork;
 mod found;
 mod generations;
 mod groups;
+mod large_folios;
 mod mapped_files;
 mod migration;
 mod numa;

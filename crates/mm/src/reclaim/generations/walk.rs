@@ -9,7 +9,7 @@
 use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::mm_list::At;
-use crate::state::{Gen, Memory, PageFlags};
+use crate::state::{FrameKind, Gen, Memory, PageFlags};
 use crate::types::{LruvecId, Pfn};
 
 /// Entries in a cache line: a table is worth a look if one in each was used.
@@ -45,11 +45,12 @@ impl TableWalk for AgingWalk<'_> {
         m.lru.gens(self.lruvec).walker.has(self.seq, table)
     }
     fn fits(&self, m: &Memory, pfn: Pfn) -> bool {
-        let looked_at = match m.shared.profile.lru_gen.by_all_tiers() {
+        let looked_at = |m: &Memory| match m.shared.profile.lru_gen.by_all_tiers() {
             true => m.lru.used(pfn).generation().is_some(),
             false => self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE),
         };
-        looked_at && m.lruvec_of(pfn) == self.lruvec
+        let is_head = m.frames.tag(pfn).kind() != FrameKind::Tail;
+        is_head && m.lruvec_of(pfn) == self.lruvec && looked_at(m)
     }
     fn found(&mut self, m: &mut Memory, pfn: Pfn) {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);

@@ -9,7 +9,8 @@ use super::tree::{NodeNumber, PAGES};
 use super::{Cache, Files};
 use crate::base::queue::{QueueId, Queues};
 use crate::state::entry::CacheEntry;
-use kontig_mm::{Pfn, Shadow};
+use kontig_mm::{Order, Pfn, Shadow};
+use std::ops::Range;
 
 /// Wait queues for pages: one for each of 256 hashes, as in the kernel.
 #[derive(Clone, Default)]
@@ -64,49 +65,78 @@ impl Files {
         (node.inode, node.at * PAGES + number % PAGES)
     }
 
-    /// The number of nodes to allocate before this page can be added.
-    pub(crate) fn missing(&self, inode: u32, index: u32) -> usize {
+    /// The owner word of a page that is in memory.
+    pub(crate) fn number(&self, inode: u32, index: u32) -> u32 {
+        let leaf = self.inodes[inode].tree.leaf(index).expect("a page has a node");
+        leaf * PAGES + index % PAGES
+    }
+
+    /// Whether any page of this range is in memory.
+    pub(crate) fn has_any(&self, inode: u32, mut pages: Range<u32>) -> bool {
+        pages.any(|index| self.find(inode, index).is_some())
+    }
+
+    /// Whether the inode itself can hold the folio: the first page, alone.
+    fn fits_inode(index: u32, order: Order) -> bool {
+        index == 0 && order == Order::ZERO
+    }
+
+    /// The number of nodes to allocate before this folio can be added.
+    pub(crate) fn missing(&self, inode: u32, index: u32, order: Order) -> usize {
         let tree = &self.inodes[inode].tree;
-        let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf));
-        match tree.leaf(index) {
-            Some(_) if index == 0 || !own => 0,
-            Some(_) => 1,
-            None if index == 0 && tree.leaves().next().is_none() => 0,
-            None => usize::from(own) + 1 + tree.missing_above(index),
+        let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf)) && !Files::fits_inode(index, order);
+        let first = index / PAGES * PAGES;
+        let leaves = (first..index + order.pages()).step_by(PAGES as usize);
+        let (mut missing, mut last) = (0, None);
+        for at in leaves.filter(|at| tree.leaf(*at).is_none()) {
+            missing += 1;
+            last = Some(at);
+        }
+        match last {
+            None => usize::from(own),
+            Some(0) if Files::fits_inode(index, order) && tree.leaves().next().is_none() => 0,
+            // The nodes of a folio have the same above them.
+            Some(at) => usize::from(own) + missing + tree.missing_above(at),
         }
     }
 
-    /// Adds a locked page, with the nodes that were missing. Returns the page's owner word, and the
-    /// shadow that it replaces.
-    pub(crate) fn add_page(
+    /// Adds a locked folio, with the nodes that were missing. Returns the owner word of its first
+    /// page, and the last of the shadows that it replaces.
+    pub(crate) fn add_folio(
         &mut self,
         inode: u32,
         index: u32,
-        pfn: Pfn,
+        (pfn, order): (Pfn, Order),
         objects: &mut Vec<Object>,
     ) -> (u32, Option<Shadow>) {
         let tree = &self.inodes[inode].tree;
         let own = tree.leaf(0).filter(|leaf| !self.nodes.has_object(*leaf));
-        let is_first = index == 0 && tree.leaves().next().is_none();
-        if index > 0
-            && let Some(own) = own
-        {
+        let in_inode = Files::fits_inode(index, order);
+        let is_first = in_inode && tree.leaves().next().is_none();
+        if !in_inode && let Some(own) = own {
             self.nodes.promote(own, objects.pop().expect("as many objects as are missing"));
         }
-        let leaf = match self.inodes[inode].tree.leaf(index) {
-            Some(leaf) => leaf,
-            None => {
-                let object = (!is_first).then(|| objects.pop().expect("as many objects as are missing"));
-                let leaf = self.nodes.add(inode, index / PAGES, object);
-                self.inodes[inode].tree.add(index, leaf, std::iter::from_fn(|| objects.pop()));
-                leaf
+        let mut shadow = None;
+        let mut leaf = u32::MAX;
+        for (i, at) in (0..order.pages()).zip(index..) {
+            if i == 0 || at.is_multiple_of(PAGES) {
+                leaf = match self.inodes[inode].tree.leaf(at) {
+                    Some(leaf) => leaf,
+                    None => {
+                        let object = (!is_first).then(|| objects.pop().expect("as many objects as are missing"));
+                        let leaf = self.nodes.add(inode, at / PAGES, object);
+                        self.inodes[inode].tree.add(at, leaf, std::iter::from_fn(|| objects.pop()));
+                        leaf
+                    }
+                };
             }
-        };
-        let before = self.nodes.set(leaf, index % PAGES, CacheEntry::of_page(pfn));
-        debug_assert!(before.page().is_none(), "page {index} is there twice");
-        self.inodes[inode].pages += 1;
-        self.counts.file_pages += 1;
-        (leaf * PAGES + index % PAGES, before.shadow())
+            let before = self.nodes.set(leaf, at % PAGES, CacheEntry::of_page(pfn.plus(i)));
+            debug_assert!(before.page().is_none(), "page {at} is there twice");
+            shadow = before.shadow().or(shadow);
+        }
+        self.inodes[inode].pages += order.pages();
+        self.counts.file_pages += u64::from(order.pages());
+        (self.number(inode, index), shadow)
     }
 
     /// Adds a page to a file's first node, which is part of the inode; its owner word.
@@ -125,22 +155,43 @@ impl Files {
         leaf * PAGES + index
     }
 
-    /// Removes a page, or replaces it by a shadow. An empty node is removed, too.
-    pub(crate) fn remove_page(&mut self, number: u32, shadow: Option<Shadow>) {
-        let (leaf, place) = (number / PAGES, number % PAGES);
-        let before = self.nodes.set(leaf, place, CacheEntry::of_shadow(shadow));
-        debug_assert!(before.page().is_some());
-        let node = self.nodes.node(leaf);
-        let inode = node.inode;
-        if node.is_empty() {
-            self.remove_node(leaf);
+    /// Removes a folio, or replaces it by a shadow for each of its pages. An empty node is removed,
+    /// too.
+    pub(crate) fn remove_folio(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
+        let inode = self.nodes.node(number / PAGES).inode;
+        for (leaf, places) in self.places_of(number, order) {
+            for place in places {
+                let before = self.nodes.set(leaf, place, CacheEntry::of_shadow(shadow));
+                debug_assert!(before.page().is_some());
+            }
+            if self.nodes.node(leaf).is_empty() {
+                self.remove_node(leaf);
+            }
         }
-        self.counts.file_pages -= 1;
+        self.counts.file_pages -= u64::from(order.pages());
         let i = &mut self.inodes[inode];
-        i.pages -= 1;
+        i.pages -= order.pages();
         if i.pages == 0 {
             self.emptied(inode);
         }
+    }
+
+    /// The nodes that a folio is in, by the number of its first page, each with the folio's places
+    /// in it.
+    pub(super) fn places_of(
+        &self,
+        number: u32,
+        order: Order,
+    ) -> impl Iterator<Item = (NodeNumber, Range<u32>)> + use<> {
+        let (leaf, place, pages) = (number / PAGES, number % PAGES, order.pages());
+        let node = self.nodes.node(leaf);
+        let more = (1..pages.div_ceil(PAGES)).map(|next| {
+            let leaf = self.inodes[node.inode].tree.leaf((node.at + next) * PAGES);
+            (leaf.expect("a page has a node"), 0..PAGES)
+        });
+        // The nodes of a folio larger than one are noted first: its owner removes them on the way.
+        let more: Vec<_> = more.collect();
+        std::iter::once((leaf, place..place + pages.min(PAGES))).chain(more)
     }
 
     /// Removes an empty node, and those above it that become empty.
@@ -183,9 +234,19 @@ impl Files {
         self.remove_node(leaf);
     }
 
-    /// Records that a page has moved to another frame.
-    pub(crate) fn page_moved(&mut self, number: u32, to: Pfn) {
-        self.nodes.set(number / PAGES, number % PAGES, CacheEntry::of_page(to));
+    /// The owner words of a folio's pages, by that of its first page.
+    pub(crate) fn numbers_of(&self, number: u32, order: Order) -> impl Iterator<Item = u32> + use<> {
+        self.places_of(number, order).flat_map(|(leaf, places)| places.map(move |place| leaf * PAGES + place))
+    }
+
+    /// Records that a folio has moved to other frames.
+    pub(crate) fn folio_moved(&mut self, number: u32, to: Pfn, order: Order) {
+        let mut frames = (0..order.pages()).map(|i| to.plus(i));
+        for (leaf, places) in self.places_of(number, order) {
+            for (place, frame) in places.zip(&mut frames) {
+                self.nodes.set(leaf, place, CacheEntry::of_page(frame));
+            }
+        }
     }
 
     /// The pages of a file in memory from `first` on, with their indexes.

@@ -4,9 +4,14 @@
 //! page, but has a log and buffers of its own for metadata ([`super::xfs`]). The equivalents of
 //! ext4 are left out. Source: `fs/ext4`, `fs/xfs` (`xfs_aops.c` of 4.18 on: no buffer heads).
 
-use super::{Cache, Files};
-use kontig_mm::Gfp;
+use super::{Cache, Files, Folios};
+use kontig_mm::rules::LargeFolios;
+use kontig_mm::types::HPAGE_PMD_ORDER;
+use kontig_mm::{Gfp, Memory, Order};
 use serde::{Deserialize, Serialize};
+
+/// The largest folio of a file (`MAX_PAGECACHE_ORDER`): a huge page.
+const LARGEST_FOLIO: Order = HPAGE_PMD_ORDER;
 
 /// The file system on a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -57,6 +62,18 @@ impl Files {
     /// Flags for pages of a file.
     pub(crate) fn page_gfp(&self, inode: u32) -> Gfp {
         self.filesystem(inode).page_gfp()
+    }
+
+    /// The rule and the limit for the folios of a file. Where pages are in generations, they are
+    /// single ones.
+    pub(crate) fn folios_of(&self, m: &Memory, inode: u32) -> Folios {
+        let rules = m.profile().files;
+        let has_large = match self.filesystem(inode) {
+            FileSystem::Xfs => rules.large_folios != LargeFolios::Never,
+            FileSystem::Ext4 => rules.large_folios == LargeFolios::XfsAndExt4,
+        };
+        let largest = if has_large && !m.lru().has_generations() { LARGEST_FOLIO } else { Order::ZERO };
+        Folios { rule: rules.readahead, largest }
     }
 
     /// The file system of a disk.

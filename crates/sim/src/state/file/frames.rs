@@ -2,11 +2,15 @@
 //! flags that the LRU does not need, and the private word that some of them use.
 
 use super::slab::Object;
-use kontig_mm::{Pfn, prefetch};
+use kontig_mm::{Order, Pfn, prefetch};
 
-/// Page flags, named as in the kernel.
+/// Page flags, named as in the kernel, and the order of the folio that the page is in. The flags of
+/// a large folio are those of its first page; of the others only [`Flags::FILE`] and the order are
+/// set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Flags(u8);
+pub(crate) struct Flags(u16);
+
+const ORDER_BIT: u32 = 12;
 
 impl Flags {
     /// It is being read; nobody may use or take it.
@@ -26,6 +30,17 @@ impl Flags {
     /// It belongs to a file: its owner word is its place in the page cache.
     pub(crate) const FILE: Flags = Flags(128);
 
+    /// No others than that it belongs to a file, in a folio of this order.
+    const fn of_folio(order: Order) -> Flags {
+        Flags(Flags::FILE.0 | (order.get() as u16) << ORDER_BIT)
+    }
+
+    /// The order of the folio that it is in.
+    #[inline(always)]
+    pub(crate) const fn order(self) -> Order {
+        Order::new((self.0 >> ORDER_BIT) as u8)
+    }
+
     /// Whether any of these is set.
     #[inline(always)]
     pub(crate) const fn any(self, of: Flags) -> bool {
@@ -44,12 +59,12 @@ impl std::ops::BitOr for Flags {
 /// uses them.
 #[derive(Clone, Default)]
 pub(crate) struct Frames {
-    flags: Vec<u8>,
+    flags: Vec<u16>,
     words: Vec<u32>,
 }
 
 impl Frames {
-    pub(crate) const BYTES_PER_FRAME: usize = 5;
+    pub(crate) const BYTES_PER_FRAME: usize = 6;
 
     pub(crate) fn new(frames: usize) -> Frames {
         Frames { flags: vec![0; frames], words: vec![0; frames] }
@@ -63,6 +78,21 @@ impl Frames {
     #[inline(always)]
     pub(crate) fn flags(&self, pfn: Pfn) -> Flags {
         Flags(self.flags.get(pfn.index()).copied().unwrap_or(0))
+    }
+    /// The first page of the folio that a page is in. Folios are aligned to their size.
+    #[inline(always)]
+    pub(crate) fn head(&self, pfn: Pfn) -> Pfn {
+        let order = self.flags(pfn).order();
+        if order == Order::ZERO { pfn } else { pfn.block_start(order) }
+    }
+    /// Makes these frames a folio of a file, without any other flag.
+    pub(crate) fn begin_folio(&mut self, pfn: Pfn, order: Order) {
+        let pages = pfn.index()..pfn.plus(order.pages()).index();
+        self.flags[pages].fill(Flags::of_folio(order).0);
+    }
+    /// Forgets all of a folio.
+    pub(crate) fn end_folio(&mut self, pfn: Pfn, order: Order) {
+        self.flags[pfn.index()..pfn.plus(order.pages()).index()].fill(0);
     }
     /// Replaces all flags by these.
     #[inline(always)]
@@ -89,10 +119,16 @@ impl Frames {
     pub(crate) fn set_word(&mut self, pfn: Pfn, word: u32) {
         self.words[pfn.index()] = word;
     }
-    /// Attaches a buffer head to the page.
-    pub(crate) fn set_buffers(&mut self, pfn: Pfn, object: Object) {
-        self.set(pfn, Flags::PRIVATE);
-        self.set_word(pfn, object.number());
+    /// Attaches a buffer head to each page of a folio.
+    pub(crate) fn set_buffers(&mut self, folio: Pfn, objects: impl IntoIterator<Item = Object>) {
+        self.set(folio, Flags::PRIVATE);
+        for (i, object) in (0..).zip(objects) {
+            self.set_word(folio.plus(i), object.number());
+        }
+    }
+    /// Moves the state of a folio to other frames.
+    pub(crate) fn folio_moved(&mut self, from: Pfn, to: Pfn, order: Order) {
+        (0..order.pages()).for_each(|i| self.moved(from.plus(i), to.plus(i)));
     }
     /// Moves a page's state to another frame.
     pub(crate) fn moved(&mut self, from: Pfn, to: Pfn) {

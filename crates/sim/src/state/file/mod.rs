@@ -6,9 +6,9 @@
 //! in with those after them ([`readahead`]), and reclaimed ([`reclaim`]). Pages written to are
 //! dirty ([`dirty`]) until they are written back ([`writeback`]).
 //!
-//! Pages are single ones (no large folios), as in ext4 up to 6.15. The machine file names the file
-//! system of a disk ([`filesystem`]). Metadata I/O is simulated for XFS ([`xfs`]); of ext4's, only
-//! the reading of inodes ([`inode_table`]).
+//! Pages are in large folios where the kernel has these for the file system of the disk
+//! ([`filesystem`]), which the machine file names. Metadata I/O is simulated for XFS ([`xfs`]); of
+//! ext4's, only the reading of inodes ([`inode_table`]).
 //! Left out: the inodes and dentries of directories themselves.
 
 mod cache;
@@ -31,7 +31,7 @@ pub(crate) use dirty::Limits;
 pub use filesystem::FileSystem;
 pub(crate) use frames::{Flags, Frames};
 pub(crate) use inode::{Inode, OBJECTS, Open};
-pub(crate) use readahead::{Readahead, Window};
+pub(crate) use readahead::{Asked, Folios, Readahead, Window};
 pub use slab::{Allocator, SlabInfo};
 pub(crate) use slab::{Cache, Object, Slabs};
 

@@ -10,17 +10,18 @@ use super::slab::Object;
 use super::xfs::{Item, Xfs};
 use super::{Cache, Files, Flags, Frames};
 use crate::state::mapcount::Mapcounts;
-use kontig_mm::{CpuId, Gfp, Memory, NodeId, Order, Pfn, Shrinker, Shrunk};
+use kontig_mm::{CpuId, Gfp, Memory, NodeId, Pfn, Shrinker, Shrunk};
 
 /// The shrinkers, in the order in which they are called.
 const SHADOWS: usize = 0;
 const SUPER_BLOCK: usize = 1;
 
 impl Files {
-    /// Frees the buffer head of a clean page.
+    /// Frees the buffer heads of a clean folio.
     pub(crate) fn drop_buffers(&mut self, frames: &mut Frames, pfn: Pfn) {
         if frames.clear(pfn, Flags::PRIVATE) {
-            self.gone.push((Cache::BufferHead, Object::of_number(frames.word(pfn))));
+            let pages = (0..frames.flags(pfn).order().pages()).map(|i| pfn.plus(i));
+            self.gone.extend(pages.map(|page| (Cache::BufferHead, Object::of_number(frames.word(page)))));
         }
     }
 
@@ -126,20 +127,22 @@ impl Files {
         inode: u32,
     ) -> u64 {
         let in_use = Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY;
-        let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).collect();
+        let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).filter(|p| frames.head(*p) == *p).collect();
         let mut dropped = 0;
         for pfn in all {
             // Pages isolated from the lists belong to reclaim or compaction.
-            if frames.flags(pfn).any(in_use) || mapcounts.is_mapped(pfn) || !m.frames().tag(pfn).is_lru() {
+            let order = frames.flags(pfn).order();
+            let is_mapped = (0..order.pages()).any(|i| mapcounts.is_mapped(pfn.plus(i)));
+            if frames.flags(pfn).any(in_use) || is_mapped || !m.frames().tag(pfn).is_lru() {
                 continue;
             }
-            let number = m.frames().owner(pfn, Order::ZERO);
-            mapcounts.reset(pfn);
+            let number = m.frames().owner(pfn, order);
+            mapcounts.reset_folio(pfn, order);
             self.drop_buffers(frames, pfn);
-            frames.reset(pfn, Flags::default());
-            self.remove_page(number, None);
-            m.free(cpu, pfn, Order::ZERO);
-            dropped += 1;
+            frames.end_folio(pfn, order);
+            self.remove_folio(number, order, None);
+            m.free(cpu, pfn, order);
+            dropped += u64::from(order.pages());
         }
         dropped
     }

@@ -13,7 +13,8 @@ use super::Files;
 use super::slab::Object;
 use crate::base::sequence::Sequence;
 use crate::state::entry::CacheEntry;
-use kontig_mm::prefetch;
+use kontig_mm::{Order, prefetch};
+use std::ops::Range;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -167,6 +168,15 @@ impl Nodes {
         *pages != 0
     }
 
+    /// Clears a mark of several pages of a node; how many had it, and whether any page still has.
+    fn clear_tags(&mut self, number: NodeNumber, places: Range<u32>, tag: Tag) -> (u32, bool) {
+        let pages = &mut self.node_mut(number).tagged[tag as usize];
+        let range = (!0u64 >> (PAGES - places.len() as u32)) << places.start;
+        let had = (*pages & range).count_ones();
+        *pages &= !range;
+        (had, *pages != 0)
+    }
+
     /// Shadow-only nodes, the oldest first.
     pub(crate) fn with_shadows_only(&self) -> &Sequence {
         &self.with_shadows_only
@@ -312,6 +322,23 @@ impl Files {
         let any = self.nodes.tag(leaf, number % PAGES, tag, on);
         let Node { inode, at, .. } = *self.nodes.node(leaf);
         self.inodes[inode].tree.tag(at, tag, any);
+    }
+
+    /// Whether the page with this number is marked.
+    pub(crate) fn is_tagged(&self, number: u32, tag: Tag) -> bool {
+        self.nodes.node(number / PAGES).tagged[tag as usize] >> (number % PAGES) & 1 != 0
+    }
+
+    /// Clears a mark of all pages of a folio, by the number of its first page; how many had it.
+    pub(crate) fn clear_tags(&mut self, number: u32, order: Order, tag: Tag) -> u32 {
+        let mut had = 0;
+        for (leaf, places) in self.places_of(number, order) {
+            let (here, any) = self.nodes.clear_tags(leaf, places, tag);
+            let Node { inode, at, .. } = *self.nodes.node(leaf);
+            self.inodes[inode].tree.tag(at, tag, any);
+            had += here;
+        }
+        had
     }
 
     /// The first marked page of a file from `first` on.

@@ -8,6 +8,7 @@ use super::{Files, Writing};
 use crate::base::error::SimError;
 use crate::base::queue::{QueueId, Queues};
 use kontig_mm::NodeId;
+use std::ops::Range;
 
 impl Files {
     /// Prefetches, into the host's cache, the files that will be written back soon: of those in a
@@ -36,8 +37,9 @@ impl Files {
         self.writing(disk)
     }
 
-    /// Records that a clean page has become dirty, perhaps during its writeback. Returns the
-    /// flusher to wake, if it may be idle.
+    /// Records that a page has become dirty, perhaps during its writeback, and with it this many
+    /// pages of its folio: none, if the folio was dirty. Returns the flusher to wake, if it may be
+    /// idle.
     ///
     /// # Errors
     /// If its disk has no block left for it.
@@ -45,7 +47,7 @@ impl Files {
         &mut self,
         (inode, index): (u32, u32),
         number: u32,
-        node: NodeId,
+        (node, pages): (NodeId, u32),
         is_written: bool,
         now: u64,
     ) -> Result<Option<QueueId>, SimError> {
@@ -59,7 +61,7 @@ impl Files {
         }
         self.tag(number, Tag::Dirty, true);
         let i = &mut self.inodes[inode];
-        i.dirty += 1;
+        i.dirty += pages;
         i.blocks_written = false;
         let w = &mut self.writing[disk];
         let mut flusher = None;
@@ -68,23 +70,34 @@ impl Files {
             w.queued.add(inode);
             flusher = (w.queued.len() == 1).then_some(w.flusher);
         }
-        w.bandwidth.dirtied += 1;
+        let pages = u64::from(pages);
+        w.bandwidth.dirtied += pages;
         if !is_written {
-            w.bandwidth.pending += 1;
-            self.pending[node.index()] += 1;
+            w.bandwidth.pending += pages;
+            self.pending[node.index()] += pages;
         }
-        self.counts.dirty += 1;
-        self.counts.dirtied += 1;
+        self.counts.dirty += pages;
+        self.counts.dirtied += pages;
         Ok(flusher)
     }
 
-    /// Records that a dirty page will not be written.
-    pub(crate) fn dirty_forgotten(&mut self, inode: u32, index: u32, node: NodeId) {
-        self.pending[node.index()] -= 1;
-        let no_block = self.inodes[inode].extents.find(index).is_none();
+    /// Records that dirty pages of a folio will not be written, of which `reserved` had a block
+    /// reserved.
+    pub(crate) fn dirty_forgotten(&mut self, inode: u32, pages: u32, reserved: u32, node: NodeId) {
+        self.pending[node.index()] -= u64::from(pages);
         let w = self.writing_of(inode);
-        w.bandwidth.pending -= 1;
-        w.reserved -= u32::from(no_block);
+        w.bandwidth.pending -= u64::from(pages);
+        w.reserved -= reserved;
+    }
+
+    /// Of these pages, those that are dirty and have no block yet.
+    pub(crate) fn reserved_in(&self, inode: u32, mut pages: Range<u32>) -> u32 {
+        let mut reserved = 0;
+        while let Some(index) = self.next_tagged(inode, pages.start, Tag::Dirty).filter(|at| *at < pages.end) {
+            reserved += u32::from(self.inodes[inode].extents.find(index).is_none());
+            pages.start = index + 1;
+        }
+        reserved
     }
 
     /// Chooses the blocks of pages that had them reserved.
@@ -93,16 +106,17 @@ impl Files {
         self.allocate(inode, first, pages);
     }
 
-    /// Records the end of a page's writeback; `again` if it has become dirty meanwhile.
-    pub(crate) fn page_written(&mut self, inode: u32, number: u32, node: NodeId, again: bool) {
+    /// Records the end of a folio's writeback; `again` if it has become dirty meanwhile.
+    pub(crate) fn folio_written(&mut self, inode: u32, number: u32, (node, pages): (NodeId, u32), again: bool) {
         self.tag(number, Tag::Writeback, false);
-        self.counts.writeback -= 1;
-        self.counts.written += 1;
+        let pages = u64::from(pages);
+        self.counts.writeback -= pages;
+        self.counts.written += pages;
         let bandwidth = &mut self.writing_of(inode).bandwidth;
-        bandwidth.written += 1;
+        bandwidth.written += pages;
         if !again {
-            bandwidth.pending -= 1;
-            self.pending[node.index()] -= 1;
+            bandwidth.pending -= pages;
+            self.pending[node.index()] -= pages;
         }
     }
 
