@@ -295,9 +295,12 @@ impl CompactRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gfp::Gfp;
+    use crate::request::Request;
+    use crate::state::PageFlags;
     use crate::step::Step;
-    use crate::testing::{half_free_with, linux, whole_zone};
-    use crate::types::{CpuId, ZoneId};
+    use crate::testing::{half_free_with, linux, ordered_machine_with, take, whole_zone};
+    use crate::types::{CpuId, NodeId, ZoneId};
     use alloc::collections::BTreeMap;
 
     /// An owner whose pages are always busy, and how often each was tried.
@@ -331,5 +334,36 @@ mod tests {
                 assert!(!tries.is_empty() && tries.values().all(|n| *n == MIGRATE_PASSES), "{profile}, {mode:?}");
             }
         }
+    }
+    /// An owner whose folios can be split.
+    struct Splits;
+
+    impl Owner for Splits {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Moved
+        }
+        fn split(&mut self, _: Pfn, _: u32, _: &mut [u32]) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn the_pages_of_a_split_folio_are_moved_in_their_order_since_6_15_and_the_last_first_before() {
+        let order_in = |profile: &str| {
+            let (cpu, order) = (CpuId::new(0), Order::new(2));
+            let mut m = ordered_machine_with(16, linux(profile));
+            let request = Request::new(cpu, NodeId::new(0), Gfp::HIGHUSER_MOVABLE, order);
+            let folio = take(&mut m, request).expect("memory is free");
+            m.lru_add(cpu, folio, order, PageFlags::ANON);
+            m.lru_isolate(cpu, folio, order);
+            let mut run = CompactRun::new(whole_zone(MigrateMode::SyncLight), ZoneId::new(0), cpu);
+            assert!(run.split_folio(&mut m, &mut Splits, folio, order));
+            run.migrate.split.iter().map(|page| page.get() - folio.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(order_in("6.12"), [3, 2, 1, 0]);
+        assert_eq!(order_in("7.2"), [1, 2, 3, 0]);
     }
 }
