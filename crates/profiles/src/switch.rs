@@ -157,6 +157,7 @@ mod tests {
         let mut posted = with("6.14", &patches);
         // Of 6.15, but not of the patches.
         posted["proactive"]["half_leeway"] = true.into();
+        posted["compaction"]["splits_from_the_end"] = false.into();
         assert_eq!(posted, rules(&crate::linux("6.15-posted")));
         let fixes = ["defrag-mode-mark", "defrag-mode-retry", "defrag-mode-exact-balance", "defrag-mode-handoff"];
         assert_eq!(with("6.15-posted", &fixes), rules(&crate::linux("6.15")));
