@@ -205,9 +205,10 @@ impl CompactRun {
         }
         m.split_isolated(pfn, order, numbers);
         let rest = 1..order.pages();
-        match m.shared.profile.compaction.splits_from_the_end {
-            true => self.migrate.split.extend(rest.rev().map(|i| pfn.plus(i))),
-            false => self.migrate.split.extend(rest.map(|i| pfn.plus(i))),
+        if m.shared.profile.compaction.splits_from_the_end {
+            self.migrate.split.extend(rest.rev().map(|i| pfn.plus(i)));
+        } else {
+            self.migrate.split.extend(rest.map(|i| pfn.plus(i)));
         }
         self.migrate.split.push(pfn);
         true
