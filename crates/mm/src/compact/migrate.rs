@@ -336,6 +336,7 @@ mod tests {
             }
         }
     }
+
     /// An owner whose folios can be split.
     struct Splits;
 

@@ -52,7 +52,7 @@ impl Memory {
     /// Whether a page that is not likely to be used again stays where it is: where all tiers of
     /// generations decide, one of the oldest, whose uses are forgotten.
     fn stays_oldest(&mut self, pfn: Pfn) -> bool {
-        self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers() && self.clear_refs(pfn)
+        self.counts_all_tiers() && self.clear_refs(pfn)
     }
 
     /// The file page could not be dropped, or need not stay: reclaim takes it next or, with

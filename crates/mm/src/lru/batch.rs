@@ -153,7 +153,7 @@ impl Memory {
         }
         let pages = u64::from(order.pages());
         let idle = flags.without(PageFlags::ACTIVE).without(PageFlags::REFERENCED);
-        let by_all_tiers = self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers();
+        let by_all_tiers = self.counts_all_tiers();
         let (to, tail, counts) = match kind {
             BatchKind::Add => unreachable!("pages on the LRU are not added to it"),
             // Where pages that reclaim waits for stay inactive, an active page is in use.

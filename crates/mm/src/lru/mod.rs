@@ -135,6 +135,12 @@ impl Memory {
         self.return_to_lru(cpu, pfn, order);
     }
 
+    /// Whether pages are in generations, and all tiers decide.
+    #[inline(always)]
+    pub(crate) fn counts_all_tiers(&self) -> bool {
+        self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers()
+    }
+
     /// Puts a migration target on the LRU with the flags of the page it replaces.
     #[inline(always)]
     pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn, order: Order) {
@@ -143,7 +149,7 @@ impl Memory {
             self.lru.set_flags(to, self.lru.flags(from));
             self.move_charge(from, to);
             self.begin_uses(to, PageFlags::default());
-            if self.shared.profile.lru_gen.by_all_tiers() && self.lru.has_generations() {
+            if self.counts_all_tiers() {
                 let refs = self.lru.used(from).refs();
                 self.lru.used_mut(to).set_refs(refs);
             }

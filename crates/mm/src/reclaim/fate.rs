@@ -314,12 +314,6 @@ impl Memory {
         if before && file { Use::OnlyIfClean } else { Use::None }
     }
 
-    /// Whether pages are in generations, and all tiers decide.
-    #[inline(always)]
-    fn counts_all_tiers(&self) -> bool {
-        self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers()
-    }
-
     /// Writes a dirty page, or leaves it to the flusher. `Free` means that it is clean now.
     #[allow(clippy::too_many_arguments)]
     fn write_dirty<O: Owner>(

@@ -157,10 +157,7 @@ impl Memory {
         });
         let mut retried = Vec::new();
         kept.retain(|pfn| {
-            let back = match self.shared.profile.lru_gen.by_all_tiers() {
-                true => self.prepare_putback_of_all(owner, *pfn, again, sc),
-                false => self.prepare_putback(owner, *pfn, again, sc),
-            };
+            let back = self.prepare_putback(owner, *pfn, again, sc);
             if back == Back::Retry {
                 retried.push(*pfn);
             }
@@ -191,6 +188,9 @@ impl Memory {
             return Back::Culled;
         }
         let page = self.state_of(owner, pfn);
+        if self.shared.profile.lru_gen.by_all_tiers() {
+            return self.prepare_putback_of_all(page, pfn, again);
+        }
         let unwritten = page.dirty || page.writeback;
         if flags.has(PageFlags::RECLAIM) && unwritten {
             if flags.has(PageFlags::WORKINGSET) {
@@ -208,13 +208,8 @@ impl Memory {
     }
 
     /// The same where all tiers decide.
-    fn prepare_putback_of_all<O: Owner>(&mut self, owner: &mut O, pfn: Pfn, again: bool, sc: &ScanControl) -> Back {
+    fn prepare_putback_of_all(&mut self, page: PageState, pfn: Pfn, again: bool) -> Back {
         let flags = self.lru.flags(pfn);
-        if flags.has(PageFlags::UNEVICTABLE) {
-            self.cull_isolated(pfn, sc);
-            return Back::Culled;
-        }
-        let page = self.state_of(owner, pfn);
         let unwritten = page.dirty || page.writeback;
         if !again && !flags.has(PageFlags::ACTIVE) && !page.mapped && !unwritten {
             return Back::Retry;

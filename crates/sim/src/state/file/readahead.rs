@@ -117,13 +117,7 @@ impl Readahead {
             self.start += self.size;
             self.size = self.size.max(self.next_size(most));
         } else {
-            let start = (index + 1..).take(most as usize + 1).find(|page| !there(*page))?;
-            if start - index > most {
-                return None;
-            }
-            self.start = start;
-            self.size = start - index + wanted;
-            self.size = self.next_size(most);
+            self.take_up_another(index, wanted, most, there)?;
         }
         let mut base = order.get();
         if folios.rule == ReadaheadOrder::AboveLast {
@@ -136,6 +130,19 @@ impl Readahead {
         }
         self.async_size = self.size;
         Some(self.window(base, folios))
+    }
+
+    /// Goes on where another reader's window, whose mark this is, ends: at the first page that is
+    /// not in the cache. None if that is too far.
+    fn take_up_another(&mut self, index: u32, wanted: u32, most: u32, there: impl Fn(u32) -> bool) -> Option<()> {
+        let start = (index + 1..).take(most as usize + 1).find(|page| !there(*page))?;
+        if start - index > most {
+            return None;
+        }
+        self.start = start;
+        self.size = start - index + wanted;
+        self.size = self.next_size(most);
+        Some(())
     }
 
     /// The window as it stands, in folios that begin from this order (`page_cache_ra_order`).
@@ -181,14 +188,7 @@ impl Readahead {
             self.size = self.next_size(most);
             self.async_size = self.size;
         } else if at_mark {
-            // Another reader's window: it ends at the first page not in the cache.
-            let start = (index + 1..).take(most as usize + 1).find(|page| !there(*page))?;
-            if start - index > most {
-                return None;
-            }
-            self.start = start;
-            self.size = start - index + wanted;
-            self.size = self.next_size(most);
+            self.take_up_another(index, wanted, most, there)?;
             self.async_size = self.size;
         } else if wanted > most || follows() {
             self.begin(index, wanted, most);
