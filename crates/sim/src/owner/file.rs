@@ -37,16 +37,19 @@ impl Pages {
     }
 
     /// Notes a request for some pages of a file, where it has only a part of a folio: the folio is
-    /// done when all such parts are.
+    /// done when all such parts are. Only its first and its last folio may lie beyond it.
     pub(crate) fn note_request(&mut self, inode: u32, pages: Range<u32>) {
-        let mut index = pages.start;
-        while index < pages.end {
+        let mut ends_at = pages.start;
+        for index in [pages.start, pages.end - 1] {
+            if index < ends_at {
+                break;
+            }
             let (folio, all) = self.folio_of(inode, index);
-            let part = index..all.end.min(pages.end);
+            ends_at = all.end;
+            let part = all.start.max(pages.start)..all.end.min(pages.end);
             if part != all {
                 *self.parts.entry(folio).or_default() += part.len() as u32;
             }
-            index = part.end;
         }
     }
 

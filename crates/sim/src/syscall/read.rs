@@ -82,9 +82,12 @@ impl Read {
                 self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(self.inode, index, gfp))));
                 return None;
             };
-            let folio = k.pages.frames.head(pfn);
-            let flags = k.pages.frames.flags(folio);
+            let (mut folio, mut flags) = (pfn, k.pages.frames.flags(pfn));
             let order = flags.order();
+            if order > Order::ZERO {
+                folio = k.pages.frames.head(pfn);
+                flags = k.pages.frames.flags(folio);
+            }
             if flags.any(Flags::READAHEAD) && !flags.any(Flags::WRITEBACK) {
                 k.pages.frames.clear(folio, Flags::READAHEAD);
                 if let Some(ahead) = self.window(k, Some(order)) {

@@ -28,6 +28,14 @@ impl Waiters {
     }
 }
 
+/// A folio's places in one node of its file's tree, and its pages in the nodes after that.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) leaf: NodeNumber,
+    pub(super) places: Range<u32>,
+    left: u32,
+}
+
 impl Files {
     /// A file's page, if it is in memory.
     #[inline(always)]
@@ -85,6 +93,9 @@ impl Files {
     pub(crate) fn missing(&self, inode: u32, index: u32, order: Order) -> usize {
         let tree = &self.inodes[inode].tree;
         let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf)) && !Files::fits_inode(index, order);
+        if order.pages() <= PAGES && tree.leaf(index).is_some() {
+            return usize::from(own);
+        }
         let first = index / PAGES * PAGES;
         let leaves = (first..index + order.pages()).step_by(PAGES as usize);
         let (mut missing, mut last) = (0, None);
@@ -116,7 +127,7 @@ impl Files {
         if !in_inode && let Some(own) = own {
             self.nodes.promote(own, objects.pop().expect("as many objects as are missing"));
         }
-        let mut shadow = None;
+        let (mut shadow, mut number) = (None, None);
         let mut leaf = u32::MAX;
         for (i, at) in (0..order.pages()).zip(index..) {
             if i == 0 || at.is_multiple_of(PAGES) {
@@ -133,10 +144,11 @@ impl Files {
             let before = self.nodes.set(leaf, at % PAGES, CacheEntry::of_page(pfn.plus(i)));
             debug_assert!(before.page().is_none(), "page {at} is there twice");
             shadow = before.shadow().or(shadow);
+            number.get_or_insert(leaf * PAGES + at % PAGES);
         }
         self.inodes[inode].pages += order.pages();
         self.counts.file_pages += u64::from(order.pages());
-        (self.number(inode, index), shadow)
+        (number.expect("a folio has a page"), shadow)
     }
 
     /// Adds a page to a file's first node, which is part of the inode; its owner word.
@@ -159,11 +171,15 @@ impl Files {
     /// too.
     pub(crate) fn remove_folio(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
         let inode = self.nodes.node(number / PAGES).inode;
-        for (leaf, places) in self.places_of(number, order) {
-            for place in places {
-                let before = self.nodes.set(leaf, place, CacheEntry::of_shadow(shadow));
+        let mut part = Some(self.first_part(number, order));
+        while let Some(now) = part {
+            for place in now.places.clone() {
+                let before = self.nodes.set(now.leaf, place, CacheEntry::of_shadow(shadow));
                 debug_assert!(before.page().is_some());
             }
+            let leaf = now.leaf;
+            // It is found by this node, which may go.
+            part = self.part_after(now);
             if self.nodes.node(leaf).is_empty() {
                 self.remove_node(leaf);
             }
@@ -176,22 +192,27 @@ impl Files {
         }
     }
 
-    /// The nodes that a folio is in, by the number of its first page, each with the folio's places
-    /// in it.
-    pub(super) fn places_of(
-        &self,
-        number: u32,
-        order: Order,
-    ) -> impl Iterator<Item = (NodeNumber, Range<u32>)> + use<> {
+    /// The part of a folio in its first node, by the number of its first page.
+    #[inline(always)]
+    pub(super) fn first_part(&self, number: u32, order: Order) -> Part {
         let (leaf, place, pages) = (number / PAGES, number % PAGES, order.pages());
-        let node = self.nodes.node(leaf);
-        let more = (1..pages.div_ceil(PAGES)).map(|next| {
-            let leaf = self.inodes[node.inode].tree.leaf((node.at + next) * PAGES);
-            (leaf.expect("a page has a node"), 0..PAGES)
-        });
-        // The nodes of a folio larger than one are noted first: its owner removes them on the way.
-        let more: Vec<_> = more.collect();
-        std::iter::once((leaf, place..place + pages.min(PAGES))).chain(more)
+        Part { leaf, places: place..place + pages.min(PAGES), left: pages.saturating_sub(PAGES) }
+    }
+
+    /// The part in the node after this one, if the folio goes on.
+    #[inline(always)]
+    pub(super) fn part_after(&self, part: Part) -> Option<Part> {
+        if part.left == 0 {
+            return None;
+        }
+        let node = self.nodes.node(part.leaf);
+        let leaf = self.inodes[node.inode].tree.leaf((node.at + 1) * PAGES).expect("a page has a node");
+        Some(Part { leaf, places: 0..PAGES, left: part.left - PAGES })
+    }
+
+    /// All parts of a folio.
+    fn parts(&self, number: u32, order: Order) -> impl Iterator<Item = Part> {
+        std::iter::successors(Some(self.first_part(number, order)), |part| self.part_after(part.clone()))
     }
 
     /// Removes an empty node, and those above it that become empty.
@@ -235,17 +256,19 @@ impl Files {
     }
 
     /// The owner words of a folio's pages, by that of its first page.
-    pub(crate) fn numbers_of(&self, number: u32, order: Order) -> impl Iterator<Item = u32> + use<> {
-        self.places_of(number, order).flat_map(|(leaf, places)| places.map(move |place| leaf * PAGES + place))
+    pub(crate) fn numbers_of(&self, number: u32, order: Order) -> impl Iterator<Item = u32> {
+        self.parts(number, order).flat_map(|part| part.places.map(move |place| part.leaf * PAGES + place))
     }
 
     /// Records that a folio has moved to other frames.
     pub(crate) fn folio_moved(&mut self, number: u32, to: Pfn, order: Order) {
         let mut frames = (0..order.pages()).map(|i| to.plus(i));
-        for (leaf, places) in self.places_of(number, order) {
-            for (place, frame) in places.zip(&mut frames) {
-                self.nodes.set(leaf, place, CacheEntry::of_page(frame));
+        let mut part = Some(self.first_part(number, order));
+        while let Some(now) = part {
+            for (place, frame) in now.places.clone().zip(&mut frames) {
+                self.nodes.set(now.leaf, place, CacheEntry::of_page(frame));
             }
+            part = self.part_after(now);
         }
     }
 

@@ -332,11 +332,13 @@ impl Files {
     /// Clears a mark of all pages of a folio, by the number of its first page; how many had it.
     pub(crate) fn clear_tags(&mut self, number: u32, order: Order, tag: Tag) -> u32 {
         let mut had = 0;
-        for (leaf, places) in self.places_of(number, order) {
-            let (here, any) = self.nodes.clear_tags(leaf, places, tag);
-            let Node { inode, at, .. } = *self.nodes.node(leaf);
+        let mut part = Some(self.first_part(number, order));
+        while let Some(now) = part {
+            let (here, any) = self.nodes.clear_tags(now.leaf, now.places.clone(), tag);
+            let Node { inode, at, .. } = *self.nodes.node(now.leaf);
             self.inodes[inode].tree.tag(at, tag, any);
             had += here;
+            part = self.part_after(now);
         }
         had
     }
