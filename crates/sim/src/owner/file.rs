@@ -31,9 +31,9 @@ impl Pages {
     /// The folio that a file's page in memory is in: its first frame, and its pages in the file.
     pub(crate) fn folio_of(&mut self, inode: u32, index: u32) -> (Pfn, Range<u32>) {
         let pfn = self.files().find(inode, index).expect("it is under I/O, and stays");
-        let pages = self.frames.flags(pfn).order().pages();
-        let first = index & !(pages - 1);
-        (self.frames.head(pfn), first..first + pages)
+        let order = self.frames.flags(pfn).order();
+        let first = index & !(order.pages() - 1);
+        (pfn.block_start(order), first..first + order.pages())
     }
 
     /// Notes a request for some pages of a file, where it has only a part of a folio: the folio is

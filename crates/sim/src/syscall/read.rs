@@ -100,11 +100,11 @@ impl Read {
             }
             let readahead = &mut k.pages.files().opens[self.open].readahead;
             // A folio is used once, however many of its pages are read one after the other.
-            let again = match readahead.after.replace(index + 1) {
-                Some(after) if order == Order::ZERO => index == self.first && after == index + 1,
-                Some(after) => after.wrapping_sub(1) >> order.get() == index >> order.get(),
-                None => false,
+            let again = match order {
+                Order::ZERO => index == self.first && readahead.after == Some(index + 1),
+                _ => readahead.after.is_some_and(|a| a.wrapping_sub(1) >> order.get() == index >> order.get()),
             };
+            readahead.after = Some(index + 1);
             if !again {
                 k.mem.mark_accessed(c.cpu, folio);
             }
