@@ -37,6 +37,8 @@ impl Machine {
     ///   it is charged no more than these and the CPUs' stocks, the engine's check sees.)
     /// - A page of a file lies in its folio as in the file; the engine has the folio, of the same
     ///   order and with the number of its first page. It is dirty if one of its pages is.
+    /// - A node of a file's pages that is part of the inode is the file's only one, and the tree
+    ///   knows which nodes have dirty pages, or such under writeback.
     /// - A page table, and each other block that the kernel has for a process, belongs to that one
     ///   alone.
     ///
@@ -187,6 +189,7 @@ impl Machine {
         let (mut inode, mut total) = (0, 0);
         while let Some((number, of)) = files.inodes.next(inode) {
             inode = number + 1;
+            files.check_tree(number)?;
             let mut pages = 0;
             for (index, pfn) in files.pages_from(number, 0) {
                 let says = |what: &str| Err(format!("{what}: {pfn}, page {index} of file {number}"));

@@ -29,6 +29,7 @@ impl Pages {
     }
 
     /// The folio that a file's page in memory is in: its first frame, and its pages in the file.
+    #[inline]
     pub(crate) fn folio_of(&mut self, inode: u32, index: u32) -> (Pfn, Range<u32>) {
         let pfn = self.files().find(inode, index).expect("it is under I/O, and stays");
         let order = self.frames.flags(pfn).order();
@@ -68,9 +69,12 @@ impl Pages {
     }
 
     /// Whether any page of a folio is mapped.
+    #[inline(always)]
     pub(crate) fn is_folio_mapped(&self, folio: Pfn) -> bool {
-        let pages = self.frames.flags(folio).order().pages();
-        (0..pages).any(|i| self.mapcounts.is_mapped(folio.plus(i)))
+        match self.frames.flags(folio).order() {
+            Order::ZERO => self.mapcounts.is_mapped(folio),
+            order => (0..order.pages()).any(|i| self.mapcounts.is_mapped(folio.plus(i))),
+        }
     }
 
     /// The state of a file's folio.
@@ -107,15 +111,15 @@ impl Pages {
     /// Unmaps a file's folio from all page tables.
     pub(crate) fn unmap_file_page(&mut self, pfn: Pfn, number: u32) -> bool {
         let (inode, index) = self.files().place(number);
-        let pages = self.frames.flags(pfn).order().pages();
+        let order = self.frames.flags(pfn).order();
         if let Some(object) = self.files().inodes[inode].object {
             for mapping in self.objects.mappings(object) {
-                for i in 0..pages {
+                for i in 0..order.pages() {
                     self.shootdowns += u64::from(self.spaces.unmap_page(*mapping, index + i, pfn.plus(i)));
                 }
             }
         }
-        (0..pages).for_each(|i| self.mapcounts.unmapped(pfn.plus(i)));
+        self.mapcounts.folio_unmapped(pfn, order);
         true
     }
 

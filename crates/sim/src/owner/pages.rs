@@ -291,8 +291,9 @@ impl Owner for Pages {
     }
 
     fn removed(&mut self, pfn: Pfn, number: u32, shadow: Option<Shadow>) {
-        if self.frames.flags(pfn).any(Flags::FILE) {
-            let order = self.frames.flags(pfn).order();
+        let flags = self.frames.flags(pfn);
+        if flags.any(Flags::FILE) {
+            let order = flags.order();
             self.frames.end_folio(pfn, order);
             self.mapcounts.reset_folio(pfn, order);
             self.files().remove_folio(number, order, shadow);

@@ -161,14 +161,14 @@ impl ReadIn {
                     }
                     let index = self.pages.start;
                     let files = k.pages.files();
-                    let is_there = files.has_any(self.inode, index..index + order.pages());
-                    if is_there || files.missing(self.inode, index, order) > preload.objects().len() {
+                    let missing = files.missing_if_absent(self.inode, index, order);
+                    if missing.is_none_or(|missing| missing > preload.objects().len()) {
                         // Another task has added a page, or the tree now needs more nodes.
                         preload.give_back(k, c);
                         k.mem.free(c.cpu, pfn, order);
                         k.charge(&mut c.now);
                         self.stage = Stage::Next;
-                        if is_there {
+                        if missing.is_none() {
                             self.go_on_by_pages(k, c);
                         }
                         continue;
@@ -250,7 +250,7 @@ impl Kernel {
     ) {
         let (number, shadow) = self.pages.files().add_folio(inode, index, (pfn, order), preload.objects());
         self.pages.frames.begin_folio(pfn, order);
-        (0..order.pages()).for_each(|i| self.pages.mapcounts.unmapped(pfn.plus(i)));
+        self.pages.mapcounts.folio_unmapped(pfn, order);
         let (cpu, flags) = (c.cpu, PageFlags::FILE);
         let flags = match shadow {
             Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, flags, shadow),

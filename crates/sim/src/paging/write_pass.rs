@@ -124,8 +124,7 @@ impl Kernel {
         let end = first + self.request_of_dirty(inode, first, pages).1;
         // The last folio goes as a whole, though its pages may lie apart.
         let (_, last) = self.pages.folio_of(inode, end - 1);
-        let mut rest = self.dirty_ranges(inode, end..last.end);
-        rest.insert(0, first..end);
+        let rest = self.dirty_ranges(inode, end..last.end);
         let mut at = first;
         while at < end {
             let (folio, all) = self.pages.folio_of(inode, at);
@@ -134,8 +133,8 @@ impl Kernel {
             at = all.end;
         }
         let disk = self.pages.files().disk_of(inode);
-        let behind = if rest.len() > 1 { last.end } else { end };
-        for mut range in rest {
+        let behind = if rest.is_empty() { end } else { last.end };
+        for mut range in std::iter::once(first..end).chain(rest) {
             while !range.is_empty() {
                 let (block, pages) = self.request_of_dirty(inode, range.start, range.len() as u32);
                 let index = range.start;

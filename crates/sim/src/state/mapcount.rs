@@ -60,8 +60,21 @@ impl Mapcounts {
     }
 
     /// Forgets the counts of a folio, which is free.
+    #[inline(always)]
     pub(crate) fn reset_folio(&mut self, pfn: Pfn, order: Order) {
-        (0..order.pages()).for_each(|i| self.reset(pfn.plus(i)));
+        match order {
+            Order::ZERO => self.reset(pfn),
+            _ => (0..order.pages()).for_each(|i| self.reset(pfn.plus(i))),
+        }
+    }
+
+    /// Marks the pages of a folio as unmapped.
+    #[inline(always)]
+    pub(crate) fn folio_unmapped(&mut self, pfn: Pfn, order: Order) {
+        match order {
+            Order::ZERO => self.unmapped(pfn),
+            _ => (0..order.pages()).for_each(|i| self.unmapped(pfn.plus(i))),
+        }
     }
 
     /// Adds an entry to a mapped frame.

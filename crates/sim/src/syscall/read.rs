@@ -82,21 +82,22 @@ impl Read {
                 self.reading = Some(Box::new(ahead.unwrap_or_else(|| ReadIn::one(self.inode, index, gfp))));
                 return None;
             };
-            let (mut folio, mut flags) = (pfn, k.pages.frames.flags(pfn));
-            let order = flags.order();
-            if order > Order::ZERO {
+            let (mut folio, mut order) = (pfn, Order::ZERO);
+            // Most pages are folios of their own, read in and without a mark.
+            if k.pages.frames.flags(pfn).any(Flags::LARGE | Flags::READAHEAD | Flags::LOCKED) {
                 folio = k.pages.frames.head(pfn);
-                flags = k.pages.frames.flags(folio);
-            }
-            if flags.any(Flags::READAHEAD) && !flags.any(Flags::WRITEBACK) {
-                k.pages.frames.clear(folio, Flags::READAHEAD);
-                if let Some(ahead) = self.window(k, Some(order)) {
-                    self.reading = Some(Box::new(ahead));
-                    return None;
+                let flags = k.pages.frames.flags(folio);
+                order = flags.order();
+                if flags.any(Flags::READAHEAD) && !flags.any(Flags::WRITEBACK) {
+                    k.pages.frames.clear(folio, Flags::READAHEAD);
+                    if let Some(ahead) = self.window(k, Some(order)) {
+                        self.reading = Some(Box::new(ahead));
+                        return None;
+                    }
                 }
-            }
-            if flags.any(Flags::LOCKED) {
-                return Some(Step::Wait(k.wait_for_page(folio)));
+                if flags.any(Flags::LOCKED) {
+                    return Some(Step::Wait(k.wait_for_page(folio)));
+                }
             }
             let readahead = &mut k.pages.files().opens[self.open].readahead;
             // A folio is used once, however many of its pages are read one after the other.

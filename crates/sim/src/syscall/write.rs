@@ -155,9 +155,8 @@ impl Write {
                 Stage::Node(pfn, order, preload) => {
                     let got = done!(preload.step(k, c), Ok);
                     let (pfn, order, files) = (*pfn, *order, k.pages.files());
-                    let is_there = files.has_any(self.inode, self.next..self.next + order.pages());
-                    let has_nodes = files.missing(self.inode, self.next, order) <= preload.objects().len();
-                    if got.is_ok() && !is_there && has_nodes {
+                    let missing = files.missing_if_absent(self.inode, self.next, order);
+                    if got.is_ok() && missing.is_some_and(|missing| missing <= preload.objects().len()) {
                         k.add_to_cache(c, (self.inode, self.next), (pfn, order), preload, false);
                         self.largest = LARGEST;
                     } else {
@@ -167,7 +166,7 @@ impl Write {
                     }
                     self.stage = Stage::Look;
                     match got {
-                        Ok(()) if !is_there => {}
+                        Ok(()) if missing.is_some() => {}
                         _ if order > Order::ZERO => self.largest = Order::new(order.get() - 1),
                         Ok(()) => {}
                         Err(failure) => return self.no_memory(failure),

@@ -28,14 +28,6 @@ impl Waiters {
     }
 }
 
-/// A folio's places in one node of its file's tree, and its pages in the nodes after that.
-#[derive(Clone)]
-pub(super) struct Part {
-    pub(super) leaf: NodeNumber,
-    pub(super) places: Range<u32>,
-    left: u32,
-}
-
 impl Files {
     /// A file's page, if it is in memory.
     #[inline(always)]
@@ -79,23 +71,50 @@ impl Files {
         leaf * PAGES + index % PAGES
     }
 
-    /// Whether any page of this range is in memory.
-    pub(crate) fn has_any(&self, inode: u32, mut pages: Range<u32>) -> bool {
-        pages.any(|index| self.find(inode, index).is_some())
-    }
-
     /// Whether the inode itself can hold the folio: the first page, alone.
     fn fits_inode(index: u32, order: Order) -> bool {
         index == 0 && order == Order::ZERO
     }
 
     /// The number of nodes to allocate before this folio can be added.
+    #[inline]
     pub(crate) fn missing(&self, inode: u32, index: u32, order: Order) -> usize {
+        match self.inodes[inode].tree.leaf(index) {
+            Some(leaf) if order.pages() <= PAGES => self.missing_beside(leaf, index, order),
+            _ => self.missing_leaves(inode, index, order),
+        }
+    }
+
+    /// The same; `None` if one of the folio's pages is there.
+    #[inline]
+    pub(crate) fn missing_if_absent(&self, inode: u32, index: u32, order: Order) -> Option<usize> {
+        match self.inodes[inode].tree.leaf(index) {
+            Some(leaf) if order.pages() <= PAGES => {
+                let (entries, place) = (self.nodes.node(leaf).entries(), (index % PAGES) as usize);
+                let is_there = match order {
+                    Order::ZERO => entries[place].page().is_some(),
+                    _ => entries[place..place + order.pages() as usize].iter().any(|entry| entry.page().is_some()),
+                };
+                if is_there { None } else { Some(self.missing_beside(leaf, index, order)) }
+            }
+            _ => {
+                let is_there = (index..index + order.pages()).any(|index| self.find(inode, index).is_some());
+                (!is_there).then(|| self.missing_leaves(inode, index, order))
+            }
+        }
+    }
+
+    /// The same where the folio's leaf is there. A leaf without an object is part of the inode, and
+    /// the file's only one.
+    #[inline(always)]
+    fn missing_beside(&self, leaf: NodeNumber, index: u32, order: Order) -> usize {
+        usize::from(!self.nodes.has_object(leaf) && !Files::fits_inode(index, order))
+    }
+
+    /// The same where the folio's first leaf may be missing, or the folio have several.
+    fn missing_leaves(&self, inode: u32, index: u32, order: Order) -> usize {
         let tree = &self.inodes[inode].tree;
         let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf)) && !Files::fits_inode(index, order);
-        if order.pages() <= PAGES && tree.leaf(index).is_some() {
-            return usize::from(own);
-        }
         let first = index / PAGES * PAGES;
         let leaves = (first..index + order.pages()).step_by(PAGES as usize);
         let (mut missing, mut last) = (0, None);
@@ -127,28 +146,39 @@ impl Files {
         if !in_inode && let Some(own) = own {
             self.nodes.promote(own, objects.pop().expect("as many objects as are missing"));
         }
-        let (mut shadow, mut number) = (None, None);
-        let mut leaf = u32::MAX;
-        for (i, at) in (0..order.pages()).zip(index..) {
-            if i == 0 || at.is_multiple_of(PAGES) {
-                leaf = match self.inodes[inode].tree.leaf(at) {
-                    Some(leaf) => leaf,
-                    None => {
-                        let object = (!is_first).then(|| objects.pop().expect("as many objects as are missing"));
-                        let leaf = self.nodes.add(inode, at / PAGES, object);
-                        self.inodes[inode].tree.add(at, leaf, std::iter::from_fn(|| objects.pop()));
-                        leaf
-                    }
-                };
+        let mut leaf = self.leaf_or_new(inode, index, is_first, objects);
+        let number = leaf * PAGES + index % PAGES;
+        let mut shadow = self.place_page(leaf, index, pfn);
+        for i in 1..order.pages() {
+            let index = index + i;
+            if index.is_multiple_of(PAGES) {
+                leaf = self.leaf_or_new(inode, index, is_first, objects);
             }
-            let before = self.nodes.set(leaf, at % PAGES, CacheEntry::of_page(pfn.plus(i)));
-            debug_assert!(before.page().is_none(), "page {at} is there twice");
-            shadow = before.shadow().or(shadow);
-            number.get_or_insert(leaf * PAGES + at % PAGES);
+            shadow = self.place_page(leaf, index, pfn.plus(i)).or(shadow);
         }
         self.inodes[inode].pages += order.pages();
         self.counts.file_pages += u64::from(order.pages());
-        (number.expect("a folio has a page"), shadow)
+        (number, shadow)
+    }
+
+    /// The leaf for this index, with the objects that it needs if it is new.
+    #[inline(always)]
+    fn leaf_or_new(&mut self, inode: u32, index: u32, in_inode: bool, objects: &mut Vec<Object>) -> NodeNumber {
+        if let Some(leaf) = self.inodes[inode].tree.leaf(index) {
+            return leaf;
+        }
+        let object = (!in_inode).then(|| objects.pop().expect("as many objects as are missing"));
+        let leaf = self.nodes.add(inode, index / PAGES, object);
+        self.inodes[inode].tree.add(index, leaf, std::iter::from_fn(|| objects.pop()));
+        leaf
+    }
+
+    /// Sets the entry of a page that was not there; the shadow that it replaces.
+    #[inline(always)]
+    fn place_page(&mut self, leaf: NodeNumber, index: u32, pfn: Pfn) -> Option<Shadow> {
+        let before = self.nodes.set(leaf, index % PAGES, CacheEntry::of_page(pfn));
+        debug_assert!(before.page().is_none(), "page {index} is there twice");
+        before.shadow()
     }
 
     /// Adds a page to a file's first node, which is part of the inode; its owner word.
@@ -170,20 +200,26 @@ impl Files {
     /// Removes a folio, or replaces it by a shadow for each of its pages. An empty node is removed,
     /// too.
     pub(crate) fn remove_folio(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
+        match order {
+            // Most folios are a page, whose loops are none.
+            Order::ZERO => self.remove_pages(number, Order::ZERO, shadow),
+            _ => self.remove_pages(number, order, shadow),
+        }
+    }
+
+    #[inline(always)]
+    fn remove_pages(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
         let inode = self.nodes.node(number / PAGES).inode;
-        let mut part = Some(self.first_part(number, order));
-        while let Some(now) = part {
-            for place in now.places.clone() {
-                let before = self.nodes.set(now.leaf, place, CacheEntry::of_shadow(shadow));
+        let entry = CacheEntry::of_shadow(shadow);
+        self.each_node_of(number, order, |files, leaf, places| {
+            for place in places {
+                let before = files.nodes.set(leaf, place, entry);
                 debug_assert!(before.page().is_some());
             }
-            let leaf = now.leaf;
-            // It is found by this node, which may go.
-            part = self.part_after(now);
-            if self.nodes.node(leaf).is_empty() {
-                self.remove_node(leaf);
+            if files.nodes.node(leaf).is_empty() {
+                files.remove_node(leaf);
             }
-        }
+        });
         self.counts.file_pages -= u64::from(order.pages());
         let i = &mut self.inodes[inode];
         i.pages -= order.pages();
@@ -192,27 +228,25 @@ impl Files {
         }
     }
 
-    /// The part of a folio in its first node, by the number of its first page.
+    /// Visits each node that has pages of a folio, with their places in it, by the number of the
+    /// folio's first page. The visit may remove the node.
     #[inline(always)]
-    pub(super) fn first_part(&self, number: u32, order: Order) -> Part {
-        let (leaf, place, pages) = (number / PAGES, number % PAGES, order.pages());
-        Part { leaf, places: place..place + pages.min(PAGES), left: pages.saturating_sub(PAGES) }
-    }
-
-    /// The part in the node after this one, if the folio goes on.
-    #[inline(always)]
-    pub(super) fn part_after(&self, part: Part) -> Option<Part> {
-        if part.left == 0 {
-            return None;
+    pub(super) fn each_node_of(
+        &mut self,
+        number: u32,
+        order: Order,
+        mut visit: impl FnMut(&mut Files, NodeNumber, Range<u32>),
+    ) {
+        let (mut leaf, mut place, mut left) = (number / PAGES, number % PAGES, order.pages());
+        loop {
+            let next = (left > PAGES).then(|| {
+                let node = self.nodes.node(leaf);
+                self.inodes[node.inode].tree.leaf((node.at + 1) * PAGES).expect("a page has a node")
+            });
+            visit(self, leaf, place..place + left.min(PAGES));
+            let Some(next) = next else { break };
+            (leaf, place, left) = (next, 0, left - PAGES);
         }
-        let node = self.nodes.node(part.leaf);
-        let leaf = self.inodes[node.inode].tree.leaf((node.at + 1) * PAGES).expect("a page has a node");
-        Some(Part { leaf, places: 0..PAGES, left: part.left - PAGES })
-    }
-
-    /// All parts of a folio.
-    fn parts(&self, number: u32, order: Order) -> impl Iterator<Item = Part> {
-        std::iter::successors(Some(self.first_part(number, order)), |part| self.part_after(part.clone()))
     }
 
     /// Removes an empty node, and those above it that become empty.
@@ -257,19 +291,19 @@ impl Files {
 
     /// The owner words of a folio's pages, by that of its first page.
     pub(crate) fn numbers_of(&self, number: u32, order: Order) -> impl Iterator<Item = u32> {
-        self.parts(number, order).flat_map(|part| part.places.map(move |place| part.leaf * PAGES + place))
+        let (inode, first) = self.place(number);
+        (first..first + order.pages()).map(move |index| self.number(inode, index))
     }
 
     /// Records that a folio has moved to other frames.
     pub(crate) fn folio_moved(&mut self, number: u32, to: Pfn, order: Order) {
-        let mut frames = (0..order.pages()).map(|i| to.plus(i));
-        let mut part = Some(self.first_part(number, order));
-        while let Some(now) = part {
-            for (place, frame) in now.places.clone().zip(&mut frames) {
-                self.nodes.set(now.leaf, place, CacheEntry::of_page(frame));
+        let mut to = to;
+        self.each_node_of(number, order, |files, leaf, places| {
+            for place in places {
+                files.nodes.set(leaf, place, CacheEntry::of_page(to));
+                to = to.plus(1);
             }
-            part = self.part_after(now);
-        }
+        });
     }
 
     /// The pages of a file in memory from `first` on, with their indexes.

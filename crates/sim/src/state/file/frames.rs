@@ -11,6 +11,7 @@ use kontig_mm::{Order, Pfn, prefetch};
 pub(crate) struct Flags(u16);
 
 const ORDER_BIT: u32 = 12;
+const ORDER_BITS: u16 = 15 << ORDER_BIT;
 
 impl Flags {
     /// It is being read; nobody may use or take it.
@@ -29,6 +30,9 @@ impl Flags {
     pub(crate) const SWAP_CACHE: Flags = Flags(64);
     /// It belongs to a file: its owner word is its place in the page cache.
     pub(crate) const FILE: Flags = Flags(128);
+
+    /// Not a flag: any order but 0.
+    pub(crate) const LARGE: Flags = Flags(ORDER_BITS);
 
     /// No others than that it belongs to a file, in a folio of this order.
     const fn of_folio(order: Order) -> Flags {
@@ -86,13 +90,21 @@ impl Frames {
         if order == Order::ZERO { pfn } else { pfn.block_start(order) }
     }
     /// Makes these frames a folio of a file, without any other flag.
+    #[inline(always)]
     pub(crate) fn begin_folio(&mut self, pfn: Pfn, order: Order) {
-        let pages = pfn.index()..pfn.plus(order.pages()).index();
-        self.flags[pages].fill(Flags::of_folio(order).0);
+        self.fill(pfn, order, Flags::of_folio(order));
     }
     /// Forgets all of a folio.
+    #[inline(always)]
     pub(crate) fn end_folio(&mut self, pfn: Pfn, order: Order) {
-        self.flags[pfn.index()..pfn.plus(order.pages()).index()].fill(0);
+        self.fill(pfn, order, Flags::default());
+    }
+    #[inline(always)]
+    fn fill(&mut self, pfn: Pfn, order: Order, flags: Flags) {
+        match order {
+            Order::ZERO => self.reset(pfn, flags),
+            _ => self.flags[pfn.index()..pfn.plus(order.pages()).index()].fill(flags.0),
+        }
     }
     /// Replaces all flags by these.
     #[inline(always)]

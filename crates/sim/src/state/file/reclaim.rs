@@ -19,9 +19,11 @@ const SUPER_BLOCK: usize = 1;
 impl Files {
     /// Frees the buffer heads of a clean folio.
     pub(crate) fn drop_buffers(&mut self, frames: &mut Frames, pfn: Pfn) {
-        if frames.clear(pfn, Flags::PRIVATE) {
-            let pages = (0..frames.flags(pfn).order().pages()).map(|i| pfn.plus(i));
-            self.gone.extend(pages.map(|page| (Cache::BufferHead, Object::of_number(frames.word(page)))));
+        if !frames.clear(pfn, Flags::PRIVATE) {
+            return;
+        }
+        for i in 0..frames.flags(pfn).order().pages() {
+            self.gone.push((Cache::BufferHead, Object::of_number(frames.word(pfn.plus(i)))));
         }
     }
 

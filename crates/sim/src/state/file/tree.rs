@@ -14,7 +14,6 @@ use super::slab::Object;
 use crate::base::sequence::Sequence;
 use crate::state::entry::CacheEntry;
 use kontig_mm::{Order, prefetch};
-use std::ops::Range;
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -24,7 +23,7 @@ const NIL: u32 = u32::MAX;
 /// Nodes are kept in pieces that never move, large enough for a host's huge pages: 9 MiB.
 const PIECE: usize = 1 << 14;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Tag {
     Dirty,
     Writeback,
@@ -158,23 +157,6 @@ impl Nodes {
             self.with_shadows_only.remove(number);
         }
         before
-    }
-
-    /// Sets or clears a mark of a page; whether any page of the node has it.
-    fn tag(&mut self, number: NodeNumber, place: u32, tag: Tag, on: bool) -> bool {
-        let pages = &mut self.node_mut(number).tagged[tag as usize];
-        let bit = 1u64 << place;
-        *pages = if on { *pages | bit } else { *pages & !bit };
-        *pages != 0
-    }
-
-    /// Clears a mark of several pages of a node; how many had it, and whether any page still has.
-    fn clear_tags(&mut self, number: NodeNumber, places: Range<u32>, tag: Tag) -> (u32, bool) {
-        let pages = &mut self.node_mut(number).tagged[tag as usize];
-        let range = (!0u64 >> (PAGES - places.len() as u32)) << places.start;
-        let had = (*pages & range).count_ones();
-        *pages &= !range;
-        (had, *pages != 0)
     }
 
     /// Shadow-only nodes, the oldest first.
@@ -318,10 +300,22 @@ impl Tree {
 impl Files {
     /// Sets or clears a mark of the page with this number.
     pub(crate) fn tag(&mut self, number: u32, tag: Tag, on: bool) {
-        let leaf = number / PAGES;
-        let any = self.nodes.tag(leaf, number % PAGES, tag, on);
-        let Node { inode, at, .. } = *self.nodes.node(leaf);
-        self.inodes[inode].tree.tag(at, tag, any);
+        let bit = 1u64 << (number % PAGES);
+        self.tag_node(number / PAGES, tag, |pages| if on { pages | bit } else { pages & !bit });
+    }
+
+    /// Changes which pages of a node have a mark.
+    #[inline(always)]
+    fn tag_node(&mut self, leaf: NodeNumber, tag: Tag, change: impl FnOnce(u64) -> u64) {
+        let node = self.nodes.node_mut(leaf);
+        let pages = &mut node.tagged[tag as usize];
+        let had_any = *pages != 0;
+        *pages = change(*pages);
+        let has_any = *pages != 0;
+        // The tree knows already, except with the first page and after the last.
+        if has_any != had_any {
+            self.inodes[node.inode].tree.tag(node.at, tag, has_any);
+        }
     }
 
     /// Whether the page with this number is marked.
@@ -329,18 +323,12 @@ impl Files {
         self.nodes.node(number / PAGES).tagged[tag as usize] >> (number % PAGES) & 1 != 0
     }
 
-    /// Clears a mark of all pages of a folio, by the number of its first page; how many had it.
-    pub(crate) fn clear_tags(&mut self, number: u32, order: Order, tag: Tag) -> u32 {
-        let mut had = 0;
-        let mut part = Some(self.first_part(number, order));
-        while let Some(now) = part {
-            let (here, any) = self.nodes.clear_tags(now.leaf, now.places.clone(), tag);
-            let Node { inode, at, .. } = *self.nodes.node(now.leaf);
-            self.inodes[inode].tree.tag(at, tag, any);
-            had += here;
-            part = self.part_after(now);
-        }
-        had
+    /// Clears a mark of all pages of a folio, by the number of its first page.
+    pub(crate) fn clear_tags(&mut self, number: u32, order: Order, tag: Tag) {
+        self.each_node_of(number, order, |files, leaf, places| {
+            let range = (!0u64 >> (PAGES - places.len() as u32)) << places.start;
+            files.tag_node(leaf, tag, |pages| pages & !range);
+        });
     }
 
     /// The first marked page of a file from `first` on.
@@ -352,6 +340,21 @@ impl Files {
             let pages = node.tagged[tag as usize] >> before << before;
             (pages != 0).then(|| node.at * PAGES + pages.trailing_zeros())
         })
+    }
+
+    /// Checks a file's tree for [`crate::Machine::check`].
+    pub(crate) fn check_tree(&self, inode: u32) -> Result<(), String> {
+        let tree = &self.inodes[inode].tree;
+        if tree.leaves().count() > 1 && tree.leaves().any(|leaf| !self.nodes.has_object(leaf)) {
+            return Err(format!("file {inode} has several nodes, one of them in its inode"));
+        }
+        for tag in [Tag::Dirty, Tag::Writeback] {
+            let has = |leaf: &NodeNumber| self.nodes.node(*leaf).tagged[tag as usize] != 0;
+            if !tree.leaves().filter(has).eq(tree.tagged_from(0, tag)) {
+                return Err(format!("the tree of file {inode} marks other nodes as {tag:?} than have such pages"));
+            }
+        }
+        Ok(())
     }
 }
 
