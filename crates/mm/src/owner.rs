@@ -201,7 +201,9 @@ pub trait Owner {
     /// entries, and clears their marks of use. Looked at are those of [`NEIGHBOURS`] entries of the
     /// same page table and mapping: the first or the last, if the page's is within half as many of
     /// that end, else those from half as many before it on. Only pages that `fits` names count. At
-    /// the end of each window of more than one entry it names the table.
+    /// the end of each window of more than one entry it names the table. A folio has an entry for
+    /// each page and is named by its first; where all tiers decide, its entries that follow each
+    /// other in a table are one, and all count as used if one was.
     fn references_around(
         &mut self,
         pfn: Pfn,

@@ -9,8 +9,7 @@ pub const LIMITS: [&str; 11] = [
     "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's and 7.2's.",
     "**Memory control groups** are 6.12's alone, without kernel memory.",
     "**Not modelled:** CMA, hotplug, zswap, AutoNUMA, pinned pages.",
-    "**Large folios** are files' alone, never in generations; of metadata, a part of XFS's and the inodes \
-     that ext4 reads.",
+    "**Large folios** are files' alone; of metadata, a part of XFS's and the inodes that ext4 reads.",
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",
     "**No disk, no reclaim.** A machine without a `[[disk]]`, such as seed 000's, has neither page cache nor \
      swap.",

@@ -96,7 +96,7 @@ impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let zone_locks = vec![SpinLock::default(); mem.zones().len()];
         let lru_locks = vec![SpinLock::default(); mem.lru().vecs().len()];
-        let pages = Pages::new(mem.lru().is_ordered());
+        let pages = Pages::new(mem.lru().is_ordered(), mem.profile().lru_gen.by_all_tiers());
         Kernel {
             mem,
             pages,

@@ -3,19 +3,12 @@
 //!
 //! Each page table that maps the page is looked at for itself, one after the other: if its entry
 //! was used, so may be those around it (`lru_gen_look_around`). Of a huge page only its own entry
-//! is. Source: `mm/rmap.c`, `mm/vmscan.c` of 6.12; kernel-behaviour §4.10.2.
+//! is. A folio of a file has an entry for each page; 7.2 looks around once for all that follow each
+//! other. Source: `mm/rmap.c`, `mm/vmscan.c` of 6.12 and 7.2; kernel-behaviour §4.10.2, §4.10.9.
 
 use super::Pages;
 use crate::base::id::MappingId;
-use crate::state::file::{Flags, Frames};
-use kontig_mm::{Around, Memory, Order, Pfn, References, TableWalk};
-
-/// A page in the swap cache learns of a write from its entry.
-fn note_write(frames: &mut Frames, pfn: Pfn, written: bool) {
-    if written && frames.flags(pfn).any(Flags::SWAP_CACHE) {
-        frames.set(pfn, Flags::DIRTY);
-    }
-}
+use kontig_mm::{Around, Memory, Pfn, References, TableWalk};
 
 impl Pages {
     /// Those of an anonymous page.
@@ -34,19 +27,14 @@ impl Pages {
                 ptes += u32::from(spaces.test_and_clear_young(mapping, page, pfn));
             } else if spaces.test_and_clear_young(mapping, page, pfn) {
                 ptes += 1;
-                spaces
-                    .young_around(mapping, page, fits, |young, written| {
-                        note_write(frames, young, written);
-                        found(Around::Page(young));
-                    })
-                    .into_iter()
-                    .for_each(&mut *found);
+                spaces.young_around(mapping, page, frames, fits, found);
             }
         }
         References { ptes, ..References::default() }
     }
 
-    /// Those of a file's page. Its entries say nothing of writes: files are mapped for reading.
+    /// Those of a file's folio: a mapping in which any of its pages was used counts once. Its
+    /// entries say nothing of writes: files are mapped for reading.
     pub(super) fn file_references_around(
         &mut self,
         pfn: Pfn,
@@ -57,18 +45,9 @@ impl Pages {
         let (inode, index) = self.files().place(number);
         let Some(object) = self.files().inodes[inode].object else { return References::default() };
         let Pages { spaces, objects, frames, .. } = self;
-        // Large folios are from before the switch to generations, which have single pages.
-        let fits = &|pfn| frames.flags(pfn).order() == Order::ZERO && fits(pfn);
         let mut ptes = 0;
         for &mapping in objects.mappings(object) {
-            let Some(page) = spaces.maps(mapping, index, pfn) else { continue };
-            if spaces.test_and_clear_young(mapping, page, pfn) {
-                ptes += 1;
-                spaces
-                    .young_around(mapping, page, fits, |young, _| found(Around::Page(young)))
-                    .into_iter()
-                    .for_each(&mut *found);
-            }
+            ptes += u32::from(spaces.folio_young_around(mapping, (index, pfn), frames, fits, found));
         }
         References { ptes, ..References::default() }
     }
@@ -83,7 +62,7 @@ impl Pages {
         }
         for mapping in spaces.mappings_of(process) {
             if walk.includes_anon() || spaces.of(MappingId(mapping)).file().is_some() {
-                *walked += spaces.walk(mapping, m, walk, |young, written| note_write(frames, young, written));
+                *walked += spaces.walk(mapping, m, frames, walk);
             }
         }
     }

@@ -58,9 +58,9 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// No pages yet; `reclaims` says whether the machine reclaims memory.
-    pub(crate) fn new(reclaims: bool) -> Pages {
-        Pages { spaces: AddressSpaces::new(reclaims), ..Pages::default() }
+    /// No pages yet; [`AddressSpaces::new`] says what the arguments are.
+    pub(crate) fn new(reclaims: bool, takes_folios: bool) -> Pages {
+        Pages { spaces: AddressSpaces::new(reclaims, takes_folios), ..Pages::default() }
     }
 
     /// Maps this many anonymous pages into a process; `None` if page numbers run out.

@@ -9,7 +9,7 @@
 use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::mm_list::At;
-use crate::state::{FrameKind, Gen, Memory, PageFlags};
+use crate::state::{Gen, Memory, PageFlags};
 use crate::types::{LruvecId, Pfn};
 
 /// Entries in a cache line: a table is worth a look if one in each was used.
@@ -49,8 +49,7 @@ impl TableWalk for AgingWalk<'_> {
             true => m.lru.used(pfn).generation().is_some(),
             false => self.includes_anon() || m.lru.flags(pfn).has(PageFlags::FILE),
         };
-        let is_head = m.frames.tag(pfn).kind() != FrameKind::Tail;
-        is_head && m.lruvec_of(pfn) == self.lruvec && looked_at(m)
+        m.lruvec_of(pfn) == self.lruvec && looked_at(m)
     }
     fn found(&mut self, m: &mut Memory, pfn: Pfn) {
         let youngest = Gen::of(m.lru.gens(self.lruvec).max_seq);

@@ -64,15 +64,14 @@ impl Files {
         self.filesystem(inode).page_gfp()
     }
 
-    /// The rule and the limit for the folios of a file. Where pages are in generations, they are
-    /// single ones.
+    /// The rule and the limit for the folios of a file.
     pub(crate) fn folios_of(&self, m: &Memory, inode: u32) -> Folios {
         let rules = m.profile().files;
         let has_large = match self.filesystem(inode) {
             FileSystem::Xfs => rules.large_folios != LargeFolios::Never,
             FileSystem::Ext4 => rules.large_folios == LargeFolios::XfsAndExt4,
         };
-        let largest = if has_large && !m.lru().has_generations() { LARGEST_FOLIO } else { Order::ZERO };
+        let largest = if has_large { LARGEST_FOLIO } else { Order::ZERO };
         Folios { rule: rules.readahead, largest }
     }
 

@@ -9,7 +9,7 @@ use super::page_table::{Mark, PageTables};
 use crate::base::id::{MappingId, Span, UserPage};
 use crate::base::rw_lock::Mode;
 use crate::base::slots::Slots;
-use crate::state::file::{Cache, Object, Readahead};
+use crate::state::file::{Cache, Flags, Frames, Object, Readahead};
 use crate::state::object::{ObjectId, Objects, TABLE_PAGES};
 use crate::state::swap::Slot;
 use crate::state::swap::readahead::Window;
@@ -228,12 +228,59 @@ impl Mapping {
     pub(crate) fn is_young(&self, page: u32) -> bool {
         self.entries.is(page, Mark::Accessed)
     }
-    /// Takes the mark of use off the entry of a small page, if it was used and `fits` names the
-    /// page: the page, and whether it was written.
-    fn take_young(&mut self, page: u32, fits: &dyn Fn(Pfn) -> bool) -> Option<(Pfn, bool)> {
-        let pfn = self.pte(page).filter(|_| self.is_young(page)).filter(|pfn| fits(*pfn))?;
-        self.entries.mark(page, Mark::Accessed, false);
-        Some((pfn, self.entries.is(page, Mark::Dirty)))
+    /// Takes the marks of use off the entries from this one on that are looked at as one, and end
+    /// before `end`: an entry alone or, where those of a folio are taken together, as many as map
+    /// its pages one after the other. Their number, and the folio if one was used and `fits` names
+    /// it. A page in the swap cache learns from its entry that it was written.
+    fn take_young(
+        &mut self,
+        page: u32,
+        end: u32,
+        together: bool,
+        frames: &mut Frames,
+        fits: &dyn Fn(Pfn) -> bool,
+    ) -> (u32, Option<Pfn>) {
+        let Some(pfn) = self.pte(page) else { return (1, None) };
+        let mut entries = page..page + 1;
+        let order = frames.flags(pfn).order();
+        let folio = pfn.block_start(order);
+        if together && order > Order::ZERO {
+            let last = end.min(page + folio.plus(order.pages()).get() - pfn.get());
+            let follows = |next: &u32| self.pte(*next) == Some(pfn.plus(*next - page));
+            entries.end += (page + 1..last).take_while(follows).count() as u32;
+        }
+        let is_young = entries.clone().any(|page| self.is_young(page)) && fits(folio);
+        if is_young {
+            let written = entries.clone().any(|page| self.entries.is(page, Mark::Dirty));
+            if written && frames.flags(folio).any(Flags::SWAP_CACHE) {
+                frames.set(folio, Flags::DIRTY);
+            }
+            entries.clone().for_each(|page| self.entries.mark(page, Mark::Accessed, false));
+        }
+        (entries.len() as u32, is_young.then_some(folio))
+    }
+
+    /// Takes the marks of use off the entries of some pages, and hands on each folio that was used
+    /// and fits, once where its entries follow each other. The number of entries that were used.
+    fn take_all_young(
+        &mut self,
+        pages: Range<u32>,
+        together: bool,
+        frames: &mut Frames,
+        fits: &dyn Fn(Pfn) -> bool,
+        found: &mut dyn FnMut(Pfn),
+    ) -> u32 {
+        let (mut at, mut young, mut last) = (pages.start, 0, None);
+        while at < pages.end {
+            let (entries, folio) = self.take_young(at, pages.end, together, frames, fits);
+            at += entries;
+            let Some(folio) = folio else { continue };
+            young += entries;
+            if last.replace(folio) != Some(folio) {
+                found(folio);
+            }
+        }
+        young
     }
     /// Makes a page writable.
     pub(crate) fn unprotect(&mut self, page: u32) {
@@ -392,12 +439,17 @@ pub(crate) struct AddressSpaces {
     left: u64,
     /// Whether all mappings keep marks from the start, as on machines that reclaim.
     keep_marks: bool,
+    /// Whether the entries of a folio give up their marks of use as one.
+    takes_folios: bool,
+    /// What a walk has found in one table.
+    found: Vec<Pfn>,
 }
 
 impl AddressSpaces {
-    /// No address space yet; `reclaims` says whether the machine reclaims memory.
-    pub(crate) fn new(reclaims: bool) -> AddressSpaces {
-        AddressSpaces { keep_marks: reclaims, ..AddressSpaces::default() }
+    /// No address space yet; `reclaims` says whether the machine reclaims memory, `takes_folios`
+    /// whether the entries of a folio give up their marks of use as one.
+    pub(crate) fn new(reclaims: bool, takes_folios: bool) -> AddressSpaces {
+        AddressSpaces { keep_marks: reclaims, takes_folios, ..AddressSpaces::default() }
     }
 
     /// All mappings of all processes.
@@ -731,27 +783,55 @@ impl AddressSpaces {
         page < m.pages && m.table(page).huge() == Some(pfn)
     }
 
-    /// The small pages used in the window around a page of a mapping, in the order of their
-    /// entries, as [`kontig_mm::Owner::references_around`] has it; whether each was also written.
-    /// The marks of use of those that `fits` names are cleared. What it says of the table.
+    /// The folios used in the window around a page of a mapping, in the order of their entries, as
+    /// [`kontig_mm::Owner::references_around`] has it, and the table. The marks of use of those
+    /// that `fits` names are cleared.
     pub(crate) fn young_around(
         &mut self,
         mapping: u32,
         page: u32,
+        frames: &mut Frames,
         fits: &dyn Fn(Pfn) -> bool,
-        mut found: impl FnMut(Pfn, bool),
-    ) -> Option<Around> {
+        found: &mut dyn FnMut(Around),
+    ) {
         let m = &mut self.mappings[mapping];
         let window = window(page, m.pages);
         let entries = window.len() as u32;
-        let mut young = 1;
-        for at in window {
-            if let Some((pfn, written)) = m.take_young(at, fits) {
-                young += 1;
-                found(pfn, written);
+        let folio = &mut |folio| found(Around::Page(folio));
+        let young = 1 + m.take_all_young(window, self.takes_folios, frames, fits, folio);
+        if entries > 1 {
+            found(Around::Table { table: table_number(mapping, page), entries, young });
+        }
+    }
+
+    /// Takes the marks of use off the entries that map a folio of a file, from its page `first` of
+    /// the file on, and looks around each that was used, or each row of them where they are taken
+    /// together. Whether any was used.
+    pub(crate) fn folio_young_around(
+        &mut self,
+        mapping: u32,
+        (first, folio): (u32, Pfn),
+        frames: &mut Frames,
+        fits: &dyn Fn(Pfn) -> bool,
+        found: &mut dyn FnMut(Around),
+    ) -> bool {
+        let pages = frames.flags(folio).order().pages();
+        let (mut at, mut used) = (0, false);
+        while at < pages {
+            let Some(page) = self.maps(mapping, first + at, folio.plus(at)) else {
+                at += 1;
+                continue;
+            };
+            let m = &mut self.mappings[mapping];
+            let end = ((page / TABLE_PAGES + 1) * TABLE_PAGES).min(m.pages);
+            let (entries, young) = m.take_young(page, end, self.takes_folios, frames, &|_| true);
+            at += entries;
+            if young.is_some() {
+                used = true;
+                self.young_around(mapping, page, frames, fits, found);
             }
         }
-        (entries > 1).then_some(Around::Table { table: table_number(mapping, page), entries, young })
+        used
     }
 
     /// The mappings of a process, in order.
@@ -764,14 +844,13 @@ impl AddressSpaces {
         self.spaces.get(process).is_some_and(|space| space.lock.map.is_open(Mode::Read))
     }
 
-    /// Walks the page tables of a mapping; `found` learns of each page that was used and fits, and
-    /// whether it was written. The number of entries looked at.
+    /// Walks the page tables of a mapping. The number of entries looked at.
     pub(crate) fn walk(
         &mut self,
         mapping: u32,
         memory: &mut Memory,
+        frames: &mut Frames,
         walk: &mut dyn TableWalk,
-        mut found: impl FnMut(Pfn, bool),
     ) -> u64 {
         let m = &mut self.mappings[mapping];
         let mut entries = 0;
@@ -793,14 +872,12 @@ impl AddressSpaces {
             if !walk.wants(memory, table, &mut used) {
                 continue;
             }
-            let (looked_at, mut young) = (pages.len() as u32, 0);
-            for page in pages {
-                if let Some((pfn, written)) = m.take_young(page, &|pfn| walk.fits(memory, pfn)) {
-                    young += 1;
-                    found(pfn, written);
-                    walk.found(memory, pfn);
-                }
-            }
+            let looked_at = pages.len() as u32;
+            let mut found = std::mem::take(&mut self.found);
+            let fits = |folio| walk.fits(memory, folio);
+            let young = m.take_all_young(pages, self.takes_folios, frames, &fits, &mut |folio| found.push(folio));
+            found.drain(..).for_each(|folio| walk.found(memory, folio));
+            self.found = found;
             walk.leave(memory, table, looked_at, young);
             entries += u64::from(looked_at);
         }
