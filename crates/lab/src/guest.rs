@@ -102,7 +102,9 @@ fn machine(
     let failed = |reason: String| Error::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
     let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
-    for (name, value) in sysctls {
+    // The kernel's first memory was on lists when its script switched to generations.
+    let (late, early): (Vec<_>, Vec<_>) = sysctls.iter().partition(|(name, _)| name.starts_with(GENERATIONS));
+    for (name, value) in early {
         memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
     }
     let mut m = Machine::new(memory, CostModel::new(&file.costs));
@@ -116,6 +118,9 @@ fn machine(
     m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
     m.blocks_written(DIRTY);
     lay_in_order(&mut m, booted);
+    for (name, value) in late {
+        m.memory_mut().sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
+    }
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     Ok(m)
 }
@@ -181,6 +186,8 @@ pub fn run(
     }
 }
 
+/// Begins the names of the settings of the multi-generational LRU.
+const GENERATIONS: &str = "lru_gen.";
 /// Begins the names of the settings of huge pages.
 const HUGE_PAGES: &str = "thp.";
 

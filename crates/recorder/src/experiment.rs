@@ -10,7 +10,7 @@ use crate::given::Given;
 use crate::guest::{self as guests, Guest};
 use crate::qemu::{Board, Qemu};
 use crate::reclaim::{GivenOps, Reclaim};
-use crate::sysctls;
+use crate::sysctls::{self, LRU_GEN};
 use kontig_mm::Order;
 use kontig_mm::types::MAX_ORDER;
 use kontig_oracle::guest::{PREFIX, Pattern};
@@ -112,6 +112,9 @@ impl Plan {
         }
         for (name, value) in &asked.sysctls {
             sysctls::check(name, value, series)?;
+        }
+        if asked.sysctls.contains_key(LRU_GEN) && guests::find(&asked.experiment).is_none() {
+            return refuse(format!("--set {LRU_GEN}: is for guest-*; experiments gen-* have generations of their own"));
         }
         if let Some(given) = &asked.trace {
             check_given(given, asked, series)?;
@@ -252,6 +255,9 @@ impl Plan {
     pub(super) fn parameters(&self) -> String {
         let (late, early): (Vec<_>, Vec<_>) =
             self.sysctls.iter().partition(|(k, _)| self.script == PROACTIVE_SCRIPT && *k == PROACTIVENESS);
+        // Not below /proc/sys: the script has a variable for it.
+        let (generations, early): (Vec<_>, Vec<_>) = early.into_iter().partition(|(k, _)| *k == LRU_GEN);
+        let generations: String = generations.iter().map(|(_, v)| format!("LRU_GEN={v}\n")).collect();
         let early: Vec<String> = early.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let late: String = late.iter().map(|(_, v)| format!("PROACTIVENESS={v}\n")).collect();
         let (seed, events) = (self.seed.unwrap_or(0), if self.events { "yes" } else { "" });
@@ -265,7 +271,7 @@ impl Plan {
         let late = late + &self.reclaim.as_ref().map(Reclaim::parameters).unwrap_or_default();
         let late = late + &self.guest.as_ref().map(Guest::parameters).unwrap_or_default();
         let head = format!("EXPERIMENT={}\nSEED={seed}\nEVENTS={events}\n", self.script);
-        format!("{head}SYSCTLS='{}'\n{late}", early.join(" "))
+        format!("{head}SYSCTLS='{}'\n{generations}{late}", early.join(" "))
     }
 
     /// Name of the recording's folder: kernel, experiment and all that is not a default.
@@ -282,7 +288,8 @@ impl Plan {
         }
         for (k, v) in &self.sysctls {
             if !self.usual.contains(&(k.as_str(), v.as_str())) {
-                name += &format!("-{}{v}", k.rsplit('.').next().unwrap_or(k));
+                let short = if *k == LRU_GEN { "lru_gen" } else { k.rsplit('.').next().unwrap_or(k) };
+                name += &format!("-{short}{v}");
             }
         }
         name

@@ -8,6 +8,9 @@ use crate::error::RecordError;
 use crate::kernel::Series;
 use kontig_mm::sysctl::Sysctl;
 
+/// The switch of the multi-generational LRU. It is not below `/proc/sys`.
+pub(super) const LRU_GEN: &str = "lru_gen.enabled";
+
 impl Series {
     fn sysctls(self) -> impl Iterator<Item = &'static str> {
         self.sysctl_lines().lines()
@@ -30,11 +33,17 @@ pub(super) fn check(name: &str, value: &str, series: Series) -> Result<(), Recor
     if !digits(value.strip_prefix('-').unwrap_or(value)) {
         return refuse("the value is not a number".into());
     }
-    let Some(short) = name.strip_prefix("vm.") else { return Ok(()) };
-    if !series.sysctls().any(|known| known == short) {
-        return refuse(format!("kernel {series} has no such sysctl{}", remedy(short, series)));
-    }
     let profile = kontig_profiles::linux(series.name());
+    match name.strip_prefix("vm.") {
+        Some(short) if !series.sysctls().any(|known| known == short) => {
+            return refuse(format!("kernel {series} has no such sysctl{}", remedy(short, series)));
+        }
+        None if name != LRU_GEN => return Ok(()),
+        None if !Sysctl::find(name).is_some_and(|sysctl| sysctl.exists(&profile)) => {
+            return refuse("generations are recorded of 6.12 and 7.2; add --kernel 6.12 or --kernel 7.2".into());
+        }
+        _ => {}
+    }
     match Sysctl::find(name) {
         Some(sysctl) if sysctl.parse(&profile, value).is_err() => {
             let takes = match sysctl.range(&profile) {
@@ -81,6 +90,8 @@ mod tests {
         for value in ["high", "", "-", "1-2", "$(x)"] {
             assert!(refused("vm.swappiness", value).ends_with("the value is not a number"), "{value}");
         }
+        assert!(refused("lru_gen.enabled", "7").ends_with("add --kernel 6.12 or --kernel 7.2"));
+        assert!(check("lru_gen.enabled", "9", Series::V7_2).is_err());
         assert!(refused("vm.min_free_kbytes", "-1").ends_with("takes whole numbers from 0 on"));
         assert!(refused("vm.x;reboot", "1").contains("is no sysctl's name"));
         assert!(refused("swappiness", "1").contains("is no sysctl's name"));

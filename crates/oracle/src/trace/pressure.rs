@@ -392,6 +392,19 @@ pub const TRACES: &[Pressure] = &[
             process::beside_files_with(s, 16_000, |s| generations::large_blocks(s, &mut held));
         })
     },
+    Pressure {
+        lru_gen: 7,
+        process_pages: 6_000,
+        swap_mib: 256,
+        ..usual(
+            "gen-large",
+            "lru-large in generations, beside a process's memory; aged and evicted by command now and then",
+            24_000,
+            |s| {
+                files::large_with(s, BOTH, |s| generations::beside_folios(s, 6_000));
+            },
+        )
+    },
     Pressure { lru_gen: 1, ..usual("gen-dirty", "lru-dirty in generations", 80_000, |s| files::dirty(s, BOTH)) },
     Pressure { lru_gen: 1, ..usual("gen-order9", "lru-order9 in generations", 50_000, |s| blocks::requests(s, 9, 40)) },
     Pressure {

@@ -86,6 +86,17 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_has_its_pages_in_generations_if_that_is_set() {
+        let set = std::collections::BTreeMap::from([("lru_gen.enabled".to_string(), "7".to_string())]);
+        let of_seven = Asked { sysctls: set, ..asked("guest-file") };
+        let plan = Plan::new(&of_seven, Series::V7_2).expect("a pattern");
+        assert_eq!(plan.folder_name(Series::V7_2), "7.2-guest-file-seed3-lru_gen7");
+        assert!(plan.parameters().contains("SYSCTLS=''\nLRU_GEN=7\n"), "{}", plan.parameters());
+        let refused = Plan::new(&Asked { experiment: "mixed".into(), ..of_seven }, Series::V7_2).expect_err("refused");
+        assert!(refused.to_string().contains("is for guest-*"), "{refused}");
+    }
+
+    #[test]
     fn senseless_requests_are_refused_in_words() {
         let refused = |asked: &Asked, series| Plan::new(asked, series).expect_err("refused").to_string();
         assert!(refused(&asked("guest-tea"), Series::V6_1).contains("known: "));

@@ -27,6 +27,8 @@ struct Met {
     sorted: u64,
     isolated: u64,
     skipped: u64,
+    /// Folios of these that were passed over.
+    folios_skipped: u64,
     /// Folios that may still be looked at.
     remaining: u64,
 }
@@ -62,9 +64,11 @@ impl Memory {
         self.shared.vmstat.add(scan, met.isolated);
         self.shared.vmstat.add(VmEvent::Pgrefill, met.sorted);
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][kind], met.isolated);
-        self.count_lru_lock(lruvec, met.scanned);
-        self.shared.work.reclaim_scanned += met.scanned - met.skipped;
-        self.shared.work.reclaim_skipped += met.skipped;
+        // A folio is as much work as a page.
+        let folios = batch - met.remaining;
+        self.count_lru_lock(lruvec, folios);
+        self.shared.work.reclaim_scanned += folios - met.folios_skipped;
+        self.shared.work.reclaim_skipped += met.folios_skipped;
         self.shared.emit(Listen::VMSCAN, || Event::LruIsolate {
             highest_zoneidx: sc.highest,
             order: sc.order,
@@ -120,6 +124,7 @@ impl Memory {
                 break;
             }
         }
+        met.folios_skipped += passed_over.len() as u64;
         for pfn in passed_over.drain(..) {
             let at = self.gen_place(pfn);
             self.lru.gen_link(lruvec, pfn, (oldest, kind, at.zone_type), false);

@@ -141,8 +141,14 @@ pub fn dirty(s: &mut Script, request: Request) {
 /// Files in folios of several sizes; single pages of them are wanted again, and some files become
 /// shorter.
 pub fn large(s: &mut Script, request: Request) {
+    large_with(s, request, |_| {});
+}
+
+/// The same, and something else before every access.
+pub fn large_with(s: &mut Script, request: Request, mut more: impl FnMut(&mut Script)) {
     const ORDERS: [(u8, usize); 5] = [(0, 8), (2, 8), (4, 4), (6, 2), (9, 1)];
     while !s.is_full() {
+        more(s);
         let order = s.random.weighted(&ORDERS);
         // A file for each size: what of it is there has that size.
         let (file, index) = (order, s.skewed(PAGES * 2 / 3));

@@ -75,6 +75,21 @@ pub fn sometimes(s: &mut Script, one_in: usize, pages: u32) {
     }
 }
 
+/// Beside files in large folios: a page of a process's memory one time in four, seldom folios of
+/// five uses, and commands.
+pub fn beside_folios(s: &mut Script, pages: u32) {
+    if s.random.chance(1, 4) {
+        let (page, writes) = (s.skewed(pages), s.random.chance(1, 2));
+        s.access(page, writes);
+    }
+    if s.random.chance(1, 40) {
+        let (order, index) = (s.random.weighted(&[(2, 2), (4, 1), (6, 1)]), s.skewed(4_000));
+        let asks = READS.with(Request::KSWAPD).into();
+        (0..5).for_each(|_| s.read_folio(order, index, order, asks));
+    }
+    sometimes(s, 300, 8 * pages);
+}
+
 /// Five uses of a page of a file, one time in 200.
 pub fn used_often(s: &mut Script, pages: u32) {
     if s.random.chance(1, 200) {
