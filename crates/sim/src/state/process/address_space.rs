@@ -933,3 +933,61 @@ impl AddressSpaces {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries that map a folio of 16 pages from its third page on, beside two single pages. Used
+    /// are one page of each half of the folio and a single one. The folios found around the first
+    /// page, and what is said of the table.
+    fn found_around_first(takes_folios: bool) -> (Vec<u32>, Option<Around>) {
+        let (mut spaces, mut objects) = (AddressSpaces::new(true, takes_folios), Objects::default());
+        let mut frames = Frames::new(64);
+        let order = Order::new(4);
+        frames.begin_folio(Pfn::new(16), order);
+        let (process, object) = (spaces.add_process(), objects.add(0).expect("a number is left"));
+        let file = FileMap { inode: 0, first: 2, readahead: Readahead::default() };
+        let region = spaces.map_file(&mut objects, process, object, 17, file);
+        let id = spaces.spaces[process].mappings[region.mapping];
+        let m = spaces.mapping(id);
+        (0..14).for_each(|page| m.set_pte(page, Pfn::new(18 + page)));
+        (14..16).for_each(|page| m.set_pte(page, Pfn::new(40 + page)));
+        [3, 11, 15].iter().for_each(|page| m.used(*page, false));
+        let (mut pages, mut table) = (Vec::new(), None);
+        spaces.young_around(id.0, 0, &mut frames, &|_| true, &mut |around| match around {
+            Around::Page(pfn) => pages.push(pfn.get()),
+            Around::Table { .. } => table = Some(around),
+        });
+        assert!((0..17).all(|page| !spaces.of(id).is_young(page)), "the marks of use are gone");
+        (pages, table)
+    }
+
+    #[test]
+    fn a_folio_is_found_once_and_counts_by_its_used_entries_or_by_all_that_follow_each_other() {
+        let table = |young| Some(Around::Table { table: 0, entries: 17, young });
+        assert_eq!(found_around_first(false), (vec![16, 55], table(1 + 3)));
+        assert_eq!(found_around_first(true), (vec![16, 55], table(1 + 14 + 1)));
+    }
+
+    #[test]
+    fn a_folio_is_looked_around_once_for_each_entry_that_was_used_or_for_all_that_follow_each_other() {
+        let around = |takes_folios| {
+            let (mut spaces, mut objects) = (AddressSpaces::new(true, takes_folios), Objects::default());
+            let mut frames = Frames::new(64);
+            frames.begin_folio(Pfn::new(16), Order::new(4));
+            let (process, object) = (spaces.add_process(), objects.add(0).expect("a number is left"));
+            let file = FileMap { inode: 0, first: 0, readahead: Readahead::default() };
+            let region = spaces.map_file(&mut objects, process, object, 16, file);
+            let id = spaces.spaces[process].mappings[region.mapping];
+            (0..16).for_each(|page| spaces.mapping(id).set_pte(page, Pfn::new(16 + page)));
+            [2, 9].iter().for_each(|page| spaces.mapping(id).used(*page, false));
+            let mut tables = 0;
+            // What reclaim looks at is off the lists, and does not fit.
+            let found = &mut |around| tables += u32::from(matches!(around, Around::Table { .. }));
+            assert!(spaces.folio_young_around(id.0, (0, Pfn::new(16)), &mut frames, &|_| false, found));
+            tables
+        };
+        assert_eq!([false, true].map(around), [2, 1]);
+    }
+}
