@@ -38,6 +38,9 @@ const KNOWN: &str = "## Known differences
   has no tick: a turn ends where it ends.
 * In pattern bursts the lab keeps more file pages active than the kernel and swaps out 1.4 times as many pages. Large
   folios of files are not the cause: the lab did the same with single pages.
+* In generations (`lru_gen.enabled` = 7) a folio costs kswapd as much as a page in the lab, which is less than the
+  kernel takes for it. In pattern anon three times as many pages that come back are of the working set
+  (`workingset_activate_anon`); the cause is not known.
 * On less than 512 MiB the kernel disables huge pages at boot with all their settings, and these guests set `enabled`
   alone: their huge faults neither reclaim nor compact.
 
