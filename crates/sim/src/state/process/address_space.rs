@@ -441,7 +441,7 @@ pub(crate) struct AddressSpaces {
     keep_marks: bool,
     /// Whether the entries of a folio give up their marks of use as one.
     takes_folios: bool,
-    /// What a walk has found in one table.
+    /// The folios that a walk has found in one table.
     found: Vec<Pfn>,
 }
 
