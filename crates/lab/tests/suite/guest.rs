@@ -68,6 +68,13 @@ fn counting_begins_with_what_the_kernel_had() {
     assert_eq!((start("nr_shmem"), start("nr_anon_pages"), start("nr_file_pages")), (1110, 32, 1110 + 300));
     assert_eq!((start("nr_dirty"), start("nr_inactive_file")), (276, 300));
     assert!(start("nr_slab_reclaimable") >= 2299 && start("nr_slab_unreclaimable") >= 1446);
+
+    // In generations memory that has no slot in swap is young, whichever list it was on.
+    let generations = BTreeMap::from([("lru_gen.enabled".to_string(), "7".to_string())]);
+    let profile = profiles::named("7.2").expect("it is built in");
+    let counted = play(&machine, &booted, profile, &generations, vec![Act::Phase("start")]).expect("it is played");
+    let start = |name| counter(&counted[0], name);
+    assert_eq!((start("nr_active_anon"), start("nr_inactive_anon"), start("nr_inactive_file")), (1142, 0, 300));
 }
 
 #[test]
