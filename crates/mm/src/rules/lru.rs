@@ -27,6 +27,10 @@ mechanism! {
         /// activates it. Up to 4.6; set for 3.13 alone.
         #[rule(section = "4.1")]
         pub writes_count_as_use: bool,
+        /// A page of a file that comes back because it is written anew is a refault, as one that is
+        /// read is; later it is a new page, since what it held is not wanted. Up to 4.6.
+        #[rule(section = "4.1")]
+        pub writes_refault: bool,
         /// A page remembers that it was active once (PG_workingset).
         #[rule(section = "4.1")]
         pub remembers_workingset: bool,

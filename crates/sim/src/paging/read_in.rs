@@ -173,7 +173,8 @@ impl ReadIn {
                         }
                         continue;
                     }
-                    k.add_to_cache(c, (self.inode, index), (pfn, order), preload, self.in_fault);
+                    let added = if self.in_fault { Added::InFault } else { Added::ToRead };
+                    k.add_to_cache(c, (self.inode, index), (pfn, order), preload, added);
                     let is_marked = self.mark.is_some_and(|mark| mark & !(order.pages() - 1) == index);
                     let mark = if is_marked { Flags::READAHEAD } else { Flags::FILE };
                     k.pages.frames.set(pfn, Flags::LOCKED | mark);
@@ -237,22 +238,32 @@ impl ReadIn {
     }
 }
 
+/// Why a folio is put into the page cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Added {
+    ToRead,
+    InFault,
+    ToWrite,
+}
+
 impl Kernel {
     /// Puts a folio into the page cache and on the LRU; a refault activates it if its shadow says
-    /// so.
+    /// so. What is written anew is no refault where the kernel tells the two apart.
     pub(crate) fn add_to_cache(
         &mut self,
         c: &mut Context,
         (inode, index): (u32, u32),
         (pfn, order): (Pfn, Order),
         preload: &mut Preload,
-        in_fault: bool,
+        added: Added,
     ) {
         let (number, shadow) = self.pages.files().add_folio(inode, index, (pfn, order), preload.objects());
         self.pages.frames.begin_folio(pfn, order);
         self.pages.mapcounts.folio_unmapped(pfn, order);
         let (cpu, flags) = (c.cpu, PageFlags::FILE);
-        let flags = match shadow {
+        let refaults = added != Added::ToWrite || self.mem.profile().lru.writes_refault;
+        let in_fault = added == Added::InFault;
+        let flags = match shadow.filter(|_| refaults) {
             Some(shadow) if in_fault => self.mem.workingset_refault_in_fault(cpu, pfn, flags, shadow),
             Some(shadow) => self.mem.workingset_refault(cpu, pfn, flags, shadow),
             None => flags,

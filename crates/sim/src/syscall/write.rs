@@ -16,6 +16,7 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::paging::preload::Preload;
+use crate::paging::read_in::Added;
 use crate::paging::xfs::Change;
 use crate::state::file::{Cache, Flags};
 use kontig_mm::types::MAX_ORDER;
@@ -157,7 +158,7 @@ impl Write {
                     let (pfn, order, files) = (*pfn, *order, k.pages.files());
                     let missing = files.missing_if_absent(self.inode, self.next, order);
                     if got.is_ok() && missing.is_some_and(|missing| missing <= preload.objects().len()) {
-                        k.add_to_cache(c, (self.inode, self.next), (pfn, order), preload, false);
+                        k.add_to_cache(c, (self.inode, self.next), (pfn, order), preload, Added::ToWrite);
                         self.largest = LARGEST;
                     } else {
                         preload.give_back(k, c);

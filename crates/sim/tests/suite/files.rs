@@ -317,3 +317,33 @@ fn up_to_4_6_a_page_that_is_written_twice_is_active_and_later_one_that_is_read_t
     assert!(active(true, true) > 280, "all but those in a batch");
     assert!(active(false, true) == 0 && active(false, false) > 280);
 }
+
+#[test]
+fn a_page_that_comes_back_to_be_written_is_no_refault_since_4_7() {
+    let refaults = |profile: &str, write: bool| {
+        let mut p = Prompt::new(machine_of(1, 64, linux(profile), ssd()), 1);
+        let open = |p: &mut Prompt, name, create| {
+            let opened = p.call(0, Op::Open { name, create }).expect("opened").value;
+            let Value::File(file) = opened else { panic!("{opened:?}") };
+            file
+        };
+        let (file, pages, more) = (open(&mut p, FILE, true), 8192, 64 * 512 * 3 / 2);
+        p.call(0, Op::Write { file, first: 0, pages }).expect("written");
+        p.call(0, Op::Fsync(file)).expect("clean");
+        // Another file, larger than all memory, takes their place.
+        let other = FileName::new(0, 2);
+        assert!(p.m.lay_file(other, more));
+        let other = open(&mut p, other, false);
+        p.call(0, Op::Read { file: other, first: 0, pages: more }).expect("read");
+        assert!((0..pages).all(|page| !p.m.is_cached(FILE, page)));
+        let before = stat(&p.m, NodeStat::WorkingsetRefaultFile);
+        let read = Op::Read { file, first: 0, pages };
+        p.call(0, if write { Op::Write { file, first: 0, pages } } else { read }).expect("done");
+        stat(&p.m, NodeStat::WorkingsetRefaultFile) - before
+    };
+    for profile in ["5.6", "6.1", "7.2"] {
+        assert_eq!(refaults(profile, true), 0, "{profile}");
+        assert!(refaults(profile, false) >= 8000, "{profile}");
+    }
+    assert!(refaults("4.6", true) >= 8000);
+}
