@@ -320,13 +320,20 @@ impl Memory {
 
     /// Tags and counts a block that has just been taken from the lists.
     #[inline(always)]
-    pub(crate) fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, r: &Request) {
+    fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, r: &Request) {
+        self.count_given(zone, r.cpu, r.order, 1);
+        self.tag_alloc(pfn, r);
+    }
+
+    /// Tags a block that is given to a request. One that compaction has captured comes from no
+    /// list, and the kernel does not count it.
+    #[inline(always)]
+    pub(crate) fn tag_alloc(&mut self, pfn: Pfn, r: &Request) {
         let (order, migratetype) = (r.order, r.gfp.migratetype());
         self.frames.set(pfn, FrameKind::Kernel, order);
         if order.is_whole_pageblock() {
             self.mark_huge(pfn, order, true);
         }
-        self.count_given(zone, r.cpu, order, 1);
         self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }
 

@@ -431,7 +431,7 @@ impl AllocSlow {
 
     /// After direct compaction: takes the captured block or one from the free lists, and counts the
     /// attempt.
-    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<(Pfn, ZoneId)>) -> Option<Pfn> {
+    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<Pfn>) -> Option<Pfn> {
         let counts = match m.shared.profile.slow_path.compact_stall {
             CompactStall::AtEntry | CompactStall::Always => true,
             CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
@@ -444,8 +444,8 @@ impl AllocSlow {
         }
         self.count_stall(m, false);
         let page = match captured {
-            Some((pfn, zone)) => {
-                m.account_alloc(zone, pfn, &self.request);
+            Some(pfn) => {
+                m.tag_alloc(pfn, &self.request);
                 Some(pfn)
             }
             None => self.try_freelist(m),

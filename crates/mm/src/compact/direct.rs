@@ -57,8 +57,8 @@ pub(crate) fn compact_order(request: &Request, flags: AllocFlags, profile: &Prof
 /// The outcome of a direct compaction.
 pub(crate) struct Compacted {
     pub(crate) result: CompactResult,
-    /// The captured block and its zone.
-    pub(crate) captured: Option<(Pfn, ZoneId)>,
+    /// The block captured for the request.
+    pub(crate) captured: Option<Pfn>,
 }
 
 impl DirectCompact {
@@ -146,7 +146,7 @@ impl DirectCompact {
             if by_zone {
                 m.locked(zone, self.request.cpu).compaction_defer_reset(self.order, false);
             }
-            return Step::Done(Compacted { result: self.result, captured: captured.map(|pfn| (pfn, zone)) });
+            return Step::Done(Compacted { result: self.result, captured });
         }
         if by_zone
             && self.priority != CompactPriority::Async

@@ -14,7 +14,7 @@ use crate::reclaim::ROUND_CONGESTION_NS;
 use crate::reclaim::direct::DirectReclaim;
 use crate::state::Memory;
 use crate::step::{Step, Wait};
-use crate::types::{Pfn, ZoneId};
+use crate::types::Pfn;
 
 impl AllocSlow {
     /// Begins a round: kswapd, the free lists at the min watermark, compaction.
@@ -44,7 +44,7 @@ impl AllocSlow {
         &mut self,
         m: &mut Memory,
         owner: &mut O,
-        captured: Option<(Pfn, ZoneId)>,
+        captured: Option<Pfn>,
         gave_way: bool,
     ) -> AllocStep {
         if let Some(pfn) = self.compacted(m, owner, captured) {

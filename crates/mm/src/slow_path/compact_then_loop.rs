@@ -10,7 +10,7 @@ use crate::gfp::Gfp;
 use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
-use crate::types::{Pfn, ZoneId};
+use crate::types::Pfn;
 
 impl AllocSlow {
     /// Wakes kswapd and tries the free lists at the min watermark, or first waits for kswapd.
@@ -41,7 +41,7 @@ impl AllocSlow {
         m: &mut Memory,
         owner: &mut O,
         result: CompactResult,
-        captured: Option<(Pfn, ZoneId)>,
+        captured: Option<Pfn>,
     ) -> AllocStep {
         self.compact_result = result;
         if let Some(pfn) = self.compacted(m, owner, captured) {

@@ -12,14 +12,14 @@ use kontig_mm::{
 use kontig_mm::{MigrateOutcome, Owner};
 use kontig_profiles::linux;
 
-const CPU: CpuId = CpuId::new(0);
-const NODE: NodeId = NodeId::new(0);
-const HUGE: Order = Order::new(9);
+pub(crate) const CPU: CpuId = CpuId::new(0);
+pub(crate) const NODE: NodeId = NodeId::new(0);
+pub(crate) const HUGE: Order = Order::new(9);
 const BLOCKS_PER_GIB: u32 = 512;
 const REQUESTS: usize = 400;
 
 /// An owner whose pages can all be migrated.
-struct Willing;
+pub(crate) struct Willing;
 
 impl Owner for Willing {
     fn may_isolate(&mut self, _: Pfn) -> bool {
@@ -32,7 +32,7 @@ impl Owner for Willing {
 
 /// A zone filled with a process's pages, of which the first three quarters of every pageblock are
 /// freed again.
-fn fragmented(gib: u32) -> Memory {
+pub(crate) fn fragmented(gib: u32) -> Memory {
     let start = 1 << 20;
     let pages = gib * BLOCKS_PER_GIB * 512;
     let zone = ZoneSpec {
