@@ -4,6 +4,7 @@
 mod build;
 mod change;
 mod page;
+mod shares;
 mod words;
 
 use clap::Args;
@@ -28,10 +29,11 @@ pub const HELP: &str = "Examples:\n  \
     The lab runs each recording's steps as well, on machine guest-512m or guest-2g with the kernel's zones, under the \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the lowest and the highest. \
     Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
-    'inside' is within 15 % of the kernel's mean, for extfrag* within a factor of 2; the length of phases is shown and \
-    not judged; '-' is a counter that the lab lacks. Where a pattern was also recorded with a sysctl set, a last table \
-    shows the effect on both sides. Pattern build is a real build; its figures are inside within 25 %, and the lab \
-    runs workload kbuild-guest on machine guest-620m.\n\n\
+    'inside' is within 15 % of the kernel's mean, or between its lowest and highest run; a counter that others give \
+    ('repeats'), one that hardly moves and the length of phases are shown and not judged; '-' is a counter that the \
+    lab lacks. Where a pattern was also recorded with a sysctl set, a last table shows the effect on both sides. \
+    Pattern build is a real build; its figures are inside within 25 %, and the lab runs workload kbuild-guest on \
+    machine guest-620m.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Folder of the project's recordings.
@@ -333,6 +335,8 @@ impl Group {
                 Verdict::Inside => "inside",
                 Verdict::Outside => "outside",
                 Verdict::Missing => "",
+                Verdict::Given => "repeats",
+                Verdict::Unmoved => "hardly moves",
             };
             out +=
                 format!("{:<32} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.counter, in_words(row.kernel)).trim_end();
@@ -345,9 +349,7 @@ impl Group {
             let name = format!("ms of {}", row.counter);
             out += &format!("{name:<32} {:>28} {lab:>28} {ratio:>7}\n", ms(row.kernel));
         }
-        let count = |verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
-        let [inside, outside, missing] = [Verdict::Inside, Verdict::Outside, Verdict::Missing].map(count);
-        out + &format!("{inside} inside, {outside} outside, {missing} not counted in the laboratory\n\n")
+        out + &shares::line(&rows) + "\n\n"
     }
 
     fn as_json(&self) -> Value {
@@ -363,6 +365,8 @@ impl Group {
                     Verdict::Inside => "inside",
                     Verdict::Outside => "outside",
                     Verdict::Missing => "not-counted",
+                    Verdict::Given => "repeats",
+                    Verdict::Unmoved => "hardly-moves",
                 },
             })
         };
@@ -389,6 +393,7 @@ impl Group {
             "seeds": self.seeds(),
             "laboratory_missing": missing,
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
+            "inside_of_judged": shares::as_json(&self.rows()),
             "ns": self.times().iter().map(time).collect::<Vec<_>>(),
             "phases": self.phases(),
             "figures": figures,

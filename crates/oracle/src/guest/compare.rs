@@ -4,15 +4,15 @@
 //! Events (`pgscan_kswapd`) are counted from the first phase to the last. Levels
 //! (`nr_inactive_file`) are averaged over the ends of the phases, without the first, before which
 //! nothing has happened. A counter that one side lacks is not taken for zero; the row says which
-//! side lacks it.
+//! side lacks it. What would count twice, or says nothing, is shown and not judged.
 
-use super::{DAEMONS, EXTFRAG, State};
+use super::{DAEMONS, State};
 use std::ops::RangeInclusive;
 
 /// Allowed deviation of the laboratory's mean, as a share of the kernel's.
-pub const TOLERANCE: f64 = 0.15;
-/// Allowed factor between counts of fragmentation events.
-pub const EXTFRAG_FACTOR: f64 = 2.0;
+const TOLERANCE: f64 = 0.15;
+/// A counter with fewer on both sides hardly moves: among so few, chance alone is 15 % and more.
+const FEW: f64 = 10.0;
 
 /// Prefixes of the compared counters.
 const COMPARED: [&str; 12] = [
@@ -30,6 +30,20 @@ const COMPARED: [&str; 12] = [
     "extfrag",
 ];
 
+/// Prefix of levels by zone, which add up to those of the node.
+const BY_ZONE: &str = "nr_zone_";
+/// Other counters that follow from some of the compared ones, and from which.
+pub const GIVEN_BY_OTHERS: [(&str, &[&str]); 8] = [
+    ("compact_fail", &["compact_stall", "compact_success"]),
+    ("extfrag", &["extfrag_small", "extfrag_pageblock"]),
+    ("nr_file_pages", &["nr_inactive_file", "nr_active_file", "nr_shmem"]),
+    ("nr_vmscan_write", &["pswpout"]),
+    ("nr_written", &["pswpout", "nr_dirtied"]),
+    ("pgscan_anon", &["pgscan_kswapd", "pgscan_direct", "pgscan_file"]),
+    ("pgsteal_anon", &["pgsteal_kswapd", "pgsteal_direct", "pgsteal_file"]),
+    ("pswpin", &["workingset_refault_anon"]),
+];
+
 /// Values of a counter over seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
@@ -45,6 +59,25 @@ pub enum Verdict {
     Outside,
     /// One side has not counted it.
     Missing,
+    /// Not judged: other counters of the pattern give it.
+    Given,
+    /// Not judged: it is as good as unmoved on both sides.
+    Unmoved,
+}
+
+/// A kind of counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Work and results of compaction.
+    Compaction,
+    /// Requests that waited for direct reclaim or direct compaction.
+    Stalls,
+    /// Pages that came back, and what became of them.
+    Refaults,
+    /// Events of no other kind.
+    OtherEvents,
+    /// How much there is of something.
+    Levels,
 }
 
 impl Verdict {
@@ -65,6 +98,8 @@ pub struct Row {
     pub lab: Option<Spread>,
     /// For a level: the kernel's value at the start.
     pub at_first: Option<Spread>,
+    /// Whether other counters give this one.
+    given: bool,
 }
 
 impl Row {
@@ -73,13 +108,63 @@ impl Row {
         self.lab?.over_mean(self.kernel)
     }
 
-    /// Judges the row by the tolerances.
+    /// Inside if the laboratory's mean is within the tolerance of the kernel's mean, or between the
+    /// kernel's lowest and highest run.
     pub fn verdict(&self) -> Verdict {
-        let within = match EXTFRAG.contains(&self.counter.as_str()) {
-            true => 1.0 / EXTFRAG_FACTOR..=EXTFRAG_FACTOR,
-            false => 1.0 - TOLERANCE..=1.0 + TOLERANCE,
-        };
-        Verdict::of(self.kernel, self.lab, within)
+        let Some(lab) = self.lab else { return Verdict::Missing };
+        let inside = self.is_near(lab.mean) || (self.kernel.least..=self.kernel.most).contains(&lab.mean);
+        let few = lab.mean < FEW && self.kernel.mean < FEW;
+        // A laboratory in which nothing ever happens would be inside as well.
+        let rests = inside && self.at_first.is_some_and(|at_first| self.is_near(at_first.mean));
+        match inside {
+            _ if self.given => Verdict::Given,
+            _ if few || rests => Verdict::Unmoved,
+            true => Verdict::Inside,
+            false => Verdict::Outside,
+        }
+    }
+
+    /// Whether a value is within the tolerance of the kernel's mean.
+    fn is_near(&self, value: f64) -> bool {
+        (value - self.kernel.mean).abs() <= TOLERANCE * self.kernel.mean
+    }
+
+    pub fn class(&self) -> Class {
+        match self.counter.as_str() {
+            counter if is_level(counter) => Class::Levels,
+            counter if counter.starts_with("allocstall") || counter == "compact_stall" => Class::Stalls,
+            counter if counter.starts_with("compact_") => Class::Compaction,
+            counter if counter.starts_with("workingset_") => Class::Refaults,
+            _ => Class::OtherEvents,
+        }
+    }
+}
+
+/// How many of the judged counters are inside.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    pub inside: usize,
+    /// Those of them within the tolerance, not by the kernel's own spread alone.
+    pub near: usize,
+    pub judged: usize,
+}
+
+impl Tally {
+    /// Of rows of these classes.
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>, classes: &[Class]) -> Tally {
+        let mut tally = Tally::default();
+        for row in rows.into_iter().filter(|row| classes.contains(&row.class())) {
+            let verdict = row.verdict();
+            tally.inside += usize::from(verdict == Verdict::Inside);
+            tally.near += usize::from(verdict == Verdict::Inside && row.lab.is_some_and(|lab| row.is_near(lab.mean)));
+            tally.judged += usize::from(matches!(verdict, Verdict::Inside | Verdict::Outside));
+        }
+        tally
+    }
+
+    /// A number of counters as a share of those judged, in percent.
+    pub fn percent(self, counters: usize) -> f64 {
+        100.0 * counters as f64 / self.judged.max(1) as f64
     }
 }
 
@@ -90,6 +175,10 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
         return Vec::new();
     };
     let wanted = names.filter(|name| COMPARED.iter().any(|prefix| name.starts_with(prefix)));
+    let of_each =
+        |runs: &[&[State]], counter: &str| -> Vec<Option<f64>> { runs.iter().map(|run| value(run, counter)).collect() };
+    // In each run of both sides as many: the second of the two says nothing new.
+    let same = |a: &str, b: &str| of_each(kernel, a) == of_each(kernel, b) && of_each(lab, a) == of_each(lab, b);
     let row = |counter: &str| {
         let at_first = Some(kernel.iter().filter_map(|run| Some(run.first()?.counters.get(counter)? as f64)).collect());
         let at_first = at_first.filter(|_| is_level(counter)).and_then(|counts: Vec<f64>| Spread::over(&counts));
@@ -98,9 +187,17 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
             kernel: Spread::of(kernel, counter)?,
             lab: Spread::of(lab, counter),
             at_first,
+            given: counter.starts_with(BY_ZONE) || GIVEN_BY_OTHERS.iter().any(|(given, _)| *given == counter),
         })
     };
-    wanted.filter_map(row).filter(|row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0)).collect()
+    let moved = |row: &Row| row.kernel.most > 0.0 || row.lab.is_some_and(|lab| lab.most > 0.0);
+    let mut rows: Vec<Row> = wanted.filter_map(row).filter(moved).collect();
+    for i in 1..rows.len() {
+        let (before, row) = (&rows[..i], &rows[i]);
+        let said = |earlier: &Row| !earlier.given && earlier.lab.is_some() && same(&earlier.counter, &row.counter);
+        rows[i].given |= before.iter().any(said);
+    }
+    rows
 }
 
 /// Durations in ns of all phases but the first, at which counting begins, and the daemons' CPU
@@ -113,11 +210,17 @@ pub fn times(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     };
     let phase = |i: usize| {
         let counter = format!("phase {}", kernel[0][i].phase);
-        Some(Row { counter, kernel: took(kernel, i)?, lab: took(lab, i), at_first: None })
+        Some(Row { counter, kernel: took(kernel, i)?, lab: took(lab, i), at_first: None, given: false })
     };
     let daemon = |name: &str| {
         let counter = name.trim_end_matches("_ns").into();
-        Some(Row { counter, kernel: Spread::of(kernel, name)?, lab: Spread::of(lab, name), at_first: None })
+        Some(Row {
+            counter,
+            kernel: Spread::of(kernel, name)?,
+            lab: Spread::of(lab, name),
+            at_first: None,
+            given: false,
+        })
     };
     (1..phases).filter_map(phase).chain(DAEMONS.into_iter().filter_map(daemon)).collect()
 }
@@ -204,11 +307,81 @@ mod tests {
         let row = one(&[counted(90), counted(110)], &[counted(114)]);
         assert_eq!((row.kernel.least, row.kernel.most, row.verdict()), (90.0, 110.0, Verdict::Inside));
         assert_eq!(one(&[counted(100)], &[counted(116)]).verdict(), Verdict::Outside);
-        assert_eq!(one(&[counted(0)], &[counted(1)]).verdict(), Verdict::Outside);
+        assert_eq!(one(&[counted(0)], &[counted(10)]).verdict(), Verdict::Outside);
         assert_eq!(one(&[counted(100)], &[]).verdict(), Verdict::Missing);
-        let events = |n| run(&[&[("extfrag", 0)], &[("extfrag", n)]]);
-        assert_eq!(one(&[events(10)], &[events(20)]).verdict(), Verdict::Inside);
-        assert_eq!(one(&[events(10)], &[events(4)]).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn a_mean_between_two_of_the_kernels_runs_is_inside_and_one_beyond_them_is_not() {
+        let counted = |n| run(&[&[("allocstall_movable", 0)], &[("allocstall_movable", n)]]);
+        let kernel = [counted(20), counted(100), counted(60)];
+        for (lab, verdict) in [(20, Verdict::Inside), (100, Verdict::Inside), (19, Verdict::Outside)] {
+            assert_eq!(one(&kernel, &[counted(lab)]).verdict(), verdict, "{lab}");
+        }
+        let by_spread = |lab| {
+            let lab = run(&[&[("allocstall_movable", 0)], &[("allocstall_movable", lab)]]);
+            Tally::of(&[one(&kernel, &[lab])], &[Class::Stalls])
+        };
+        assert_eq!(by_spread(25), Tally { inside: 1, near: 0, judged: 1 });
+        assert_eq!(by_spread(60), Tally { inside: 1, near: 1, judged: 1 });
+        // The mean decides, not a run.
+        assert_eq!(one(&kernel, &[counted(60), counted(200)]).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn a_counter_that_hardly_moves_is_not_judged_unless_the_laboratory_moves_it() {
+        let counted = |n| run(&[&[("allocstall_movable", 0)], &[("allocstall_movable", n)]]);
+        assert_eq!(one(&[counted(9)], &[counted(0)]).verdict(), Verdict::Unmoved);
+        assert_eq!(one(&[counted(9)], &[counted(20)]).verdict(), Verdict::Outside);
+        let level = |n| run(&[&[("nr_active_anon", 433)], &[("nr_active_anon", n)]]);
+        assert_eq!(one(&[level(440)], &[level(430)]).verdict(), Verdict::Unmoved);
+        assert_eq!(one(&[level(440)], &[level(600)]).verdict(), Verdict::Outside);
+        assert_eq!(one(&[level(600)], &[level(590)]).verdict(), Verdict::Inside);
+    }
+
+    #[test]
+    fn a_counter_that_others_give_is_judged_once() {
+        let of = |counts: [u64; 4]| {
+            let names = ["compact_stall", "compact_fail", "compact_success", "nr_zone_active_anon"];
+            let end: Vec<(&str, u64)> = names.into_iter().zip(counts).collect();
+            let start: Vec<(&str, u64)> = names.into_iter().map(|name| (name, 0)).collect();
+            run(&[&start, &end])
+        };
+        let (kernel, lab) = (of([100, 20, 80, 50]), of([200, 40, 160, 50]));
+        let verdicts: Vec<(String, Verdict)> =
+            rows(&[&kernel], &[&lab]).into_iter().map(|row| (row.counter.clone(), row.verdict())).collect();
+        let verdict = |name: &str| verdicts.iter().find(|(counter, _)| counter == name).map(|(_, verdict)| *verdict);
+        assert_eq!(verdict("compact_stall"), Some(Verdict::Outside));
+        assert_eq!(verdict("compact_success"), Some(Verdict::Outside));
+        assert_eq!(verdict("compact_fail"), Some(Verdict::Given));
+        assert_eq!(verdict("nr_zone_active_anon"), Some(Verdict::Given));
+
+        // Where none fails, as many succeed; but not if that is so on one side alone.
+        let success = |kernel: [u64; 4], lab: [u64; 4]| {
+            let rows = rows(&[&of(kernel)], &[&of(lab)]);
+            let row = |name: &str| rows.iter().find(|row| row.counter == name).map(Row::verdict);
+            [row("compact_stall"), row("compact_success")].into_iter().filter(|v| *v == Some(Verdict::Given)).count()
+        };
+        assert_eq!(success([100, 0, 100, 50], [120, 0, 120, 50]), 1);
+        assert_eq!(success([100, 0, 100, 50], [120, 20, 100, 50]), 0);
+    }
+
+    #[test]
+    fn a_tally_counts_judged_counters_of_its_classes() {
+        let of = |counts: [u64; 4]| {
+            let names = ["allocstall_movable", "pgscan_kswapd", "compact_isolated", "workingset_refault_file"];
+            let end: Vec<(&str, u64)> = names.into_iter().zip(counts).collect();
+            let start: Vec<(&str, u64)> = names.into_iter().map(|name| (name, 0)).collect();
+            run(&[&start, &end])
+        };
+        let (kernel, lab) = (of([100, 1000, 50, 3]), of([101, 2000, 90, 4]));
+        let rows = rows(&[&kernel], &[&lab]);
+        let of = |classes: &[Class]| Tally::of(&rows, classes);
+        assert_eq!(of(&[Class::Stalls]), Tally { inside: 1, near: 1, judged: 1 });
+        assert_eq!(of(&[Class::OtherEvents, Class::Compaction]), Tally { inside: 0, near: 0, judged: 2 });
+        assert_eq!(of(&[Class::Refaults]), Tally::default());
+        let both = of(&[Class::Stalls, Class::OtherEvents]);
+        assert_eq!((both.percent(both.inside), Tally::default().percent(0)), (50.0, 0.0));
     }
 
     #[test]

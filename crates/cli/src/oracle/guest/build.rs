@@ -23,7 +23,7 @@ pub(super) fn markdown(rows: &[Row]) -> String {
         let verdict = match row.verdict() {
             Verdict::Inside => "inside",
             Verdict::Outside => "**outside**",
-            Verdict::Missing => "",
+            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "",
         };
         out += &markdown::row([row.figure, &figure(row.kernel), &lab, &ratio, verdict]);
     }
@@ -38,7 +38,7 @@ pub(super) fn table(rows: &[Row]) -> String {
         let verdict = match row.verdict() {
             Verdict::Inside => "inside",
             Verdict::Outside => "outside",
-            Verdict::Missing => "",
+            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "",
         };
         let line = format!("{:<34} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.figure, figure(row.kernel));
         out += line.trim_end();
@@ -57,7 +57,7 @@ pub(super) fn as_json(rows: &[Row]) -> Vec<Value> {
         let verdict = match row.verdict() {
             Verdict::Inside => "inside",
             Verdict::Outside => "outside",
-            Verdict::Missing => "not-counted",
+            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "not-counted",
         };
         json!({
             "figure": row.figure,
