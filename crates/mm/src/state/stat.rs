@@ -61,7 +61,8 @@ impl<const N: usize> Stats<N> {
     #[inline]
     pub(crate) fn until_folded(&self, item: usize, cpu: CpuId, threshold: i64) -> u32 {
         let part = i64::from(self.parts[cpu][item]);
-        if part.abs() > threshold { 1 } else { (threshold + 1 + part) as u32 }
+        // The threshold may have been lowered since the part was counted.
+        if (part - 1).abs() > threshold { 1 } else { (threshold + 1 + part) as u32 }
     }
 
     /// Adds one through a CPU's part of a counter as `inc_node_page_state` does: it folds in half
@@ -150,6 +151,20 @@ mod tests {
                 prop_assert_eq!((singly.total(0), singly.exact(0)), (at_once.total(0), at_once.exact(0)));
             }
         }
+    }
+
+    #[test]
+    fn a_part_just_above_a_lowered_threshold_is_not_folded_in_by_a_subtraction() {
+        let mut s: Stats<1> = Stats::new(1);
+        let cpu = CpuId::new(0);
+        s.add(0, cpu, 59, 120);
+        let until = s.until_folded(0, cpu, 58);
+        for _ in 1..until {
+            s.add(0, cpu, -1, 58);
+        }
+        assert_eq!((until, s.total(0)), (118, 0));
+        s.add(0, cpu, -1, 58);
+        assert_eq!(s.total(0), -59, "with the last");
     }
 
     #[test]
