@@ -202,8 +202,8 @@ pub trait Owner {
     /// same page table and mapping: the first or the last, if the page's is within half as many of
     /// that end, else those from half as many before it on. Only pages that `fits` names count. At
     /// the end of each window of more than one entry it names the table. A folio has an entry for
-    /// each page and is named by its first; where all tiers decide, its entries that follow each
-    /// other in a table are one, and all count as used if one was.
+    /// each page and is named by its first; where all tiers decide, its entries from the first used
+    /// one on that follow each other in a table are one, and all count as used.
     fn references_around(
         &mut self,
         pfn: Pfn,

@@ -12,7 +12,7 @@ use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_lab::guest::boot::{Booted, BootedZone, OfType};
 use kontig_lab::guest::{Counted, Look, machine_of, play};
 use kontig_oracle::build as pattern;
-use kontig_oracle::guest::compare::{Row, Spread, Verdict, rows, times};
+use kontig_oracle::guest::compare::{Row, Spread, rows, times};
 use kontig_oracle::guest::samples::Sample;
 use kontig_oracle::guest::{Guest, Pattern, State, sampled};
 use kontig_terminal::Ending;
@@ -30,7 +30,7 @@ pub const HELP: &str = "Examples:\n  \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the lowest and the highest. \
     Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
     'inside' is within 15 % of the kernel's mean, or between its lowest and highest run; a counter that others give \
-    ('repeats'), one that hardly moves and the length of phases are shown and not judged; '-' is a counter that the \
+    ('repeats'), one that hardly moves or 'varies' from run to run, and the length of phases are shown and not judged; '-' is a counter that the \
     lab lacks. Where a pattern was also recorded with a sysctl set, a last table shows the effect on both sides. \
     Pattern build is a real build; its figures are inside within 25 %, and the lab runs workload kbuild-guest on \
     machine guest-620m.\n\n\
@@ -57,7 +57,7 @@ pub struct GuestArgs {
     /// Write the page of the project here, as Markdown, instead of showing tables
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     out: Option<PathBuf>,
-    /// Print one JSON document (schema kontig.guest/1) instead of tables
+    /// Print one JSON document (schema kontig.guest/2) instead of tables
     #[arg(long)]
     json: bool,
 }
@@ -111,7 +111,7 @@ pub fn guest(args: &GuestArgs) -> Result<Ending, Error> {
     let settings = change::settings(&groups);
     if args.json {
         let changes: Vec<Value> = settings.iter().map(change::Setting::as_json).collect();
-        let document = json!({ "schema": "kontig.guest/1", "tables": documents, "changes": changes });
+        let document = json!({ "schema": "kontig.guest/2", "tables": documents, "changes": changes });
         kontig_terminal::print(&format!("{document:#}\n"))?;
     } else {
         settings.iter().try_for_each(|setting| kontig_terminal::print(&setting.table()))?;
@@ -331,13 +331,7 @@ impl Group {
         for row in &rows {
             let ratio = row.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}"));
             let lab = row.lab.map_or("-".into(), in_words);
-            let verdict = match row.verdict() {
-                Verdict::Inside => "inside",
-                Verdict::Outside => "outside",
-                Verdict::Missing => "",
-                Verdict::Given => "repeats",
-                Verdict::Unmoved => "hardly moves",
-            };
+            let verdict = row.verdict().word();
             out +=
                 format!("{:<32} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.counter, in_words(row.kernel)).trim_end();
             out.push('\n');
@@ -361,13 +355,7 @@ impl Group {
                 "laboratory": row.lab.map(spread),
                 "at_first": row.at_first.map(spread),
                 "ratio": row.ratio(),
-                "verdict": match row.verdict() {
-                    Verdict::Inside => "inside",
-                    Verdict::Outside => "outside",
-                    Verdict::Missing => "not-counted",
-                    Verdict::Given => "repeats",
-                    Verdict::Unmoved => "hardly-moves",
-                },
+                "verdict": row.verdict().key(),
             })
         };
         let time = |row: &Row| {

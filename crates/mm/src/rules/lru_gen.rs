@@ -23,7 +23,8 @@ variants! {
         ByFirstTiers,
         /// All tiers decide what is evicted; a page used through page tables is young at its second
         /// use, and a new one has been used once; a generation begins when two are left to evict
-        /// from, and eviction goes on.
+        /// from, and eviction goes on. The entries of a folio give up their marks of use as one.
+        /// These are all of 7.2's rules.
         ByAllTiers,
     }
 }

@@ -13,6 +13,8 @@ use std::ops::RangeInclusive;
 const TOLERANCE: f64 = 0.15;
 /// A counter with fewer on both sides hardly moves: among so few, chance alone is 15 % and more.
 const FEW: f64 = 10.0;
+/// Two counters that differ by less in each run say the same.
+const SAME: f64 = 0.05;
 
 /// Prefixes of the compared counters.
 const COMPARED: [&str; 12] = [
@@ -33,10 +35,9 @@ const COMPARED: [&str; 12] = [
 /// Prefix of levels by zone, which add up to those of the node.
 const BY_ZONE: &str = "nr_zone_";
 /// Other counters that follow from some of the compared ones, and from which.
-pub const GIVEN_BY_OTHERS: [(&str, &[&str]); 8] = [
+pub const GIVEN_BY_OTHERS: [(&str, &[&str]); 7] = [
     ("compact_fail", &["compact_stall", "compact_success"]),
     ("extfrag", &["extfrag_small", "extfrag_pageblock"]),
-    ("nr_file_pages", &["nr_inactive_file", "nr_active_file", "nr_shmem"]),
     ("nr_vmscan_write", &["pswpout"]),
     ("nr_written", &["pswpout", "nr_dirtied"]),
     ("pgscan_anon", &["pgscan_kswapd", "pgscan_direct", "pgscan_file"]),
@@ -63,6 +64,9 @@ pub enum Verdict {
     Given,
     /// Not judged: it is as good as unmoved on both sides.
     Unmoved,
+    /// Not judged: the kernel's runs lie further apart than their mean, so that nearly any figure
+    /// would be between them.
+    Varies,
 }
 
 /// A kind of counters.
@@ -81,6 +85,27 @@ pub enum Class {
 }
 
 impl Verdict {
+    /// The word for tables; none for a counter that one side lacks.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Inside => "inside",
+            Verdict::Outside => "outside",
+            Verdict::Missing => "",
+            Verdict::Given => "repeats",
+            Verdict::Unmoved => "hardly moves",
+            Verdict::Varies => "varies",
+        }
+    }
+
+    /// The value for machines.
+    pub fn key(self) -> &'static str {
+        match self {
+            Verdict::Missing => "not-counted",
+            Verdict::Unmoved => "hardly-moves",
+            other => other.word(),
+        }
+    }
+
     /// Whether the ratio of the means is in this range; nothing agrees with nothing alone.
     pub(super) fn of(kernel: Spread, lab: Option<Spread>, within: RangeInclusive<f64>) -> Verdict {
         let Some(lab) = lab else { return Verdict::Missing };
@@ -109,19 +134,27 @@ impl Row {
     }
 
     /// Inside if the laboratory's mean is within the tolerance of the kernel's mean, or between the
-    /// kernel's lowest and highest run.
+    /// kernel's lowest and highest run. Nothing at all is never inside where the kernel has a
+    /// number.
     pub fn verdict(&self) -> Verdict {
         let Some(lab) = self.lab else { return Verdict::Missing };
-        let inside = self.is_near(lab.mean) || (self.kernel.least..=self.kernel.most).contains(&lab.mean);
+        let inside = self.is_inside(lab);
         let few = lab.mean < FEW && self.kernel.mean < FEW;
+        let varies = self.kernel.most - self.kernel.least > self.kernel.mean;
         // A laboratory in which nothing ever happens would be inside as well.
         let rests = inside && self.at_first.is_some_and(|at_first| self.is_near(at_first.mean));
         match inside {
             _ if self.given => Verdict::Given,
             _ if few || rests => Verdict::Unmoved,
+            _ if varies && lab.mean > 0.0 => Verdict::Varies,
             true => Verdict::Inside,
             false => Verdict::Outside,
         }
+    }
+
+    fn is_inside(&self, lab: Spread) -> bool {
+        let between = lab.mean > 0.0 && (self.kernel.least..=self.kernel.most).contains(&lab.mean);
+        between || self.is_near(lab.mean)
     }
 
     /// Whether a value is within the tolerance of the kernel's mean.
@@ -144,9 +177,10 @@ impl Row {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     pub inside: usize,
-    /// Those of them within the tolerance, not by the kernel's own spread alone.
-    pub near: usize,
     pub judged: usize,
+    /// The same of the counters that vary too much to be judged.
+    pub varying_inside: usize,
+    pub varying: usize,
 }
 
 impl Tally {
@@ -154,17 +188,30 @@ impl Tally {
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>, classes: &[Class]) -> Tally {
         let mut tally = Tally::default();
         for row in rows.into_iter().filter(|row| classes.contains(&row.class())) {
-            let verdict = row.verdict();
-            tally.inside += usize::from(verdict == Verdict::Inside);
-            tally.near += usize::from(verdict == Verdict::Inside && row.lab.is_some_and(|lab| row.is_near(lab.mean)));
-            tally.judged += usize::from(matches!(verdict, Verdict::Inside | Verdict::Outside));
+            match row.verdict() {
+                Verdict::Inside => tally.inside += 1,
+                Verdict::Varies => {
+                    tally.varying += 1;
+                    tally.varying_inside += usize::from(row.lab.is_some_and(|lab| row.is_inside(lab)));
+                }
+                Verdict::Outside => {}
+                Verdict::Missing | Verdict::Given | Verdict::Unmoved => continue,
+            }
+            tally.judged += usize::from(row.verdict() != Verdict::Varies);
         }
         tally
     }
 
-    /// A number of counters as a share of those judged, in percent.
-    pub fn percent(self, counters: usize) -> f64 {
-        100.0 * counters as f64 / self.judged.max(1) as f64
+    /// The share inside of those judged, in percent.
+    pub fn percent(self) -> f64 {
+        100.0 * self.inside as f64 / self.judged.max(1) as f64
+    }
+
+    /// The same if those that vary were judged, too.
+    pub fn percent_with_varying(self) -> f64 {
+        let all =
+            Tally { inside: self.inside + self.varying_inside, judged: self.judged + self.varying, ..Tally::default() };
+        all.percent()
     }
 }
 
@@ -177,8 +224,16 @@ pub fn rows(kernel: &[&[State]], lab: &[&[State]]) -> Vec<Row> {
     let wanted = names.filter(|name| COMPARED.iter().any(|prefix| name.starts_with(prefix)));
     let of_each =
         |runs: &[&[State]], counter: &str| -> Vec<Option<f64>> { runs.iter().map(|run| value(run, counter)).collect() };
-    // In each run of both sides as many: the second of the two says nothing new.
-    let same = |a: &str, b: &str| of_each(kernel, a) == of_each(kernel, b) && of_each(lab, a) == of_each(lab, b);
+    // In each run of both sides nearly as many: the second of the two says nothing new.
+    let near = |a: &Option<f64>, b: &Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= SAME * a.max(*b),
+        _ => a == b,
+    };
+    let all_near = |runs: &[&[State]], a: &str, b: &str| {
+        let (a, b) = (of_each(runs, a), of_each(runs, b));
+        a.iter().zip(&b).all(|(a, b)| near(a, b))
+    };
+    let same = |a: &str, b: &str| all_near(kernel, a, b) && all_near(lab, a, b);
     let row = |counter: &str| {
         let at_first = Some(kernel.iter().filter_map(|run| Some(run.first()?.counters.get(counter)? as f64)).collect());
         let at_first = at_first.filter(|_| is_level(counter)).and_then(|counts: Vec<f64>| Spread::over(&counts));
@@ -314,18 +369,23 @@ mod tests {
     #[test]
     fn a_mean_between_two_of_the_kernels_runs_is_inside_and_one_beyond_them_is_not() {
         let counted = |n| run(&[&[("allocstall_movable", 0)], &[("allocstall_movable", n)]]);
-        let kernel = [counted(20), counted(100), counted(60)];
-        for (lab, verdict) in [(20, Verdict::Inside), (100, Verdict::Inside), (19, Verdict::Outside)] {
+        let kernel = [counted(70), counted(130), counted(100)];
+        for (lab, verdict) in [(70, Verdict::Inside), (130, Verdict::Inside), (69, Verdict::Outside)] {
             assert_eq!(one(&kernel, &[counted(lab)]).verdict(), verdict, "{lab}");
         }
-        let by_spread = |lab| {
-            let lab = run(&[&[("allocstall_movable", 0)], &[("allocstall_movable", lab)]]);
-            Tally::of(&[one(&kernel, &[lab])], &[Class::Stalls])
-        };
-        assert_eq!(by_spread(25), Tally { inside: 1, near: 0, judged: 1 });
-        assert_eq!(by_spread(60), Tally { inside: 1, near: 1, judged: 1 });
         // The mean decides, not a run.
-        assert_eq!(one(&kernel, &[counted(60), counted(200)]).verdict(), Verdict::Outside);
+        assert_eq!(one(&kernel, &[counted(100), counted(200)]).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn a_counter_whose_runs_are_further_apart_than_their_mean_is_judged_only_if_the_lab_has_none() {
+        let counted = |n| run(&[&[("compact_isolated", 0)], &[("compact_isolated", n)]]);
+        let kernel = [counted(0), counted(100), counted(80)];
+        let rows = [0, 90, 300].map(|lab| one(&kernel, &[counted(lab)]));
+        assert_eq!(rows.each_ref().map(Row::verdict), [Verdict::Outside, Verdict::Varies, Verdict::Varies]);
+        let tally = Tally::of(&rows, &[Class::Compaction]);
+        assert_eq!(tally, Tally { inside: 0, judged: 1, varying_inside: 1, varying: 2 });
+        assert_eq!((tally.percent(), tally.percent_with_varying().round()), (0.0, 33.0));
     }
 
     #[test]

@@ -319,7 +319,7 @@ fn up_to_4_6_a_page_that_is_written_twice_is_active_and_later_one_that_is_read_t
 }
 
 #[test]
-fn a_page_that_comes_back_to_be_written_is_no_refault_since_4_7() {
+fn a_page_that_comes_back_to_be_written_is_no_refault_since_4_17() {
     let refaults = |profile: &str, write: bool| {
         let mut p = Prompt::new(machine_of(1, 64, linux(profile), ssd()), 1);
         let open = |p: &mut Prompt, name, create| {

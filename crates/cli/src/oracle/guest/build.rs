@@ -1,5 +1,6 @@
 //! The figures of a real build as a table, on a page and as JSON.
 
+use super::page::marked;
 use super::words::figure;
 use kontig_oracle::guest::compare::{Spread, Verdict};
 use kontig_oracle::guest::sampled::Row;
@@ -20,11 +21,7 @@ pub(super) fn markdown(rows: &[Row]) -> String {
     let mut out = markdown::head([("figure", Align::Left)].into_iter().chain(figures).chain([("", Align::Left)]));
     for row in rows {
         let (lab, ratio) = (row.lab.map_or("–".into(), figure), ratio(row, "–"));
-        let verdict = match row.verdict() {
-            Verdict::Inside => "inside",
-            Verdict::Outside => "**outside**",
-            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "",
-        };
+        let verdict = marked(row.verdict());
         out += &markdown::row([row.figure, &figure(row.kernel), &lab, &ratio, verdict]);
     }
     out.push('\n');
@@ -35,11 +32,7 @@ pub(super) fn table(rows: &[Row]) -> String {
     let mut out = format!("{:<34} {:>28} {:>28} {:>7}\n", "figure", "kernel", "laboratory", "ratio");
     for row in rows {
         let (lab, ratio) = (row.lab.map_or("-".into(), figure), ratio(row, "-"));
-        let verdict = match row.verdict() {
-            Verdict::Inside => "inside",
-            Verdict::Outside => "outside",
-            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "",
-        };
+        let verdict = row.verdict().word();
         let line = format!("{:<34} {:>28} {lab:>28} {ratio:>7}  {verdict}", row.figure, figure(row.kernel));
         out += line.trim_end();
         out.push('\n');
@@ -54,17 +47,12 @@ pub(super) fn table(rows: &[Row]) -> String {
 pub(super) fn as_json(rows: &[Row]) -> Vec<Value> {
     let spread = |s: Spread| json!({ "mean": s.mean, "least": s.least, "most": s.most });
     let row = |row: &Row| {
-        let verdict = match row.verdict() {
-            Verdict::Inside => "inside",
-            Verdict::Outside => "outside",
-            Verdict::Missing | Verdict::Given | Verdict::Unmoved => "not-counted",
-        };
         json!({
             "figure": row.figure,
             "kernel": spread(row.kernel),
             "laboratory": row.lab.map(spread),
             "ratio": row.ratio(),
-            "verdict": verdict,
+            "verdict": row.verdict().key(),
         })
     };
     rows.iter().map(row).collect()

@@ -17,7 +17,7 @@ struct Column {
 
 const COLUMNS: [Column; 5] = [
     Column { name: "events", key: "events", classes: &[Compaction, Stalls, Refaults, OtherEvents], aim: Some(80) },
-    Column { name: "of these compaction", key: "compaction", classes: &[Compaction], aim: Some(60) },
+    Column { name: "compaction", key: "compaction", classes: &[Compaction], aim: Some(60) },
     Column { name: "stalls", key: "stalls", classes: &[Stalls], aim: None },
     Column { name: "refaults", key: "refaults", classes: &[Refaults], aim: None },
     Column { name: "levels", key: "levels", classes: &[Levels], aim: None },
@@ -25,14 +25,17 @@ const COLUMNS: [Column; 5] = [
 
 /// The meaning of the table, for the page.
 const MEANING: &str = "*inside*: the lab's mean is within 15 % of the kernel's mean, or lies between the kernel's \
-    lowest and highest run (its mean: single runs of the lab may lie beyond). A cell has the counters inside, of those \
-    judged. Shown and not judged is what counts twice, says nothing, or has no data: counters that follow from others \
-    (*repeats*: those by zone, a counter that in every run of both sides equals one above it, and those listed below); \
-    events with a mean below 10 on both sides, and levels that stay within 15 % of what they were at first, on both \
-    sides (*hardly moves*); counters that are zero in every run, which have no row; those that the lab lacks (`–`); \
-    the length of phases. Stalls are `allocstall*` and `compact_stall`, refaults `workingset_*`. In the totals is \
-    no pattern in which the kernel reclaims nothing: costs are fitted to one of these. They have in brackets the share \
-    that is within 15 %, without those that are inside by the kernel's spread alone.";
+    lowest and highest run (its mean: single runs of the lab may lie beyond) and is not zero. More runs are further \
+    apart, so lines with 2 or 3 seeds are judged more strictly than those with 5. A cell has the counters inside, of \
+    those judged. Shown and not judged is what counts twice, says nothing, or has no data: counters that follow from \
+    others (*repeats*: those by zone, a counter that in every run of both sides is within 5 % of one above it, and \
+    those listed below); counters with a mean below 10 on both sides, and levels that are inside and were at first \
+    within 15 % of the kernel's mean (*hardly moves*); counters whose kernel runs are further apart than their mean, \
+    since nearly any figure lies between them (*varies*), unless the lab has none; counters that are zero in every \
+    run, and times of daemons that a recording lacks, which have no row; those that the lab lacks (`–`); the length of \
+    phases. Compaction, stalls (`allocstall*`, `compact_stall`) and refaults (`workingset_*`) are parts of the events. \
+    The totals leave out patterns in which the kernel reclaims nothing: costs, to which the lab's costs are fitted. \
+    They have in brackets the share if those that vary were judged, too.";
 
 /// The rows of a pattern on a kernel with its settings.
 pub(super) struct Judged {
@@ -56,8 +59,8 @@ pub(super) fn markdown(all: &[Judged]) -> String {
     kernels.sort();
     kernels.dedup();
     let in_percent = |tally: Tally| {
-        let [inside, near] = [tally.inside, tally.near].map(|counters| tally.percent(counters));
-        format!("{} of {}: {inside:.0} % ({near:.0} %)", tally.inside, tally.judged)
+        let (all, judged) = (tally.percent_with_varying(), tally.percent());
+        format!("{} of {}: {judged:.0} % ({all:.0} %)", tally.inside, tally.judged)
     };
     for name in kernels {
         let of: Vec<&Row> = loaded.iter().filter(|of| of.kernel == name).flat_map(|of| &of.rows).collect();
@@ -86,7 +89,7 @@ pub(super) fn line(rows: &[Row]) -> String {
 pub(super) fn as_json(rows: &[Row]) -> Value {
     let column = |column: &Column| {
         let tally = Tally::of(rows, column.classes);
-        (column.key.to_string(), json!([tally.inside, tally.judged]))
+        (column.key.to_string(), json!([tally.inside, tally.judged, tally.varying_inside, tally.varying]))
     };
     Value::Object(COLUMNS.iter().map(column).collect())
 }
@@ -98,7 +101,7 @@ fn line_of<'a>(
     words: impl Fn(Tally) -> String,
 ) -> String {
     let tally = |column: &Column| match Tally::of(rows.clone(), column.classes) {
-        Tally { judged: 0, .. } => "–".into(),
+        Tally { judged: 0, varying: 0, .. } => "–".into(),
         tally => words(tally),
     };
     let tallies: Vec<String> = COLUMNS.iter().map(tally).collect();

@@ -104,14 +104,14 @@ impl Files {
         }
     }
 
-    /// The same where the folio's leaf is there. A leaf without an object is part of the inode, and
+    /// The nodes missing for a folio whose leaf is there. A leaf without an object is part of the inode, and
     /// the file's only one.
     #[inline(always)]
     fn missing_beside(&self, leaf: NodeNumber, index: u32, order: Order) -> usize {
         usize::from(!self.nodes.has_object(leaf) && !Files::fits_inode(index, order))
     }
 
-    /// The same where the folio's first leaf may be missing, or the folio have several.
+    /// The nodes missing for a folio whose first leaf may be missing, too, or which has several.
     fn missing_leaves(&self, inode: u32, index: u32, order: Order) -> usize {
         let tree = &self.inodes[inode].tree;
         let own = tree.leaf(0).is_some_and(|leaf| !self.nodes.has_object(leaf)) && !Files::fits_inode(index, order);
@@ -201,7 +201,7 @@ impl Files {
     /// too.
     pub(crate) fn remove_folio(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
         match order {
-            // Most folios are a page, whose loops are none.
+            // Most folios are single pages: for these the loops go.
             Order::ZERO => self.remove_pages(number, Order::ZERO, shadow),
             _ => self.remove_pages(number, order, shadow),
         }
@@ -296,8 +296,7 @@ impl Files {
     }
 
     /// Records that a folio has moved to other frames.
-    pub(crate) fn folio_moved(&mut self, number: u32, to: Pfn, order: Order) {
-        let mut to = to;
+    pub(crate) fn folio_moved(&mut self, number: u32, mut to: Pfn, order: Order) {
         self.each_node_of(number, order, |files, leaf, places| {
             for place in places {
                 files.nodes.set(leaf, place, CacheEntry::of_page(to));
