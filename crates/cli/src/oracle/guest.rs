@@ -30,10 +30,10 @@ pub const HELP: &str = "Examples:\n  \
     profile of the kernel's series. A row has the mean over the seeds and, in brackets, the lowest and the highest. \
     Events are counted from the first phase to the last; levels (nr_*) are averaged over the ends of the phases. \
     'inside' is within 15 % of the kernel's mean, or between its lowest and highest run; a counter that others give \
-    ('repeats'), one that hardly moves or 'varies' from run to run, and the length of phases are shown and not judged; '-' is a counter that the \
-    lab lacks. Where a pattern was also recorded with a sysctl set, a last table shows the effect on both sides. \
-    Pattern build is a real build; its figures are inside within 25 %, and the lab runs workload kbuild-guest on \
-    machine guest-620m.\n\n\
+    ('repeats'), one that hardly moves or 'varies' from run to run, and the length of phases are shown and not \
+    judged; '-' is a counter that the lab lacks. Where a pattern was also recorded with a sysctl set, a last table \
+    shows the effect on both sides. Pattern build is a real build; its figures are inside within 25 %, and the lab \
+    runs workload kbuild-guest on machine guest-620m.\n\n\
     Exit codes: 0 done, whether inside or outside; 2 no such folder, or a malformed recording; 1 failed otherwise.";
 
 /// Folder of the project's recordings.

@@ -1,7 +1,6 @@
 //! The figures of a real build as a table, on a page and as JSON.
 
-use super::page::marked;
-use super::words::figure;
+use super::words::{figure, marked};
 use kontig_oracle::guest::compare::{Spread, Verdict};
 use kontig_oracle::guest::sampled::Row;
 use kontig_text::markdown::{self, Align};

@@ -104,8 +104,8 @@ impl Files {
         }
     }
 
-    /// The nodes missing for a folio whose leaf is there. A leaf without an object is part of the inode, and
-    /// the file's only one.
+    /// The nodes missing for a folio whose leaf is there. A leaf without an object is part of the
+    /// inode, and the file's only one.
     #[inline(always)]
     fn missing_beside(&self, leaf: NodeNumber, index: u32, order: Order) -> usize {
         usize::from(!self.nodes.has_object(leaf) && !Files::fits_inode(index, order))
