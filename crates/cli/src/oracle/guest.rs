@@ -381,7 +381,7 @@ impl Group {
             "seeds": self.seeds(),
             "laboratory_missing": missing,
             "rows": self.rows().iter().map(row).collect::<Vec<_>>(),
-            "inside_of_judged": shares::as_json(&self.rows()),
+            "shares": shares::as_json(&self.rows()),
             "ns": self.times().iter().map(time).collect::<Vec<_>>(),
             "phases": self.phases(),
             "figures": figures,

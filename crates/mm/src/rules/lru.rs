@@ -28,8 +28,8 @@ mechanism! {
         #[rule(section = "4.1")]
         pub writes_count_as_use: bool,
         /// A page of a file that comes back because it is written anew is a refault, as one that is
-        /// read is; later it is a new page, since what it held is not wanted. Up to 4.16: 4.7 added
-        /// the test, but the flag did not reach it.
+        /// read is; later it is a new page, since what it held is not wanted. Up to 4.16 (a
+        /// recalled date; 4.19 was read): 4.7 added the test, but the flag did not reach it.
         #[rule(section = "4.1")]
         pub writes_refault: bool,
         /// A page remembers that it was active once (PG_workingset).

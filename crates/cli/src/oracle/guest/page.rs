@@ -43,9 +43,9 @@ const KNOWN: &str = "## Known differences
   49,000 to 67,000, not 100,000 (the kernel: 48,000); `compact_migrate_scanned` of mixed on 6.1 stays at 15,000 to
   22,000 (the kernel: 1,057), with single runs of fewer than 1,000.
 * Where pages go to swap, kswapd takes longer than in the lab for as many pages scanned: twice as long in fork on 6.1,
-  1.4 times in anon on 6.1 and in anon and fork in generations, but not in bursts. So a fault reclaims more often
-  itself. The cause is not known: a trial with a cost of 100, 200 and 400 ns for each further process whose page table
-  reclaim looks at leaves kswapd's time in fork at 0.51 of the kernel's.
+  1.4 times in anon, on 6.1 and in generations, 1.6 times in fork in generations, but not in bursts. So a fault
+  reclaims more often itself. The cause is not known: a trial with a cost of 100, 200 and 400 ns for each further
+  process whose page table reclaim looks at leaves kswapd's time in fork at 0.51 of the kernel's.
 * In pattern bursts the lab has more pages free, a tenth on average. kswapd reclaims a tenth more, anonymous pages
   alone, so more huge pages are there without compaction and more is swapped in again. The trial with turns of 0.7 ms
   brings `pswpout` from 1.20 to 1.15 and the pages that compaction scans from 0.70 to 0.77, and takes `pageoutrun`

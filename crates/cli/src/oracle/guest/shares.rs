@@ -89,7 +89,13 @@ pub(super) fn line(rows: &[Row]) -> String {
 pub(super) fn as_json(rows: &[Row]) -> Value {
     let column = |column: &Column| {
         let tally = Tally::of(rows, column.classes);
-        (column.key.to_string(), json!([tally.inside, tally.judged, tally.varying_inside, tally.varying]))
+        let value = json!({
+            "judged": tally.judged,
+            "inside": tally.inside,
+            "varying": tally.varying,
+            "varying_inside": tally.varying_inside,
+        });
+        (column.key.to_string(), value)
     };
     Value::Object(COLUMNS.iter().map(column).collect())
 }

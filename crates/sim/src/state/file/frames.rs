@@ -11,7 +11,6 @@ use kontig_mm::{Order, Pfn, prefetch};
 pub(crate) struct Flags(u16);
 
 const ORDER_BIT: u32 = 12;
-const ORDER_BITS: u16 = 15 << ORDER_BIT;
 
 impl Flags {
     /// It is being read; nobody may use or take it.
@@ -32,7 +31,7 @@ impl Flags {
     pub(crate) const FILE: Flags = Flags(128);
 
     /// Not a flag: any order but 0.
-    pub(crate) const LARGE: Flags = Flags(ORDER_BITS);
+    pub(crate) const LARGE: Flags = Flags(15 << ORDER_BIT);
 
     /// No others than that it belongs to a file, in a folio of this order.
     const fn of_folio(order: Order) -> Flags {
