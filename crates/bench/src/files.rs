@@ -65,6 +65,7 @@ pub(crate) fn disk() -> DiskEntry {
         filesystem: Default::default(),
         queue_depth: 64,
         nr_requests: None,
+        max_sectors_kb: None,
         read_mb_s: 3000.0,
         write_mb_s: 2000.0,
         read_us: Some(80.0),

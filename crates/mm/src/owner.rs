@@ -236,6 +236,13 @@ pub trait Owner {
     fn unmap(&mut self, _pfn: Pfn, _owner: u32) -> bool {
         false
     }
+    /// Reclaim begins to shrink lists: pages that it writes before the matching
+    /// [`Owner::finish_plug`] may be submitted together (`blk_start_plug`). It may sleep in between.
+    #[inline(always)]
+    fn start_plug(&mut self) {}
+    /// Submits the pages that reclaim has written of these lists.
+    #[inline(always)]
+    fn finish_plug(&mut self) {}
     /// Starts writing the page.
     fn write_out(&mut self, _pfn: Pfn, _owner: u32) -> WriteOut {
         WriteOut::Kept

@@ -17,6 +17,8 @@ pub struct Named {
     pub what: &'static str,
     /// Pages of memory installed, those that the kernel keeps included.
     pub memory_pages: u32,
+    /// Whether costs of the laboratory's machine are fitted to its phases.
+    pub gives_costs: bool,
     acts: fn(&mut SplitMix64) -> Vec<Act>,
 }
 
@@ -34,37 +36,51 @@ pub const NAMED: &[Named] = &[
         what: "a file twice the memory is read in order, twice, at random, and beside a part that is read again and \
                again",
         memory_pages: MEMORY_PAGES,
+        gives_costs: false,
         acts: file,
     },
     Named {
         name: "anon",
         what: "a process writes to memory 1.2 times the machine's in order, twice, and at random",
         memory_pages: MEMORY_PAGES,
+        gives_costs: false,
         acts: anon,
     },
     Named {
         name: "fork",
         what: "a process of 192 MiB has children that write to parts of it, and others that become another program",
         memory_pages: MEMORY_PAGES,
+        gives_costs: false,
         acts: fork,
     },
     Named {
         name: "mixed",
         what: "a process reads a file, writes another, writes to memory of its own and to huge pages, and has children",
         memory_pages: MEMORY_PAGES,
+        gives_costs: false,
         acts: mixed,
     },
     Named {
         name: "costs",
         what: "what kinds of work take where memory is plenty: faults, unmapping, reads and writes of files, forks",
         memory_pages: MEMORY_PAGES,
+        gives_costs: true,
         acts: costs,
+    },
+    Named {
+        name: "swap-costs",
+        what: "what swapping takes: kswapd makes room for pages that come slowly, pages come back in order and at \
+               random, and kswapd makes room while children share all pages",
+        memory_pages: MEMORY_PAGES,
+        gives_costs: true,
+        acts: swap_costs,
     },
     Named {
         name: "bursts",
         what: "a process writes to huge pages and gives them back, round after round, while its children read, fork \
                and write files",
         memory_pages: BURSTS_MEMORY_PAGES,
+        gives_costs: false,
         acts: bursts,
     },
 ];
@@ -291,6 +307,47 @@ fn costs(random: &mut SplitMix64) -> Vec<Act> {
         Act::Wait,
         Act::Phase("copied"),
     ]);
+    acts
+}
+
+/// Most of memory, and what comes on top of it so slowly that kswapd alone makes room for it: fewer
+/// pages at a time than lie between the low and the min mark.
+const SWAP_COSTS_HEAP: u32 = MEMORY_PAGES / 4 * 3;
+const SWAP_COSTS_PIECE: u32 = 64;
+const SWAP_COSTS_PIECES: u32 = 640;
+const SWAP_COSTS_SLEEPS_US: u32 = 4_000;
+/// Pages that come back, in order and at random.
+const SWAP_COSTS_BACK: u32 = MEMORY_PAGES / 8;
+/// Children that share all pages, and live longer than what follows takes.
+const SWAP_COSTS_CHILDREN: usize = 6;
+const SWAP_COSTS_CHILD_SLEEPS_US: u32 = 20_000_000;
+
+fn swap_costs(random: &mut SplitMix64) -> Vec<Act> {
+    let mut acts = vec![
+        Act::Phase("start"),
+        Act::Map(0, SWAP_COSTS_HEAP),
+        touch(0, 0, SWAP_COSTS_HEAP),
+        Act::Phase("heap"),
+        Act::Map(1, SWAP_COSTS_PIECES * SWAP_COSTS_PIECE),
+    ];
+    let slowly = |area| {
+        (0..SWAP_COSTS_PIECES).flat_map(move |piece| {
+            [touch(area, piece * SWAP_COSTS_PIECE, SWAP_COSTS_PIECE), sleep_us(SWAP_COSTS_SLEEPS_US)]
+        })
+    };
+    acts.extend(slowly(1));
+    acts.extend([
+        Act::Phase("out"),
+        touch(0, 0, SWAP_COSTS_BACK),
+        Act::Phase("in"),
+        Act::Touch(0, at_random(random, 0, SWAP_COSTS_HEAP, SWAP_COSTS_BACK)),
+        Act::Phase("in-random"),
+        Act::Map(2, SWAP_COSTS_PIECES * SWAP_COSTS_PIECE),
+    ]);
+    acts.extend((0..SWAP_COSTS_CHILDREN).map(|_| Act::Fork([sleep_us(SWAP_COSTS_CHILD_SLEEPS_US)].into())));
+    acts.push(Act::Phase("children"));
+    acts.extend(slowly(2));
+    acts.extend([Act::Phase("shared-out"), Act::WaitAll, Act::Phase("end")]);
     acts
 }
 

@@ -159,7 +159,8 @@ impl Kernel {
         self.stamp(begin, &w, shootdowns);
         let walked = std::mem::take(&mut self.pages.walked);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
-        *now += ns(walked * self.costs.scan_entry);
+        let rmap_entries = std::mem::take(&mut self.pages.rmap_entries);
+        *now += ns(walked * self.costs.scan_entry + rmap_entries * self.costs.rmap_entry);
         if w.migrated > 0 {
             // The cost of a migration already includes the copy by one thread.
             *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);

@@ -45,7 +45,7 @@ pub struct GuestArgs {
     /// Folders of recordings (default: all under oracle/guest/recorded)
     #[arg(value_name = "DIR")]
     recordings: Vec<PathBuf>,
-    /// Only this pattern: file, anon, fork, mixed, costs, bursts or build
+    /// Only this pattern: file, anon, fork, mixed, costs, swap-costs, bursts or build
     #[arg(long, value_name = "NAME")]
     pattern: Option<String>,
     /// Only this kernel: 6.1 or 7.2

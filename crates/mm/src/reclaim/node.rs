@@ -81,12 +81,17 @@ impl ShrinkNode {
         match &mut self.state {
             ShrinkStage::Begin if m.lru.has_generations() => {
                 let Some(pass) = ShrinkGenerations::begin(m, self.lruvec, sc) else { return Some(Step::Done(())) };
+                owner.start_plug();
                 self.state = ShrinkStage::Generations(pass);
                 None
             }
             ShrinkStage::Generations(pass) => {
                 let step = pass.step(m, owner, sc);
-                if step == Step::Done(()) && pass.has_reclaimed(sc) {
+                if step != Step::Done(()) {
+                    return Some(step);
+                }
+                owner.finish_plug();
+                if pass.has_reclaimed(sc) {
                     self.reclaimable = true;
                     self.forget_failures(m, sc);
                 }
@@ -105,7 +110,7 @@ impl ShrinkNode {
                     m.offer_cpu(owner);
                     Some(self.lruvec)
                 };
-                self.begin_lists(m, first, sc);
+                self.begin_lists(m, owner, first, sc);
                 None
             }
             ShrinkStage::Lists(lists) => {
@@ -113,6 +118,7 @@ impl ShrinkNode {
                 if step != Step::Done(()) {
                     return Some(step);
                 }
+                owner.finish_plug();
                 // Caches are charged to no group: they are shrunk with the root's lists.
                 let of_root = m.root_of(lists.lruvec()) == lists.lruvec();
                 if self.with_slab && sc.may_shrink_slab && of_root {
@@ -121,7 +127,7 @@ impl ShrinkNode {
                     sc.nr_reclaimed += m.shrink_slab(owner, node, sc, (scanned, self.considered));
                 }
                 let next = self.next_group(m, owner, sc);
-                self.begin_lists(m, next, sc);
+                self.begin_lists(m, owner, next, sc);
                 None
             }
             ShrinkStage::End { waited } => {
@@ -155,9 +161,12 @@ impl ShrinkNode {
     }
 
     /// Shrinks these lists next; without any, the round is over.
-    fn begin_lists(&mut self, m: &mut Memory, lists: Option<LruvecId>, sc: &ScanControl) {
+    fn begin_lists<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, lists: Option<LruvecId>, sc: &ScanControl) {
         self.state = match lists {
-            Some(lruvec) => ShrinkStage::Lists(ShrinkLruvec::new(m, lruvec, sc)),
+            Some(lruvec) => {
+                owner.start_plug();
+                ShrinkStage::Lists(ShrinkLruvec::new(m, lruvec, sc))
+            }
             None => {
                 self.reclaimable |= sc.nr_reclaimed > self.before;
                 ShrinkStage::End { waited: false }

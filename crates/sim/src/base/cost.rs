@@ -222,6 +222,12 @@ costs! {
         write_back;
         /// Adding a newly allocated page to the page cache, and completing its read.
         cache_page;
+        /// Swapping out a page, on top of examining it: its place in swap, its unmapping, and the
+        /// submission and completion of its write.
+        swap_out;
+        /// Reading a page from swap: its allocation, its place in the swap cache, and the
+        /// submission and completion of the read.
+        swap_in;
         /// Mapping one of the pages around a file fault, or unmapping a page that stays in memory.
         map_page;
         /// A write fault on a page that is no longer shared.
@@ -236,6 +242,8 @@ costs! {
         fork_page;
         /// Examining a page table entry and its page, by khugepaged.
         scan_entry;
+        /// Examining a further page table entry of a page that reclaim looks at.
+        rmap_entry;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// Time from the wake-up of a kernel thread to its first instruction.

@@ -44,7 +44,7 @@ impl Device {
             Kind::Hdd => Medium::Platter(Platter::new(&parameters)),
         };
         Device {
-            waiting: Elevator::new(parameters.kind),
+            waiting: Elevator::new(parameters.kind, parameters.most_blocks),
             taken: Vec::with_capacity(parameters.queue_depth as usize),
             medium,
             parameters,
@@ -87,7 +87,7 @@ impl Device {
             let through = self.taken.iter().position(|taken| taken.done == Some(at)).expect("one is through then");
             let taken = self.taken.remove(through);
             let request = self.waiting.request(taken.request);
-            self.writes -= u32::from(request.write);
+            self.writes -= u32::from(request.run.write);
             done.extend_from_slice(&request.bios);
             self.waiting.finish(taken.request);
             self.now = self.now.max(at);
@@ -102,7 +102,7 @@ impl Device {
         {
             let request = self.waiting.request(id);
             let done = match &mut self.medium {
-                Medium::Flash(flash) => Some(flash.serve(now, request.blocks, request.write)),
+                Medium::Flash(flash) => Some(flash.serve(now, request.run.blocks, request.run.write)),
                 Medium::Platter(_) => None,
             };
             self.taken.push(Taken { request: id, done, passed_over: 0 });
@@ -119,12 +119,12 @@ impl Device {
     fn move_head(platter: &mut Platter, waiting: &Elevator, taken: &mut [Taken], now: u64) {
         let most = taken.len() as u32;
         let soonest = taken.iter().enumerate().min_by_key(|(_, taken)| {
-            let first = waiting.request(taken.request).first;
+            let first = waiting.request(taken.request).run.first;
             (taken.passed_over <= PASSES * most, platter.reaches(now, first))
         });
         let Some((next, _)) = soonest else { return };
-        let request = waiting.request(taken[next].request);
-        taken[next].done = Some(platter.serve(now, request.first, request.blocks, request.write));
+        let run = waiting.request(taken[next].request).run;
+        taken[next].done = Some(platter.serve(now, run.first, run.blocks, run.write));
         taken.iter_mut().filter(|taken| taken.done.is_none()).for_each(|taken| taken.passed_over += 1);
     }
 }

@@ -7,10 +7,9 @@
 
 use super::bio::Bio;
 use super::parameters::Kind;
+use super::run::Run;
 use std::collections::VecDeque;
 
-/// The largest merged request: 1,280 KiB (`BLK_DEF_MAX_SECTORS`).
-const MOST_BLOCKS: u32 = 320;
 const BATCH: u32 = 16;
 const WRITES_STARVED: u32 = 2;
 /// The longest wait of a read and of a write before it starts a batch, ns.
@@ -19,11 +18,9 @@ const EXPIRES: [u64; 2] = [500_000_000, 5_000_000_000];
 /// Index of a request in the table.
 pub(super) type RequestId = u32;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Request {
-    pub(super) first: u32,
-    pub(super) blocks: u32,
-    pub(super) write: bool,
+    pub(super) run: Run,
     pub(super) bios: Vec<Bio>,
     since: u64,
     sequence: u64,
@@ -32,6 +29,8 @@ pub(super) struct Request {
 #[derive(Clone)]
 pub(super) struct Elevator {
     by_place: bool,
+    /// Blocks of the largest request.
+    most_blocks: u32,
     requests: Vec<Request>,
     unused: Vec<RequestId>,
     /// Waiting reads and writes, by block.
@@ -48,9 +47,10 @@ pub(super) struct Elevator {
 }
 
 impl Elevator {
-    pub(super) fn new(kind: Kind) -> Elevator {
+    pub(super) fn new(kind: Kind, most_blocks: u32) -> Elevator {
         Elevator {
             by_place: kind != Kind::Nvme,
+            most_blocks,
             requests: Vec::new(),
             unused: Vec::new(),
             sorted: [Vec::new(), Vec::new()],
@@ -75,39 +75,35 @@ impl Elevator {
 
     /// The position of a block among the waiting requests of this direction.
     fn place(&self, way: usize, block: u32) -> usize {
-        self.sorted[way].partition_point(|id| self.requests[*id as usize].first < block)
+        self.sorted[way].partition_point(|id| self.requests[*id as usize].run.first < block)
     }
 
     /// Adds a bio; whether it was merged into a waiting request.
     pub(super) fn add(&mut self, now: u64, bio: Bio) -> bool {
         let way = usize::from(bio.write);
         let at = self.place(way, bio.first);
-        let end = bio.first + bio.blocks;
-        if let Some(&before) = at.checked_sub(1).and_then(|i| self.sorted[way].get(i)) {
-            let request = &mut self.requests[before as usize];
-            if request.first + request.blocks == bio.first && request.blocks + bio.blocks <= MOST_BLOCKS {
-                request.blocks += bio.blocks;
+        let neighbours = [at.checked_sub(1), Some(at)].into_iter().flatten();
+        for &id in neighbours.filter_map(|i| self.sorted[way].get(i)) {
+            let request = &mut self.requests[id as usize];
+            if request.run.extend(&bio, self.most_blocks) {
                 request.bios.push(bio);
                 return true;
             }
         }
-        if let Some(&after) = self.sorted[way].get(at) {
-            let request = &mut self.requests[after as usize];
-            if request.first == end && request.blocks + bio.blocks <= MOST_BLOCKS {
-                request.first = bio.first;
-                request.blocks += bio.blocks;
+        let run = Run::new(&bio);
+        let (since, sequence) = (now, self.sequence);
+        let id = match self.unused.pop() {
+            Some(id) => {
+                let request = &mut self.requests[id as usize];
+                (request.run, request.since, request.sequence) = (run, since, sequence);
                 request.bios.push(bio);
-                return true;
+                id
             }
-        }
-        let id = self.unused.pop().unwrap_or_else(|| {
-            self.requests.push(Request::default());
-            self.requests.len() as RequestId - 1
-        });
-        let request = &mut self.requests[id as usize];
-        (request.first, request.blocks, request.write) = (bio.first, bio.blocks, bio.write);
-        (request.since, request.sequence) = (now, self.sequence);
-        request.bios.push(bio);
+            None => {
+                self.requests.push(Request { run, bios: vec![bio], since, sequence });
+                self.requests.len() as RequestId - 1
+            }
+        };
         self.sequence += 1;
         self.sorted[way].insert(at, id);
         self.queued[way].push_back(id);
@@ -124,7 +120,7 @@ impl Elevator {
             let first = |way: usize| self.queued[way].front().map(|id| self.requests[*id as usize].sequence);
             let way = usize::from(first(0).is_none_or(|read| first(1).is_some_and(|write| write < read)));
             let id = self.queued[way].pop_front()?;
-            let at = self.place(way, self.requests[id as usize].first);
+            let at = self.place(way, self.requests[id as usize].run.first);
             self.sorted[way].remove(at);
             return Some(id);
         }
@@ -148,7 +144,7 @@ impl Elevator {
         let oldest = &self.requests[*self.queued[way].front()? as usize];
         let at = self.place(way, self.after);
         let at = match now - oldest.since >= EXPIRES[way] || at == self.sorted[way].len() {
-            true => self.place(way, oldest.first),
+            true => self.place(way, oldest.run.first),
             false => at,
         };
         Some(self.take(way, at))
@@ -162,7 +158,7 @@ impl Elevator {
         let queued = self.queued[way].remove(in_queue);
         debug_assert_eq!(queued, Some(id));
         let request = &self.requests[id as usize];
-        self.after = request.first + request.blocks;
+        self.after = request.run.first + request.run.blocks;
         self.of_batch += 1;
         id
     }
@@ -173,7 +169,7 @@ mod tests {
     use super::*;
 
     fn bio(first: u32, blocks: u32, write: bool) -> Bio {
-        Bio { first, blocks, write, tag: first }
+        Bio { first, blocks, write, tag: first, memory: None }
     }
 
     /// Adds bios of which no two are adjacent.
@@ -183,12 +179,12 @@ mod tests {
 
     /// The first blocks of the requests taken, until none waits.
     fn order(e: &mut Elevator, now: u64) -> Vec<u32> {
-        std::iter::from_fn(|| e.next(now).map(|id| e.request(id).first)).collect()
+        std::iter::from_fn(|| e.next(now).map(|id| e.request(id).run.first)).collect()
     }
 
     #[test]
     fn adjacent_bios_become_one_request_up_to_its_limit() {
-        let mut e = Elevator::new(Kind::Ssd);
+        let mut e = Elevator::new(Kind::Ssd, 320);
         assert!(!e.add(0, bio(100, 8, false)));
         assert!(e.add(0, bio(108, 8, false)), "behind it");
         assert!(e.add(0, bio(92, 8, false)), "before it");
@@ -196,12 +192,12 @@ mod tests {
         assert!(!e.add(0, bio(116, 320, false)), "it would be too large");
         let id = e.next(0).expect("one waits");
         let request = e.request(id);
-        assert_eq!((request.first, request.blocks, request.bios.len()), (92, 24, 3));
+        assert_eq!((request.run.first, request.run.blocks, request.bios.len()), (92, 24, 3));
     }
 
     #[test]
     fn requests_go_out_by_place_from_where_the_last_one_ended() {
-        let mut e = Elevator::new(Kind::Hdd);
+        let mut e = Elevator::new(Kind::Hdd, 320);
         add(&mut e, &[500, 100, 300].map(|at| bio(at, 1, false)));
         assert_eq!(order(&mut e, 0), [100, 300, 500]);
         add(&mut e, &[400, 700, 200].map(|at| bio(at, 1, false)));
@@ -210,7 +206,7 @@ mod tests {
 
     #[test]
     fn writes_are_passed_over_twice() {
-        let mut e = Elevator::new(Kind::Ssd);
+        let mut e = Elevator::new(Kind::Ssd, 320);
         add(&mut e, &std::array::from_fn::<_, 64, _>(|i| bio(1000 + 2 * i as u32, 1, false)));
         add(&mut e, &[bio(10, 1, true)]);
         let all = order(&mut e, 0);
@@ -219,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_request_that_has_waited_too_long_begins_the_next_batch() {
-        let mut e = Elevator::new(Kind::Hdd);
+        let mut e = Elevator::new(Kind::Hdd, 320);
         e.add(0, bio(5, 1, false));
         e.after = 100;
         e.add(400_000_000, bio(200, 1, false));
@@ -229,7 +225,7 @@ mod tests {
 
     #[test]
     fn nvme_takes_requests_as_they_come() {
-        let mut e = Elevator::new(Kind::Nvme);
+        let mut e = Elevator::new(Kind::Nvme, 320);
         add(&mut e, &[bio(9, 1, false), bio(3, 1, true), bio(7, 1, false)]);
         assert_eq!(order(&mut e, 0), [9, 3, 7]);
     }

@@ -15,10 +15,13 @@ mod elevator;
 mod flash;
 mod parameters;
 mod platter;
+mod plug;
 mod queues;
+mod run;
 
 pub(crate) use parameters::{BLOCK_BYTES, Parameters};
 pub use parameters::{DiskEntry, Kind};
+pub(crate) use plug::Plug;
 pub(crate) use queues::{Devices, Io, Target};
 
 #[cfg(test)]

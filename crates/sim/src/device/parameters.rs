@@ -38,6 +38,10 @@ pub struct DiskEntry {
     /// on its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nr_requests: Option<u32>,
+    /// The largest request that is made of adjacent ones, in KiB (`queue/max_sectors_kb`); 1,280 by
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_sectors_kb: Option<u32>,
     /// Sequential read bandwidth, MB/s.
     pub read_mb_s: f64,
     /// Sequential write bandwidth, MB/s.
@@ -75,6 +79,8 @@ pub(crate) struct Parameters {
     pub(crate) queue_depth: u32,
     /// Requests that the host keeps for the device.
     pub(crate) nr_requests: Option<u32>,
+    /// Blocks of the largest merged request.
+    pub(crate) most_blocks: u32,
     /// Time per block of a sequential run, ps.
     pub(crate) block_ps: [u64; 2],
     /// Flash: time of a lone block, ps.
@@ -86,6 +92,9 @@ pub(crate) struct Parameters {
     /// Hard disk: shortest and longest seek, ps.
     pub(crate) seek_ps: [u64; 2],
 }
+
+/// The largest merged request, KiB (`BLK_DEF_MAX_SECTORS`).
+const MAX_SECTORS_KB: u32 = 1280;
 
 /// An error in an entry: the key, and a sentence that begins with it.
 pub(crate) type Wrong = (&'static str, String);
@@ -112,6 +121,10 @@ impl DiskEntry {
         if let Some(n) = self.nr_requests.filter(|n| !(1..=10_000).contains(n)) {
             return Err(("nr_requests", format!("nr_requests = {n} is not from 1 to 10000")));
         }
+        let max_sectors_kb = self.max_sectors_kb.unwrap_or(MAX_SECTORS_KB);
+        if !(4..=65_536).contains(&max_sectors_kb) {
+            return Err(("max_sectors_kb", format!("max_sectors_kb = {max_sectors_kb} is not from 4 to 65536")));
+        }
         let block_ps = [
             per_second("read_mb_s", Some(self.read_mb_s * 1e6 / BLOCK_BYTES as f64), self.read_mb_s)?,
             per_second("write_mb_s", Some(self.write_mb_s * 1e6 / BLOCK_BYTES as f64), self.write_mb_s)?,
@@ -121,6 +134,7 @@ impl DiskEntry {
             blocks,
             queue_depth: self.queue_depth,
             nr_requests: self.nr_requests,
+            most_blocks: max_sectors_kb / (BLOCK_BYTES as u32 >> 10),
             block_ps,
             alone_ps: [0; 2],
             request_ps: [0; 2],

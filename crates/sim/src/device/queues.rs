@@ -1,15 +1,16 @@
 //! All devices of a machine, with the tasks that wait for them.
 //!
-//! Requests are collected while a task works (the kernel's plug) and submitted once the time of its
+//! Requests are collected while a task works ([`super::plug`]) and submitted once the time of its
 //! work is known. The device then gives its next completion time, which becomes an event.
 
 use super::bio::Bio;
 use super::block_device::Device;
 use super::parameters::Parameters;
+use super::plug::Plug;
 use crate::base::queue::{QueueId, Queues};
 use crate::base::slots::Slots;
 use crate::base::timer::{Event, Timers};
-use kontig_mm::CpuId;
+use kontig_mm::{CpuId, Pfn};
 
 /// The purpose of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +53,8 @@ struct Queued {
 pub(crate) struct Devices {
     all: Vec<Queued>,
     under_way: Slots<Io>,
-    /// Plugged bios, each with its device.
-    plugged: Vec<(u8, Bio)>,
+    /// The plug of the running task.
+    pub(crate) plug: Plug,
     /// Bios completed by a device, while they are being handled.
     done: Vec<Bio>,
 }
@@ -64,16 +65,27 @@ impl Devices {
         (self.all.len() - 1) as u8
     }
 
-    pub(crate) fn plug(&mut self, device: u8, first: u32, io: Io) {
-        let (blocks, write) = (io.pages, io.write);
-        let tag = self.under_way.add(io);
-        self.plugged.push((device, Bio { first, blocks, write, tag }));
+    /// Adds a request to the running task's plug.
+    pub(crate) fn add_to_plug(&mut self, device: u8, first: u32, io: Io) {
+        self.keep(device, first, io, None);
     }
 
-    /// Whether requests are plugged.
+    /// The same for a single page in this frame.
+    pub(crate) fn add_page_to_plug(&mut self, device: u8, first: u32, io: Io, pfn: Pfn) {
+        self.keep(device, first, io, Some(pfn));
+    }
+
+    fn keep(&mut self, device: u8, first: u32, io: Io, memory: Option<Pfn>) {
+        let (blocks, write) = (io.pages, io.write);
+        let tag = self.under_way.add(io);
+        let most_blocks = self.device(device).parameters.most_blocks;
+        self.plug.add(device, Bio { first, blocks, write, tag, memory }, most_blocks);
+    }
+
+    /// Whether there are requests to submit.
     #[inline(always)]
-    pub(crate) fn has_plugged(&self) -> bool {
-        !self.plugged.is_empty()
+    pub(crate) fn must_submit(&self) -> bool {
+        self.plug.is_due()
     }
 
     pub(crate) fn device(&self, device: u8) -> &Device {
@@ -90,14 +102,14 @@ impl Devices {
         self.all[usize::from(device)].room
     }
 
-    /// Submits the plugged requests.
-    pub(crate) fn unplug(&mut self, now: u64, timers: &mut Timers) {
-        let Devices { all, plugged, .. } = self;
+    /// Submits what the running task no longer keeps.
+    pub(crate) fn submit(&mut self, now: u64, timers: &mut Timers) {
+        let Devices { all, plug, .. } = self;
         for (number, queued) in (0u8..).zip(all.iter_mut()) {
-            let its = plugged.iter().filter(|(device, _)| *device == number);
+            let its = plug.due().iter().filter(|(device, _)| *device == number);
             queued.device.submit(now, its.map(|(_, bio)| *bio));
         }
-        plugged.clear();
+        plug.submitted();
         self.look_again(timers);
     }
 

@@ -117,6 +117,9 @@ impl Machine {
             self.note_switch(cpu, id);
         }
         let task = &mut self.tasks[id.index()];
+        if task.plug.is_started() {
+            std::mem::swap(&mut task.plug, &mut self.kernel.pages.devices.plug);
+        }
         let timed_out = task.state == TaskState::TimedOut;
         let policy = TaskPolicy::default();
         let mut c = Context {
@@ -148,6 +151,9 @@ impl Machine {
         if self.kernel.has_unsigned_events() {
             self.kernel.sign_events(cpu, &mut task.caller);
         }
+        if self.kernel.pages.devices.plug.is_started() {
+            self.leave_plug(id, c.now);
+        }
         self.schedule.end(turn, c.now, c.user_ns, then);
         self.now = c.now;
         self.deliver_births(id);
@@ -160,6 +166,20 @@ impl Machine {
         }
         result?;
         self.kernel.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// The task's turn is over. If it sleeps now, it submits its I/O.
+    #[cold]
+    fn leave_plug(&mut self, id: TaskId, now: u64) {
+        let task = &mut self.tasks[id.index()];
+        let plug = &mut self.kernel.pages.devices.plug;
+        match task.state {
+            TaskState::Runnable | TaskState::TimedOut => {}
+            TaskState::Resting | TaskState::Queued => plug.flush(),
+            TaskState::Done => plug.end(),
+        }
+        self.kernel.submit(now);
+        std::mem::swap(&mut task.plug, &mut self.kernel.pages.devices.plug);
     }
 
     /// Starts tasks for the processes and threads that a task has made.

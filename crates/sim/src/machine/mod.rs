@@ -13,6 +13,7 @@ use crate::base::id::{PageLocation, TaskId, UserPage};
 use crate::base::numa::FarCosts;
 use crate::base::traced::{Caller, Comm, Traced};
 use crate::base::translate;
+use crate::device::Plug;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
@@ -249,7 +250,7 @@ impl Machine {
             Some(thread) => Comm::new(&thread.to_string()),
             None => Comm::new("program"),
         };
-        let task = Task { body, state, caller: Caller { comm, pid, tgid: pid } };
+        let task = Task { body, state, plug: Plug::default(), caller: Caller { comm, pid, tgid: pid } };
         match self.tasks.get_mut(id.index()) {
             Some(gone) => *gone = task,
             None => self.tasks.push(task),

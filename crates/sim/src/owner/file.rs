@@ -200,7 +200,8 @@ impl Pages {
         let Some((block, _)) = files.inodes[inode].extents.find(index) else { return WriteOut::Kept };
         let disk = files.disk_of(inode);
         self.begin_writeback(inode, pfn, number);
-        self.devices.plug(disk, block, Io { target: Target::File { inode, index }, pages: 1, write: true, cpu });
+        let io = Io { target: Target::File { inode, index }, pages: 1, write: true, cpu };
+        self.devices.add_page_to_plug(disk, block, io, pfn);
         WriteOut::Queued
     }
 }

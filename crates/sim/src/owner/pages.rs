@@ -55,6 +55,8 @@ pub(crate) struct Pages {
     pub(crate) shootdowns: u64,
     /// Page table entries that aging has walked since last taken.
     pub(crate) walked: u64,
+    /// Further page table entries of pages that reclaim has looked at, since last taken.
+    pub(crate) rmap_entries: u64,
 }
 
 impl Pages {
@@ -132,6 +134,14 @@ impl Pages {
         mappings.iter().filter_map(move |mapping| self.spaces.mapped_as(*mapping, page, pfn))
     }
 
+    /// Reclaim looks at all page table entries of a page; the first is part of looking at the page.
+    #[inline(always)]
+    pub(crate) fn note_entries(&mut self, pfn: Pfn) {
+        if self.mapcounts.is_mapped(pfn) {
+            self.rmap_entries += u64::from(self.mapcounts.more(pfn));
+        }
+    }
+
     /// The files of a machine that has them.
     #[inline(always)]
     pub(crate) fn files(&mut self) -> &mut Files {
@@ -142,7 +152,7 @@ impl Pages {
     /// [`crate::kernel::Kernel::charge`].
     #[inline(always)]
     pub(crate) fn has_deferred(&self) -> bool {
-        self.devices.has_plugged()
+        self.devices.must_submit()
             || self.flushers_wanted
             || self.splits > 0
             || self.files.as_ref().is_some_and(Files::has_gone)
@@ -169,6 +179,14 @@ impl Pages {
 }
 
 impl Owner for Pages {
+    fn start_plug(&mut self) {
+        self.devices.plug.start();
+    }
+
+    fn finish_plug(&mut self) {
+        self.devices.plug.finish();
+    }
+
     fn is_locked(&self, m: &Memory, zone: ZoneId, lock: Lock) -> bool {
         match lock {
             Lock::Zone => self.held.0 >> zone.index() & 1 == 1,
@@ -225,6 +243,7 @@ impl Owner for Pages {
     }
 
     fn references(&mut self, pfn: Pfn, number: u32) -> References {
+        self.note_entries(pfn);
         match self.frames.flags(pfn).any(Flags::FILE) {
             true => self.file_references(pfn, number),
             false => self.anon_references(pfn, number),
@@ -238,6 +257,7 @@ impl Owner for Pages {
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {
+        self.note_entries(pfn);
         match self.frames.flags(pfn).any(Flags::FILE) {
             true => self.file_references_around(pfn, number, fits, found),
             false => self.anon_references_around(pfn, number, fits, found),
@@ -264,6 +284,7 @@ impl Owner for Pages {
     }
 
     fn unmap(&mut self, pfn: Pfn, number: u32) -> bool {
+        self.note_entries(pfn);
         match self.frames.flags(pfn).any(Flags::FILE) {
             true => self.unmap_file_page(pfn, number),
             false => self.unmap_anon(pfn, number),

@@ -19,7 +19,7 @@ impl Kernel {
         }
     }
 
-    /// Frees slab objects, counts splits, submits plugged I/O and wakes flushers.
+    /// Frees slab objects, counts splits, submits I/O and wakes flushers.
     #[cold]
     #[inline(never)]
     fn run_deferred(&mut self, now: &mut u64) {
@@ -28,13 +28,12 @@ impl Kernel {
         if pages.files().free_gone(mem, cpu) > 0 && mem.has_work() {
             self.charge_work(now);
         }
-        // Reclaim submits swap pages one by one.
-        *now += ns(self.run_deferred_swap() * self.costs.write_back);
+        *now += ns(self.run_deferred_swap() * self.costs.swap_out);
         let splits = std::mem::take(&mut self.pages.splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPmd, splits);
         self.mem.vmstat_mut().add(VmEvent::ThpSplitPage, splits);
-        if self.pages.devices.has_plugged() {
-            self.unplug(*now);
+        if self.pages.devices.must_submit() {
+            self.submit(*now);
         }
         if std::mem::take(&mut self.pages.flushers_wanted) {
             self.wake_flushers();
@@ -54,11 +53,11 @@ impl Kernel {
         pages_begun
     }
 
-    /// Submits the plugged requests to the devices.
+    /// Submits the requests that the running task no longer keeps.
     #[cold]
     #[inline(never)]
-    pub(crate) fn unplug(&mut self, now: u64) {
-        self.pages.devices.unplug(now, &mut self.timers);
+    pub(crate) fn submit(&mut self, now: u64) {
+        self.pages.devices.submit(now, &mut self.timers);
     }
 
     /// Makes all flushers write every dirty page.

@@ -218,7 +218,7 @@ impl ReadIn {
                     let pages = in_a_row.min(end - index).min(MOST_AT_ONCE);
                     k.pages.note_request(self.inode, index..index + pages);
                     let target = Target::File { inode: self.inode, index };
-                    k.pages.devices.plug(device, block, Io { target, pages, write: false, cpu: c.cpu });
+                    k.pages.devices.add_to_plug(device, block, Io { target, pages, write: false, cpu: c.cpu });
                     index += pages;
                 }
                 None => {

@@ -77,12 +77,14 @@ impl SwapIn {
                             k.pages.files().counts.major_faults += 1;
                             let slots = k.swap_window(self.at, slot);
                             let allocation = Allocation::at(Gfp::HIGHUSER_MOVABLE, Order::ZERO, self.at);
+                            k.pages.devices.plug.start();
                             self.stage = Stage::Read { wanted: slot, slots, allocation };
                         }
                     }
                 }
                 Stage::Read { wanted, slots, allocation } => {
                     let Some(slot) = next_slot(k, self.at, slots) else {
+                        k.pages.devices.plug.finish();
                         // Readahead's pages leave this CPU's batch for the LRU.
                         k.mem.lru_add_drain(c.cpu);
                         k.charge(&mut c.now);
@@ -93,7 +95,11 @@ impl SwapIn {
                     let group = k.pages.swap().area.group_of(slot);
                     allocation.pay(group, Gfp::HIGHUSER_MOVABLE);
                     let pfn = match done!(allocation.step(k, c)) {
-                        Err(failure) => return Step::Done(Err(failure)),
+                        Err(failure) => {
+                            k.pages.devices.plug.finish();
+                            k.charge(&mut c.now);
+                            return Step::Done(Err(failure));
+                        }
                         Ok(pfn) => pfn,
                     };
                     let (is_wanted, at) = (slot == *wanted, self.at);
@@ -159,7 +165,7 @@ impl Kernel {
         let swap = self.pages.swap.as_mut().expect("the page has a place in it");
         let shadow = swap.area.bring(slot, pfn);
         let io = Io { target: Target::Swap(slot.get()), pages: 1, write: false, cpu };
-        self.pages.devices.plug(swap.device, swap.area.block(slot), io);
+        self.pages.devices.add_page_to_plug(swap.device, swap.area.block(slot), io, pfn);
         let readahead = if ahead { Flags::READAHEAD } else { Flags::default() };
         self.pages.frames.reset(pfn, Flags::SWAP_CACHE | Flags::LOCKED | readahead);
         self.pages.frames.set_word(pfn, slot.get());
@@ -175,7 +181,7 @@ impl Kernel {
             None => PageFlags::ANON,
         };
         self.mem.lru_add_from_swap(cpu, pfn, flags, in_fault);
-        c.now += ns(self.costs.cache_page);
+        c.now += ns(self.costs.swap_in);
     }
 
     /// Maps a page of the swap cache in place of its swap entry; the page is touched next.

@@ -141,7 +141,7 @@ impl Kernel {
                 range.start += pages;
                 self.pages.note_request(inode, index..range.start);
                 let io = Io { target: Target::File { inode, index }, pages, write: true, cpu };
-                self.pages.devices.plug(disk, block, io);
+                self.pages.devices.add_to_plug(disk, block, io);
             }
         }
         behind - from

@@ -7,6 +7,7 @@ use crate::base::context::Context;
 use crate::base::error::SimError;
 use crate::base::traced::Caller;
 use crate::base::wait::Wait;
+use crate::device::Plug;
 use crate::kernel::Kernel;
 use crate::task::process::Process;
 use crate::thread::KernelThread;
@@ -24,6 +25,8 @@ use std::convert::Infallible;
 pub(crate) struct Task {
     pub(crate) body: Body,
     pub(crate) state: TaskState,
+    /// I/O that it has asked for and not submitted, while it is not on a CPU.
+    pub(crate) plug: Plug,
     /// Its identity in traces.
     pub(crate) caller: Caller,
 }

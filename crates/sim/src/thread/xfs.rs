@@ -74,7 +74,7 @@ impl CheckpointThread {
             log.pieces = now.len() as u32;
             for (first, pages) in now.into_iter().rev() {
                 let io = Io { target: Target::Log(self.disk), pages, write: true, cpu: c.cpu };
-                k.pages.devices.plug(self.disk, first, io);
+                k.pages.devices.add_to_plug(self.disk, first, io);
             }
             k.charge(&mut c.now);
         }
@@ -137,7 +137,11 @@ impl PushThread {
                     match files.begin_buffer_write(self.disk, number) {
                         Some((first, blocks)) => {
                             let target = Target::Buffer { disk: self.disk, number };
-                            pages.devices.plug(self.disk, first, Io { target, pages: blocks, write: true, cpu: c.cpu });
+                            pages.devices.add_to_plug(
+                                self.disk,
+                                first,
+                                Io { target, pages: blocks, write: true, cpu: c.cpu },
+                            );
                         }
                         // It has been logged again meanwhile, or is gone.
                         None => {

@@ -121,18 +121,18 @@ fn memory_in_use_stays_while_a_file_is_streamed_past_it() {
     }
 }
 
-/// Pages that reclaim looks at while 4000 are swapped out beside 1000 in use, every `stride`th of a
-/// mapping.
+/// Pages that reclaim looks at while 16,000 are swapped out beside 3000 in use, every `stride`th of
+/// a mapping.
 fn looked_at(stride: u32) -> u64 {
     let mut p = Prompt::new(machine("6.12", 32, ssd(), "256 MiB", 1), 1);
-    let hot = p.mmap(0, 1000 * stride);
+    let hot = p.mmap(0, 3000 * stride);
     let more = p.mmap(0, 60_000);
     for first in (0..).step_by(500) {
-        for page in 0..1000 {
+        for page in 0..3000 {
             p.call(0, Op::Touch(part(hot, page * stride, 1))).expect("touched");
         }
         p.call(0, Op::Touch(part(more, first, 500))).expect("touched");
-        if event(&p.m, VmEvent::PgstealAnon) > 4000 {
+        if event(&p.m, VmEvent::PgstealAnon) > 16_000 {
             break;
         }
     }

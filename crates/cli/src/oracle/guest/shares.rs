@@ -2,6 +2,7 @@
 
 use kontig_oracle::guest::compare::Class::{Compaction, Levels, OtherEvents, Refaults, Stalls};
 use kontig_oracle::guest::compare::{Class, GIVEN_BY_OTHERS, Row, Tally, Verdict};
+use kontig_oracle::patterns::NAMED;
 use kontig_text::markdown::{self, Align};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -34,8 +35,8 @@ const MEANING: &str = "*inside*: the lab's mean is within 15 % of the kernel's m
     since nearly any figure lies between them (*varies*), unless the lab has none; counters that are zero in every \
     run, and times of daemons that a recording lacks, which have no row; those that the lab lacks (`–`); the length of \
     phases. Compaction, stalls (`allocstall*`, `compact_stall`) and refaults (`workingset_*`) are parts of the events. \
-    The totals leave out patterns in which the kernel reclaims nothing: costs, to which the lab's costs are fitted. \
-    They have in brackets the share if those that vary were judged, too.";
+    The totals leave out the patterns to which the lab's costs are fitted, costs and swap-costs. They have in \
+    brackets the share if those that vary were judged, too.";
 
 /// The rows of a pattern on a kernel with its settings.
 pub(super) struct Judged {
@@ -54,7 +55,7 @@ pub(super) fn markdown(all: &[Judged]) -> String {
         let cells = [pattern.clone(), kernel.clone(), seeds.to_string()];
         out += &line_of(cells, rows, |tally| format!("{} of {}", tally.inside, tally.judged));
     }
-    let loaded: Vec<_> = all.iter().filter(|of| reclaims(&of.rows)).collect();
+    let loaded: Vec<_> = all.iter().filter(|of| !gives_costs(&of.pattern)).collect();
     let mut kernels: Vec<String> = loaded.iter().map(|of| of.kernel.clone()).collect();
     kernels.sort();
     kernels.dedup();
@@ -118,7 +119,6 @@ fn missing<'a>(rows: impl IntoIterator<Item = &'a Row>) -> usize {
     rows.into_iter().filter(|row| row.verdict() == Verdict::Missing).count()
 }
 
-/// Whether the kernel reclaims in any run.
-fn reclaims(rows: &[Row]) -> bool {
-    rows.iter().any(|row| row.counter.starts_with("pgscan") && row.kernel.most > 0.0)
+fn gives_costs(pattern: &str) -> bool {
+    NAMED.iter().any(|named| named.name == pattern && named.gives_costs)
 }

@@ -70,7 +70,7 @@ impl GetBuffer {
             let number = buffers.add(self.chunk, object, frames);
             if !is_new {
                 let target = Target::Buffer { disk: self.disk, number };
-                k.pages.devices.plug(self.disk, block, Io { target, pages: blocks, write: false, cpu: c.cpu });
+                k.pages.devices.add_to_plug(self.disk, block, Io { target, pages: blocks, write: false, cpu: c.cpu });
                 k.charge(&mut c.now);
             }
         }

@@ -18,6 +18,7 @@ pub fn ssd() -> DiskEntry {
         filesystem: Default::default(),
         queue_depth: 32,
         nr_requests: None,
+        max_sectors_kb: None,
         read_mb_s: 400.0,
         write_mb_s: 400.0,
         read_us: Some(100.0),

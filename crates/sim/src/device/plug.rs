@@ -1,0 +1,152 @@
+//! Bios that a task has asked for and not submitted yet (`blk_plug`).
+//!
+//! A task that has not started a plug submits what it asks for once the time of its work is known.
+//! From [`Plug::start`] on it keeps its bios, so that adjacent ones become one request, until it
+//! finishes the plug, sleeps, or has too much in it. Losing the CPU submits nothing. Source:
+//! `block/blk-mq.c` (`blk_add_rq_to_plug`), `kernel/sched/core.c` (`sched_submit_work`) of 6.1.
+
+use super::bio::Bio;
+use super::parameters::BLOCK_BYTES;
+use super::run::Run;
+
+/// Requests in a plug (`BLK_MAX_REQUEST_COUNT`).
+const MOST_REQUESTS: u32 = 32;
+/// Size of a request after which nothing is added: 128 KiB (`BLK_PLUG_FLUSH_SIZE`).
+const FLUSH_BLOCKS: u32 = (128 << 10) / BLOCK_BYTES as u32;
+
+#[derive(Clone, Default)]
+pub(crate) struct Plug {
+    /// Starts that are not finished.
+    depth: u32,
+    /// Each with its device.
+    bios: Vec<(u8, Bio)>,
+    /// How many of the bios must go, because there are too many requests.
+    due: usize,
+    requests: u32,
+    /// The latest request, and its device.
+    last: Option<(u8, Run)>,
+}
+
+impl Plug {
+    pub(crate) fn start(&mut self) {
+        self.depth += 1;
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth == 0 {
+            self.flush();
+        }
+    }
+
+    /// The task sleeps: it must not wait for what it has not submitted.
+    pub(crate) fn flush(&mut self) {
+        (self.due, self.requests, self.last) = (self.bios.len(), 0, None);
+    }
+
+    /// The task ends, whatever it has started.
+    pub(crate) fn end(&mut self) {
+        self.depth = 0;
+        self.flush();
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_started(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// Whether there are bios to submit.
+    #[inline(always)]
+    pub(super) fn is_due(&self) -> bool {
+        self.due > 0
+    }
+
+    /// Adds a bio for a device whose requests have at most `most_blocks`.
+    pub(super) fn add(&mut self, device: u8, bio: Bio, most_blocks: u32) {
+        self.bios.push((device, bio));
+        if self.depth == 0 {
+            self.due = self.bios.len();
+            return;
+        }
+        if let Some((of, run)) = &mut self.last {
+            if *of == device && run.extend(&bio, most_blocks) {
+                return;
+            }
+            if self.requests >= MOST_REQUESTS || run.blocks >= FLUSH_BLOCKS {
+                (self.due, self.requests) = (self.bios.len() - 1, 0);
+            }
+        }
+        self.requests += 1;
+        self.last = Some((device, Run::new(&bio)));
+    }
+
+    /// The bios to submit, each with its device.
+    pub(super) fn due(&self) -> &[(u8, Bio)] {
+        &self.bios[..self.due]
+    }
+
+    /// Forgets what was submitted.
+    pub(super) fn submitted(&mut self) {
+        self.bios.drain(..std::mem::take(&mut self.due));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kontig_mm::Pfn;
+
+    fn page(block: u32) -> Bio {
+        Bio { first: block, blocks: 1, write: true, tag: block, memory: Some(Pfn::new(2 * block)) }
+    }
+
+    /// Bios that go, one after the other, as these are added.
+    fn go(plug: &mut Plug, bios: impl Iterator<Item = Bio>) -> usize {
+        bios.map(|bio| {
+            plug.add(0, bio, 320);
+            let due = plug.due().len();
+            plug.submitted();
+            due
+        })
+        .sum()
+    }
+
+    #[test]
+    fn without_a_plug_every_bio_goes_at_once() {
+        assert_eq!(go(&mut Plug::default(), (0..100).map(page)), 100);
+    }
+
+    #[test]
+    fn a_request_of_128_kib_goes_with_what_is_before_it_when_the_next_one_begins() {
+        let mut plug = Plug::default();
+        plug.start();
+        assert_eq!(go(&mut plug, (0..128).map(page)), 0);
+        assert_eq!(go(&mut plug, (128..256).map(page)), 128, "the 129th page begins a request");
+        plug.finish();
+        assert_eq!(plug.due().len(), 128);
+    }
+
+    #[test]
+    fn of_single_blocks_thirty_two_are_kept() {
+        let mut plug = Plug::default();
+        plug.start();
+        assert_eq!(go(&mut plug, (0..32).map(|i| page(2 * i))), 0);
+        assert_eq!(go(&mut plug, [page(100)].into_iter()), 32);
+    }
+
+    #[test]
+    fn only_the_outermost_finish_submits_and_sleep_always_does() {
+        let mut plug = Plug::default();
+        plug.start();
+        plug.start();
+        assert_eq!(go(&mut plug, (0..3).map(page)), 0);
+        plug.finish();
+        assert!(!plug.is_due() && plug.is_started());
+        plug.flush();
+        assert_eq!(plug.due().len(), 3);
+        plug.submitted();
+        assert_eq!(go(&mut plug, [page(3)].into_iter()), 0, "it is still started");
+        plug.end();
+        assert!(plug.is_due() && !plug.is_started());
+    }
+}
