@@ -237,7 +237,7 @@ pub trait Owner {
         false
     }
     /// Reclaim begins to shrink lists: pages that it writes before the matching
-    /// [`Owner::finish_plug`] may be submitted together (`blk_start_plug`). It may sleep in between.
+    /// [`Owner::finish_plug`] may be submitted together (`blk_start_plug`). It may sleep between.
     #[inline(always)]
     fn start_plug(&mut self) {}
     /// Submits the pages that reclaim has written of these lists.
