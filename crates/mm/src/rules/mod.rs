@@ -24,6 +24,7 @@ mod lru_gen;
 mod pcp;
 mod proactive;
 mod reclaim;
+mod scheduler;
 mod slab;
 mod slow_path;
 mod watermark;
@@ -46,6 +47,7 @@ pub use lru_gen::{Generations, LruGenRules};
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
 pub use reclaim::{BalancedBy, ReclaimRules, SlabShare, StallsFor};
+pub use scheduler::SchedulerRules;
 pub use slab::SlabRules;
 pub use slow_path::{Attempts, CompactStall, SlowPathRules};
 pub use watermark::{Reserves, WatermarkRules};
@@ -109,6 +111,7 @@ profile! {
     reclaim: ReclaimRules,
     faults: FaultRules,
     files: FileRules,
+    scheduler: SchedulerRules,
     huge_pages: HugePageRules,
     slab: SlabRules,
     kswapd: KswapdRules,

@@ -73,7 +73,7 @@ impl Machine {
     /// A machine at time 0 with its kernel threads asleep.
     pub fn new(mem: Memory, costs: CostModel) -> Machine {
         let nodes: Vec<(NodeId, Vec<CpuId>)> = mem.nodes().iter().map(|n| (n.id, n.cpus.clone())).collect();
-        let schedule = Schedule::new(topology(&mem, 1), ns(costs.context_switch));
+        let schedule = Schedule::new(topology(&mem, 1), &mem.profile().scheduler, ns(costs.context_switch));
         let mut machine = Machine {
             kernel: Kernel::new(mem, costs),
             tasks: Vec::new(),
@@ -243,7 +243,7 @@ impl Machine {
 
     /// Adds a waiting task.
     pub(crate) fn add(&mut self, body: Body, affinity: Affinity, nice: Nice, cpu: usize, state: TaskState) -> TaskId {
-        let id = TaskId(self.schedule.add(affinity, nice, cpu));
+        let id = TaskId(self.schedule.add(affinity, nice, cpu, body.kernel_thread().is_some()));
         self.tasks_made += 1;
         let pid = self.tasks_made;
         let comm = match body.kernel_thread() {

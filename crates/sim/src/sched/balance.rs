@@ -146,7 +146,8 @@ impl Schedule {
         // Without a competitor, the task that computes there goes on to its end.
         self.publish(from);
         self.settle(to, at);
-        self.entities[task as usize].vruntime = waits.vruntime;
+        let e = &mut self.entities[task as usize];
+        (e.vruntime, e.deadline) = (waits.vruntime, waits.deadline);
         self.transfer(task, to);
         debug_assert!(self.cpus[to].current != NONE || self.cpus[to].queue.is_empty());
         self.arrive(task, at);

@@ -10,6 +10,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) vruntime: i64,
+    /// Its virtual deadline, where deadlines decide.
+    pub(crate) deadline: i64,
     pub(crate) task: u32,
     pub(crate) weight: u32,
 }
@@ -28,6 +30,10 @@ pub(crate) struct Cpu {
     pub(crate) turn_at: u64,
     /// The running task's virtual runtime, weight and time when it was picked.
     pub(crate) picked: (i64, u32, u64),
+    /// Its virtual deadline, where deadlines decide.
+    pub(crate) deadline: i64,
+    /// Whether it is a kernel thread.
+    pub(crate) in_kernel_only: bool,
     /// The running task's slice if others wait.
     pub(crate) slice: u64,
     /// Waiting tasks by virtual runtime, then in order of arrival. Most join near one of the ends:
@@ -35,7 +41,7 @@ pub(crate) struct Cpu {
     pub(crate) queue: VecDeque<Waiting>,
     /// Sum of all weights, the running task's included.
     pub(crate) load: u64,
-    /// The least virtual runtime so far. It never decreases.
+    /// The least virtual runtime so far, which never decreases; where deadlines decide, the average.
     pub(crate) least: i64,
     /// User and system time; idle time is the rest.
     pub(crate) time: CpuTime,
@@ -59,6 +65,8 @@ impl Cpu {
             clock: 0,
             turn_at: 0,
             picked: (0, 0, 0),
+            deadline: 0,
+            in_kernel_only: false,
             slice: 0,
             queue: VecDeque::new(),
             load: 0,
@@ -104,14 +112,22 @@ impl Cpu {
     /// Recomputes the running task's slice after the number of tasks has changed.
     #[inline]
     pub(crate) fn renew_slice(&mut self, fair: &Fair) {
-        if !self.queue.is_empty() {
-            self.slice = fair.slice(self.runnable() as u64, self.picked.1, self.load);
+        if self.queue.is_empty() {
+            return;
         }
+        self.slice = match fair.by_deadline() {
+            None => fair.slice(self.runnable() as u64, self.picked.1, self.load),
+            Some(rule) => rule.slice_end(self.picked, self.deadline) - self.picked.2,
+        };
     }
 
     /// Advances the least virtual runtime.
     #[inline]
-    pub(crate) fn renew_least(&mut self) {
+    pub(crate) fn renew_least(&mut self, fair: &Fair) {
+        if fair.by_deadline().is_some() {
+            self.least = self.average();
+            return;
+        }
         let waits = self.queue.front().map(|w| w.vruntime);
         let runs = (self.current != NONE).then(|| self.vruntime());
         let least = match (waits, runs) {
@@ -120,6 +136,55 @@ impl Cpu {
             (None, None) => return,
         };
         self.least = self.least.max(least);
+    }
+
+    /// The running task's deadline, or the next one if it has passed it at this virtual runtime.
+    pub(crate) fn deadline_from(&self, vruntime: i64, fair: &Fair) -> i64 {
+        match fair.by_deadline() {
+            Some(rule) if vruntime >= self.deadline => rule.after(vruntime, self.picked.1),
+            _ => self.deadline,
+        }
+    }
+
+    /// The average virtual runtime of its tasks, by their weights: where a task is that has had
+    /// exactly its share. Without any it stays.
+    pub(crate) fn average(&self) -> i64 {
+        let runs = (self.current != NONE).then(|| (self.vruntime(), self.picked.1));
+        let all = self.queue.iter().map(|w| (w.vruntime, w.weight)).chain(runs);
+        let (sum, weights) = all.fold((0i128, 0i128), |(sum, weights), (vruntime, weight)| {
+            let weight = i128::from(weight);
+            (sum + i128::from(vruntime - self.least) * weight, weights + weight)
+        });
+        self.least + if weights == 0 { 0 } else { sum.div_euclid(weights) as i64 }
+    }
+
+    /// Takes the task that goes next: the first, or where deadlines decide the one with the
+    /// earliest among those that have had no more than their share.
+    pub(crate) fn take_next(&mut self, fair: &Fair) -> Option<Waiting> {
+        if fair.by_deadline().is_none() {
+            return self.queue.pop_front();
+        }
+        let next = self.earliest(self.average())?;
+        self.queue.remove(next)
+    }
+
+    /// Queues a task where deadlines decide; whether it should have the CPU at once.
+    pub(crate) fn is_preempted_by(&mut self, woken: Waiting, fair: &Fair) -> bool {
+        let vruntime = self.vruntime();
+        // One that has used its slice while it was alone begins another.
+        let is_over = vruntime >= self.deadline && !self.queue.is_empty();
+        self.deadline = self.deadline_from(vruntime, fair);
+        self.queue(woken);
+        let average = self.average();
+        let goes_next = self.earliest(average).is_some_and(|place| self.queue[place].task == woken.task);
+        is_over || vruntime > average && goes_next
+    }
+
+    /// The place in the queue of the task with the earliest deadline among those up to this
+    /// virtual runtime, or of the first task.
+    pub(crate) fn earliest(&self, average: i64) -> Option<usize> {
+        let eligible = self.queue.partition_point(|w| w.vruntime <= average).max(1).min(self.queue.len());
+        (0..eligible).min_by_key(|i| self.queue[*i].deadline)
     }
 
     /// Queues a task by its virtual runtime.

@@ -5,10 +5,12 @@
 //! woken task has at most half a period of credit, so it is soon served, and preempts the running
 //! task if that is far enough ahead. A new task starts one slice behind the others.
 //!
-//! These are the rules of CFS (`kernel/sched/fair.c` up to 6.5, with its defaults). EEVDF, from 6.6
-//! on, shares a CPU in the same proportions and orders turns by deadlines, with slices of 3 ms. No
-//! figure measured here depends on which of two tasks goes a few milliseconds earlier, so one rule
-//! stands for both. No tick is simulated: a slice ends exactly, not at the next tick.
+//! These are the rules of CFS (`kernel/sched/fair.c` up to 6.5, with its defaults). No tick is
+//! simulated: a slice ends exactly, not at the next tick. From 6.6 on turns go by deadlines instead
+//! ([`super::deadline`]).
+
+use super::deadline::ByDeadline;
+use kontig_mm::rules::SchedulerRules;
 
 /// The weight of a task of nice 0.
 const NICE_0: u32 = 1024;
@@ -48,6 +50,8 @@ pub(crate) struct Fair {
     min_granularity: u64,
     /// How far ahead the running task must be to be preempted.
     wakeup_granularity: u64,
+    /// Where deadlines decide instead.
+    by_deadline: Option<ByDeadline>,
 }
 
 /// Tasks that share a period of [`Fair::latency`].
@@ -56,9 +60,20 @@ const FEW: u64 = 8;
 impl Fair {
     /// The kernel's defaults for this many CPUs: they grow with the logarithm of up to eight
     /// (`get_update_sysctl_factor`).
-    pub(crate) fn new(cpus: usize) -> Fair {
+    pub(crate) fn new(cpus: usize, rules: &SchedulerRules) -> Fair {
         let factor = 1 + u64::from(cpus.clamp(1, 8).ilog2());
-        Fair { latency: 6_000_000 * factor, min_granularity: 750_000 * factor, wakeup_granularity: 1_000_000 * factor }
+        let by_deadline = rules.earliest_deadline_first.then(|| ByDeadline::new(factor, rules));
+        Fair {
+            latency: 6_000_000 * factor,
+            min_granularity: 750_000 * factor,
+            wakeup_granularity: 1_000_000 * factor,
+            by_deadline,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn by_deadline(&self) -> Option<&ByDeadline> {
+        self.by_deadline.as_ref()
     }
 
     /// The slice of a task of this weight, among `tasks` with the total weight `all`.
@@ -101,6 +116,9 @@ pub(crate) fn virtual_time(ns: u64, weight: u32) -> i64 {
 mod tests {
     use super::*;
 
+    const CFS: SchedulerRules =
+        SchedulerRules { earliest_deadline_first: false, timers_end_slices: false, spares_kernel_threads: false };
+
     #[test]
     fn a_step_of_nice_is_a_quarter_of_a_cpu_more_or_less() {
         for nice in -20..19 {
@@ -112,18 +130,18 @@ mod tests {
 
     #[test]
     fn a_period_is_shared_by_weight_and_grows_with_many_tasks() {
-        let fair = Fair::new(48);
+        let fair = Fair::new(48, &CFS);
         assert_eq!(fair.slice(2, 1024, 2048), 12_000_000);
         assert_eq!(fair.slice(8, 1024, 8 * 1024), 3_000_000);
         assert_eq!(fair.slice(80, 1024, 80 * 1024), 3_000_000);
-        assert_eq!(Fair::new(1).slice(2, 1024, 2048), 3_000_000);
+        assert_eq!(Fair::new(1, &CFS).slice(2, 1024, 2048), 3_000_000);
         // A light task's slice is short, but not below the minimum.
         assert_eq!(fair.slice(2, 15, 1039), 3_000_000);
     }
 
     #[test]
     fn a_sleeper_has_half_a_period_of_credit_and_no_more() {
-        let fair = Fair::new(8);
+        let fair = Fair::new(8, &CFS);
         assert_eq!(fair.of_woken(0, 1_000_000_000), 1_000_000_000 - 12_000_000);
         assert_eq!(fair.of_woken(999_999_000, 1_000_000_000), 999_999_000);
         assert!(fair.preempts(0, 1024, 4_000_001) && !fair.preempts(0, 1024, 4_000_000));

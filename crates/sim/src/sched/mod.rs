@@ -1,7 +1,7 @@
 //! The scheduler: the task, CPU and time of the next turn.
 //!
 //! Every CPU has a clock, a running task and waiting tasks (`cpu`), ordered by virtual runtime
-//! (`fair`). The next turn is that of the CPU whose clock is furthest behind; ties go to the lower
+//! (`fair`), or by virtual deadline (`deadline`). The next turn is that of the CPU whose clock is furthest behind; ties go to the lower
 //! task number. A task runs turn after turn until its slice is over and others wait, a woken task
 //! preempts it, or it must wait itself. `place` chooses the CPU of a woken or new task; `balance`
 //! moves waiting tasks to CPUs with less load; `topology` knows which CPUs are close to each other.
@@ -14,6 +14,7 @@
 
 mod balance;
 mod cpu;
+mod deadline;
 mod fair;
 mod min_tree;
 mod place;
@@ -28,6 +29,7 @@ pub(crate) use topology::{Affinity, Topology};
 
 use cpu::{Cpu, NONE, Waiting};
 use fair::Fair;
+use kontig_mm::rules::SchedulerRules;
 use min_tree::{MinTree, NONE as NO_KEY};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,10 +58,15 @@ pub(crate) enum Then {
 struct Entity {
     affinity: Affinity,
     weight: u32,
+    /// Whether it is a kernel thread.
+    in_kernel_only: bool,
     /// Its current or last CPU.
     cpu: u32,
     /// Value when the task was last picked or began to wait.
     vruntime: i64,
+    /// Where deadlines decide: its own, and how far behind its share it was when it began to wait.
+    deadline: i64,
+    lag: i64,
     /// When it was last picked or joined its CPU.
     touched_at: u64,
     /// Time left to compute, and whether it does so in the kernel.
@@ -120,9 +127,9 @@ fn at_of(key: u128) -> u64 {
 
 impl Schedule {
     /// A scheduler with idle CPUs and no tasks.
-    pub(crate) fn new(topology: Topology, switch_ns: u64) -> Schedule {
+    pub(crate) fn new(topology: Topology, rules: &SchedulerRules, switch_ns: u64) -> Schedule {
         Schedule {
-            fair: Fair::new(topology.cpus()),
+            fair: Fair::new(topology.cpus(), rules),
             cpus: vec![Cpu::new(); topology.cpus()],
             idle: topology.cpus(),
             topology,
@@ -144,13 +151,16 @@ impl Schedule {
         self.topology = topology;
     }
 
-    /// Adds a waiting task; its number, which may be reused.
-    pub(crate) fn add(&mut self, affinity: Affinity, nice: Nice, cpu: usize) -> u32 {
+    /// Adds a waiting task, perhaps a kernel thread; its number, which may be reused.
+    pub(crate) fn add(&mut self, affinity: Affinity, nice: Nice, cpu: usize, in_kernel_only: bool) -> u32 {
         let entity = Entity {
             affinity,
             weight: nice.weight(),
+            in_kernel_only,
             cpu: cpu as u32,
             vruntime: 0,
+            deadline: 0,
+            lag: 0,
             touched_at: 0,
             left: 0,
             in_kernel: false,
@@ -344,8 +354,11 @@ impl Schedule {
         let e = &mut self.entities[turn.task as usize];
         let c = &mut self.cpus[turn.cpu];
         e.vruntime = c.vruntime();
+        if let Some(rule) = self.fair.by_deadline() {
+            e.lag = rule.lag(c.average(), e.vruntime, e.weight);
+        }
         e.for_io = for_io;
-        c.renew_least();
+        c.renew_least(&self.fair);
         c.io_waiters += u32::from(for_io);
         c.load -= u64::from(e.weight);
         c.current = NONE;
@@ -360,13 +373,14 @@ impl Schedule {
         }
     }
 
-    /// Requeues the running task and picks the first, perhaps the same one.
+    /// Requeues the running task and picks the next, perhaps the same one.
     fn yield_to_waiting(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
         let task = c.current;
         let e = &mut self.entities[task as usize];
         e.vruntime = c.vruntime();
-        c.queue(Waiting { vruntime: e.vruntime, task, weight: e.weight });
+        e.deadline = c.deadline_from(e.vruntime, &self.fair);
+        c.queue(Waiting { vruntime: e.vruntime, deadline: e.deadline, task, weight: e.weight });
         c.current = NONE;
         self.count_movable(task, 1);
         self.pick(cpu);
@@ -376,17 +390,17 @@ impl Schedule {
         }
     }
 
-    /// Picks the first waiting task.
+    /// Picks the waiting task that goes next.
     #[inline]
     fn pick(&mut self, cpu: usize) {
         let c = &mut self.cpus[cpu];
-        let Some(first) = c.queue.pop_front() else { return };
-        if first.task != c.last {
+        let Some(next) = c.take_next(&self.fair) else { return };
+        if next.task != c.last {
             c.clock += self.switch_ns;
             c.time.system_ns += self.switch_ns;
         }
-        self.count_movable(first.task, -1);
-        self.start(cpu, first.task);
+        self.count_movable(next.task, -1);
+        self.start(cpu, next.task);
     }
 
     /// Runs a task that is not queued.
@@ -400,8 +414,9 @@ impl Schedule {
         c.current = task;
         c.last = task;
         c.picked = (e.vruntime, e.weight, c.clock);
+        (c.deadline, c.in_kernel_only) = (e.deadline, e.in_kernel_only);
         c.renew_slice(&self.fair);
-        c.renew_least();
+        c.renew_least(&self.fair);
     }
 
     /// Accounts the running task's computing up to `at`.

@@ -21,8 +21,15 @@ impl Schedule {
             self.cpus[from].io_waiters -= 1;
         }
         self.transfer(task, to);
-        let (own, least) = (self.entities[task as usize].vruntime, self.least_at(to, at));
-        self.entities[task as usize].vruntime = self.fair.of_woken(own, least);
+        let least = self.least_at(to, at);
+        let e = &mut self.entities[task as usize];
+        match self.fair.by_deadline() {
+            None => e.vruntime = self.fair.of_woken(e.vruntime, least),
+            Some(rule) => {
+                e.vruntime = rule.of_woken(e.vruntime, e.lag, least, e.weight, self.cpus[to].load);
+                e.deadline = rule.after(e.vruntime, e.weight);
+            }
+        }
         self.arrive(task, at);
     }
 
@@ -35,7 +42,11 @@ impl Schedule {
         let least = self.least_at(to, at);
         let c = &self.cpus[to];
         let slice = self.fair.slice(c.runnable() as u64 + 1, weight, c.load + u64::from(weight));
-        self.entities[task as usize].vruntime = self.fair.of_new(slice, weight, least);
+        let e = &mut self.entities[task as usize];
+        match self.fair.by_deadline() {
+            None => e.vruntime = self.fair.of_new(slice, weight, least),
+            Some(rule) => (e.vruntime, e.deadline) = (least, rule.of_new(least, weight)),
+        }
         self.arrive(task, at);
     }
 
@@ -53,10 +64,19 @@ impl Schedule {
             self.idle -= 1;
             self.start(cpu, task);
         } else {
-            let (vruntime, weight) = (e.vruntime, e.weight);
-            c.queue(Waiting { vruntime, task, weight });
+            let woken = Waiting { vruntime: e.vruntime, deadline: e.deadline, task, weight: e.weight };
+            let preempts = match self.fair.by_deadline() {
+                None => {
+                    c.queue(woken);
+                    self.fair.preempts(woken.vruntime, woken.weight, c.vruntime())
+                }
+                Some(rule) => {
+                    let preempts = c.is_preempted_by(woken, &self.fair);
+                    preempts && !(rule.spares_kernel_threads && c.in_kernel_only)
+                }
+            };
             c.renew_slice(&self.fair);
-            let makes_way = c.is_slice_over() || self.fair.preempts(vruntime, weight, c.vruntime());
+            let makes_way = c.is_slice_over() || preempts;
             self.count_movable(task, 1);
             if makes_way {
                 self.yield_to_waiting(cpu);
@@ -73,16 +93,17 @@ impl Schedule {
         let e = &mut self.entities[task as usize];
         let from = e.cpu as usize;
         if from != to {
-            e.vruntime += self.cpus[to].least - self.cpus[from].least;
+            let ahead = self.cpus[to].least - self.cpus[from].least;
+            (e.vruntime, e.deadline) = (e.vruntime + ahead, e.deadline + ahead);
             e.cpu = to as u32;
         }
     }
 
-    /// A CPU's least virtual runtime at `at`.
+    /// A CPU's least virtual runtime at `at`, or its average where deadlines decide.
     #[inline]
     fn least_at(&mut self, cpu: usize, at: u64) -> i64 {
         self.settle(cpu, at);
-        self.cpus[cpu].renew_least();
+        self.cpus[cpu].renew_least(&self.fair);
         self.cpus[cpu].least
     }
 

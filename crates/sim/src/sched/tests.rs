@@ -8,6 +8,11 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SWITCH_NS: u64 = 1_000;
 
+const CFS: SchedulerRules =
+    SchedulerRules { earliest_deadline_first: false, timers_end_slices: false, spares_kernel_threads: false };
+const EEVDF: SchedulerRules = SchedulerRules { earliest_deadline_first: true, ..CFS };
+const LAZY: SchedulerRules = SchedulerRules { timers_end_slices: true, spares_kernel_threads: true, ..EEVDF };
+
 /// This many nodes, with this many CPUs each.
 fn topology(nodes: usize, cpus: usize, threads: usize) -> Topology {
     let node = |n: usize| (NodeId::new(n), (n * cpus..(n + 1) * cpus).map(CpuId::new).collect());
@@ -42,12 +47,16 @@ struct Bench {
 
 impl Bench {
     fn new(topology: Topology) -> Bench {
-        let s = Schedule::new(topology, SWITCH_NS);
+        Bench::with(topology, &CFS)
+    }
+
+    fn with(topology: Topology, rules: &SchedulerRules) -> Bench {
+        let s = Schedule::new(topology, rules, SWITCH_NS);
         Bench { s, now: 0, habits: vec![], to_sleep: vec![], latest: vec![], woke: vec![] }
     }
 
     fn add(&mut self, habit: Habit, affinity: Affinity, nice: i8, parent: usize) -> u32 {
-        let task = self.s.add(affinity, Nice::new(nice), parent);
+        let task = self.s.add(affinity, Nice::new(nice), parent, false);
         assert_eq!(task as usize, self.habits.len());
         self.habits.push(habit);
         self.to_sleep.push(false);
@@ -158,13 +167,50 @@ fn ten_busy_tasks_on_four_cpus_get_two_fifths_of_a_cpu_each_in_the_long_run() {
 
 #[test]
 fn two_tasks_on_a_cpu_share_it_by_their_weights() {
-    for (nice, expected) in [(0, 0.5), (5, 1024.0 / 1359.0), (19, 1024.0 / 1039.0)] {
-        let mut b = Bench::new(topology(1, 1, 1));
-        b.add(BUSY, Affinity::Any, 0, 0);
-        b.add(BUSY, Affinity::Any, nice, 0);
-        b.pass(20 * SECOND);
-        assert!((b.shares()[0] - expected).abs() < 0.01, "nice {nice}: {:?}", b.shares());
+    for rules in [CFS, EEVDF, LAZY] {
+        for (nice, expected) in [(0, 0.5), (5, 1024.0 / 1359.0), (19, 1024.0 / 1039.0)] {
+            let mut b = Bench::with(topology(1, 1, 1), &rules);
+            b.add(BUSY, Affinity::Any, 0, 0);
+            b.add(BUSY, Affinity::Any, nice, 0);
+            b.pass(20 * SECOND);
+            assert!((b.shares()[0] - expected).abs() < 0.01, "nice {nice}: {:?} with {rules:?}", b.shares());
+        }
     }
+}
+
+#[test]
+fn a_slice_ends_at_the_tick_after_its_deadline_or_by_a_timer() {
+    for (rules, expected) in [(EEVDF, 245..=251), (LAZY, 1420..=1430)] {
+        let mut b = Bench::with(topology(1, 1, 1), &rules);
+        (0..2).for_each(|_| _ = b.add(BUSY, Affinity::Any, 0, 0));
+        b.pass(SECOND);
+        let CpuUse { user_ns, system_ns, .. } = b.s.use_of(0, b.now);
+        let own: u64 = (0..2).map(|task| b.s.time_of(task, b.now).total_ns()).sum();
+        let switches = (user_ns + system_ns - own) / SWITCH_NS;
+        assert!(expected.contains(&switches), "{switches} switches in 250 ticks");
+    }
+}
+
+/// The longest wait of a task that computes for 50 us every 9 ms beside one that computes without
+/// end, which is a kernel thread or not.
+fn longest_wait(rules: &SchedulerRules, in_kernel_only: bool) -> u64 {
+    let mut b = Bench::with(topology(1, 1, 1), rules);
+    let busy = b.add(BUSY, Affinity::Any, 0, 0);
+    b.s.entities[busy as usize].in_kernel_only = in_kernel_only;
+    b.s.cpus[0].in_kernel_only = in_kernel_only;
+    let light = b.add(sleeper(50_000, 8_950_000), Affinity::Any, 0, 0);
+    b.pass(10 * SECOND);
+    b.latest[light as usize]
+}
+
+#[test]
+fn one_that_is_owed_time_has_it_when_it_wakes_but_late_kernels_spare_kernel_threads() {
+    let waits = |rules| [false, true].map(|in_kernel_only| longest_wait(&rules, in_kernel_only));
+    let [beside_program, beside_thread] = waits(EEVDF);
+    assert_eq!((beside_program, beside_thread), (SWITCH_NS, SWITCH_NS));
+    let [beside_program, beside_thread] = waits(LAZY);
+    assert_eq!(beside_program, SWITCH_NS);
+    assert!((600_000..=701_000).contains(&beside_thread), "{beside_thread} ns of a slice of 0.7 ms");
 }
 
 #[test]
@@ -240,22 +286,22 @@ fn bound_tasks_stay_and_an_idle_cpu_does_not_help() {
 
 #[test]
 fn a_number_of_a_task_that_is_gone_is_used_again() {
-    let mut s = Schedule::new(topology(1, 1, 1), 0);
-    let first = s.add(Affinity::Any, Nice::ZERO, 0);
+    let mut s = Schedule::new(topology(1, 1, 1), &CFS, 0);
+    let first = s.add(Affinity::Any, Nice::ZERO, 0, false);
     s.begin_new(first, 0);
     let turn = s.next().expect("it runs");
     s.end(turn, 7, 0, Then::Wait);
     s.wake_at(first, 1_000);
     s.remove(first);
     assert_eq!(s.next_event(), u64::MAX, "one that is gone does not wake");
-    assert_eq!(s.add(Affinity::Any, Nice::ZERO, 0), first);
+    assert_eq!(s.add(Affinity::Any, Nice::ZERO, 0, false), first);
     assert_eq!(s.time_of(first, 7), CpuTime::default());
 }
 
 #[test]
 fn time_without_a_task_is_for_io_while_one_waits_for_it() {
-    let mut s = Schedule::new(topology(1, 2, 1), 0);
-    let task = s.add(Affinity::Any, Nice::ZERO, 0);
+    let mut s = Schedule::new(topology(1, 2, 1), &CFS, 0);
+    let task = s.add(Affinity::Any, Nice::ZERO, 0, false);
     s.begin_new(task, 100);
     let turn = s.next().expect("it runs");
     s.end(turn, 400, 100, Then::WaitForIo);
@@ -279,8 +325,14 @@ fn habit() -> impl Strategy<Value = Habit> {
 /// time.
 type Tasks = Vec<(Habit, usize, i8, u64)>;
 
-fn run(nodes: usize, cpus: usize, threads: usize, tasks: &Tasks) -> (Vec<CpuTime>, Vec<CpuUse>) {
-    let mut b = Bench::new(topology(nodes, cpus, threads));
+fn run(
+    rules: &SchedulerRules,
+    nodes: usize,
+    cpus: usize,
+    threads: usize,
+    tasks: &Tasks,
+) -> (Vec<CpuTime>, Vec<CpuUse>) {
+    let mut b = Bench::with(topology(nodes, cpus, threads), rules);
     let all = nodes * cpus;
     for (habit, at, nice, after) in tasks {
         let affinity = match at % 4 {
@@ -317,11 +369,13 @@ proptest! {
         threads in 1..3usize,
         tasks in prop::collection::vec((habit(), 0..64usize, -20..20i8, 0..10 * MS), 1..14),
     ) {
-        let (times, uses) = run(nodes, cores * threads, threads, &tasks);
-        prop_assert_eq!((&times, &uses), (&run(nodes, cores * threads, threads, &tasks).0, &uses));
-        // The CPUs' time is the tasks' time plus the switches.
-        let of_tasks: u64 = times.iter().map(|time| time.total_ns()).sum();
-        let of_cpus: u64 = uses.iter().map(|u| u.user_ns + u.system_ns).sum();
-        prop_assert!(of_cpus >= of_tasks && (of_cpus - of_tasks).is_multiple_of(SWITCH_NS));
+        for rules in [CFS, EEVDF, LAZY] {
+            let (times, uses) = run(&rules, nodes, cores * threads, threads, &tasks);
+            prop_assert_eq!((&times, &uses), (&run(&rules, nodes, cores * threads, threads, &tasks).0, &uses));
+            // The CPUs' time is the tasks' time plus the switches.
+            let of_tasks: u64 = times.iter().map(|time| time.total_ns()).sum();
+            let of_cpus: u64 = uses.iter().map(|u| u.user_ns + u.system_ns).sum();
+            prop_assert!(of_cpus >= of_tasks && (of_cpus - of_tasks).is_multiple_of(SWITCH_NS));
+        }
     }
 }

@@ -1,0 +1,22 @@
+//! Rules of the scheduler, for hosts that share CPUs between tasks.
+
+use super::rule::mechanism;
+
+mechanism! {
+    /// Tasks share a CPU.
+    pub struct SchedulerRules for "scheduler" {
+        /// A CPU goes to the task with the earliest deadline of those that have had less than their
+        /// share (EEVDF); before, to the one that has had least, with credit for sleep (CFS). Since
+        /// 6.6.
+        #[rule(section = "11.6")]
+        pub earliest_deadline_first: bool,
+        /// A timer ends a slice at its deadline (`HRTICK`); before, the next tick does. Since 7.1 or
+        /// 7.2, where the architecture defers timers.
+        #[rule(section = "11.6")]
+        pub timers_end_slices: bool,
+        /// A kernel thread that a woken task should preempt has its slice to the end
+        /// (`PREEMPT_LAZY`); before, it gives up the CPU at once. In Debian since 7.0.
+        #[rule(section = "11.6")]
+        pub spares_kernel_threads: bool,
+    }
+}
