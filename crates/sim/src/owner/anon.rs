@@ -101,7 +101,7 @@ impl Pages {
                 }
             }
         }
-        self.mapcounts.unmapped(pfn);
+        self.mapcounts.drop_all(pfn);
         true
     }
 

@@ -119,7 +119,7 @@ impl Pages {
                 }
             }
         }
-        self.mapcounts.folio_unmapped(pfn, order);
+        (0..order.pages()).for_each(|i| self.mapcounts.drop_all(pfn.plus(i)));
         true
     }
 

@@ -1,70 +1,153 @@
 //! An entry of a cache: a page, the shadow of a reclaimed page, or nothing.
 //!
-//! The page cache and the swap cache keep one such word for every page they could hold, so it is
-//! packed like the kernel's entries: a page is its frame number; a shadow is the eviction clock of
-//! its LRU lists, their number and one more bit.
+//! The page cache and the swap cache keep one such word for every page they could hold, so it has
+//! 4 bytes, half of the kernel's. A page is its frame number. A shadow needs more: the eviction
+//! clock of its LRU lists, their number and one more bit. Pages that lie together are mostly
+//! evicted together, so their shadows share the clock's upper bits and the lists. These are kept
+//! once for a run of entries, such as a node of the page cache's trees, and an entry has the lower
+//! bits. A shadow that shares less with its neighbours is kept apart, in [`Shadows`].
 
 use kontig_mm::{LruvecId, Pfn, Shadow};
 use std::fmt;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct CacheEntry(u64);
+pub(crate) struct CacheEntry(u32);
 
-/// Kind of entry, in the lowest bits.
-const PAGE: u64 = 1;
-const SHADOW: u64 = 2;
-const WORKINGSET: u64 = 4;
-const CLOCK_BIT: u32 = 13;
-const LRUVEC_BIT: u32 = 3;
-const LRUVECS: u64 = 1 << (CLOCK_BIT - LRUVEC_BIT);
+/// The highest bit is a page's, the next that of a shadow whose lower bits follow. With neither it
+/// is one more than the number of a shadow kept apart.
+const PAGE: u32 = 1 << 31;
+const LOWER: u32 = 1 << LOWER_BITS;
+const LOWER_BITS: u32 = 30;
 
 impl CacheEntry {
     pub(crate) const EMPTY: CacheEntry = CacheEntry(0);
 
-    /// An entry for a page.
+    /// An entry for a page. A machine has at most 2³¹.
     #[inline(always)]
     pub(crate) const fn of_page(pfn: Pfn) -> CacheEntry {
-        CacheEntry((pfn.get() as u64) << 32 | PAGE)
-    }
-
-    /// An entry for a shadow. Its clock holds 2⁵¹ evictions: years of them.
-    #[inline]
-    pub(crate) fn of_shadow(shadow: Option<Shadow>) -> CacheEntry {
-        let Some(Shadow { lruvec, eviction, workingset }) = shadow else { return CacheEntry::EMPTY };
-        let lruvec = lruvec.index() as u64;
-        debug_assert!(lruvec < LRUVECS && eviction < 1 << (64 - CLOCK_BIT));
-        CacheEntry(eviction << CLOCK_BIT | lruvec << LRUVEC_BIT | if workingset { WORKINGSET } else { 0 } | SHADOW)
+        debug_assert!(pfn.get() < PAGE);
+        CacheEntry(pfn.get() | PAGE)
     }
 
     /// The page, if it is one.
     #[inline(always)]
     pub(crate) const fn page(self) -> Option<Pfn> {
-        if self.0 & PAGE != 0 { Some(Pfn::new((self.0 >> 32) as u32)) } else { None }
-    }
-
-    /// The shadow, if it is one.
-    #[inline]
-    pub(crate) fn shadow(self) -> Option<Shadow> {
-        (self.0 & SHADOW != 0).then(|| Shadow {
-            lruvec: LruvecId::new((self.0 >> LRUVEC_BIT & (LRUVECS - 1)) as usize),
-            eviction: self.0 >> CLOCK_BIT,
-            workingset: self.0 & WORKINGSET != 0,
-        })
+        if self.0 & PAGE != 0 { Some(Pfn::new(self.0 & !PAGE)) } else { None }
     }
 
     #[inline(always)]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
+    pub(crate) const fn is_shadow(self) -> bool {
+        self.0 & PAGE == 0 && self.0 != 0
     }
 }
 
 impl fmt::Debug for CacheEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.page(), self.shadow()) {
-            (Some(pfn), _) => write!(f, "page {pfn}"),
-            (None, Some(shadow)) => write!(f, "{shadow:?}"),
-            (None, None) => f.write_str("nothing"),
+        match self.page() {
+            Some(pfn) => write!(f, "page {pfn}"),
+            None if self.is_shadow() => f.write_str("a shadow"),
+            None => f.write_str("nothing"),
         }
+    }
+}
+
+/// The upper bits of shadows, which a run of entries has in common.
+pub(crate) type Upper = u16;
+
+/// Bits of a shadow's word: whether it was part of the working set, the clock's lower bits, the
+/// lists, and the rest of the clock: 2⁵¹ evictions, which are years of them.
+const CLOCK_BIT: u32 = 1;
+const LRUVEC_BITS: u32 = 10;
+const LATER_BIT: u32 = LOWER_BITS + LRUVEC_BITS;
+const CLOCK: u64 = (1 << (LOWER_BITS - CLOCK_BIT)) - 1;
+
+fn word_of(Shadow { lruvec, eviction, workingset }: Shadow) -> u64 {
+    let (lruvec, later) = (lruvec.index() as u64, eviction >> (LOWER_BITS - CLOCK_BIT));
+    debug_assert!(lruvec < 1 << LRUVEC_BITS && later < 1 << (64 - LATER_BIT));
+    later << LATER_BIT | lruvec << LOWER_BITS | (eviction & CLOCK) << CLOCK_BIT | u64::from(workingset)
+}
+
+fn shadow_of(word: u64) -> Shadow {
+    Shadow {
+        lruvec: LruvecId::new((word >> LOWER_BITS & ((1 << LRUVEC_BITS) - 1)) as usize),
+        eviction: word >> LATER_BIT << (LOWER_BITS - CLOCK_BIT) | word >> CLOCK_BIT & CLOCK,
+        workingset: word & 1 != 0,
+    }
+}
+
+/// The shadows of a cache that share too little with their neighbours: of other lists, or of a time
+/// more than half a billion evictions away.
+#[derive(Clone, Default)]
+pub(crate) struct Shadows {
+    words: Vec<u64>,
+    unused: Vec<u32>,
+}
+
+impl Shadows {
+    /// An entry for a shadow in a run of entries. The first of a run decides what its shadows
+    /// share.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, upper: &mut Upper, is_first: bool, shadow: Shadow) -> CacheEntry {
+        let word = word_of(shadow);
+        if is_first {
+            *upper = (word >> LOWER_BITS) as Upper;
+        }
+        if word >> LOWER_BITS == u64::from(*upper) {
+            CacheEntry(LOWER | word as u32 & (LOWER - 1))
+        } else {
+            self.keep_apart(word)
+        }
+    }
+
+    #[cold]
+    fn keep_apart(&mut self, word: u64) -> CacheEntry {
+        let number = match self.unused.pop() {
+            Some(number) => {
+                self.words[number as usize] = word;
+                number
+            }
+            None => {
+                self.words.push(word);
+                self.words.len() as u32 - 1
+            }
+        };
+        assert!(number < LOWER - 1, "a billion shadows that share nothing with their neighbours");
+        CacheEntry(number + 1)
+    }
+
+    /// The shadow of an entry that is overwritten, if it is one.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, upper: Upper, entry: CacheEntry) -> Option<Shadow> {
+        if !entry.is_shadow() {
+            return None;
+        }
+        if entry.0 & LOWER == 0 {
+            self.unused.push(entry.0 - 1);
+        }
+        self.get(upper, entry)
+    }
+
+    /// The shadow of an entry, if it is one.
+    #[inline(always)]
+    fn get(&self, upper: Upper, entry: CacheEntry) -> Option<Shadow> {
+        entry.is_shadow().then(|| {
+            shadow_of(match entry.0 & LOWER {
+                0 => self.words[entry.0 as usize - 1],
+                _ => u64::from(upper) << LOWER_BITS | u64::from(entry.0 & (LOWER - 1)),
+            })
+        })
+    }
+
+    /// The number of shadows kept apart.
+    #[cfg(test)]
+    pub(crate) fn kept_apart(&self) -> usize {
+        self.words.len() - self.unused.len()
+    }
+
+    /// The shadow of an entry, which stays.
+    #[cfg(test)]
+    pub(crate) fn peek(&self, upper: Upper, entry: CacheEntry) -> Option<Shadow> {
+        self.get(upper, entry)
     }
 }
 
@@ -74,16 +157,41 @@ mod tests {
 
     #[test]
     fn a_place_has_a_page_or_a_shadow_or_nothing() {
-        for pfn in [0, 1, u32::MAX - 1].map(Pfn::new) {
+        let mut shadows = Shadows::default();
+        for pfn in [0, 1, PAGE - 1].map(Pfn::new) {
             let entry = CacheEntry::of_page(pfn);
-            assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (Some(pfn), None, false));
+            assert_eq!((entry.page(), entry.is_shadow(), shadows.take(7, entry)), (Some(pfn), false, None));
         }
-        for (lruvec, eviction, workingset) in [(0, 0, false), (1, 5, true), (255, (1 << 51) - 1, true)] {
-            let shadow = Some(Shadow { lruvec: LruvecId::new(lruvec), eviction, workingset });
-            let entry = CacheEntry::of_shadow(shadow);
-            assert_eq!((entry.page(), entry.shadow(), entry.is_empty()), (None, shadow, false));
+        let entry = CacheEntry::EMPTY;
+        assert_eq!((entry.page(), entry.is_shadow(), shadows.take(7, entry)), (None, false, None));
+    }
+
+    #[test]
+    fn shadows_that_share_nothing_with_their_neighbours_are_kept_apart() {
+        let shadow = |lruvec, eviction, workingset| Shadow { lruvec: LruvecId::new(lruvec), eviction, workingset };
+        let later = 1 << (LOWER_BITS - CLOCK_BIT);
+        let like = [shadow(3, later, false), shadow(3, 2 * later - 1, true), shadow(3, later + 7, false)];
+        let unlike =
+            [shadow(3, later - 1, false), shadow(3, 2 * later, true), shadow(0, later, true), shadow(1023, 0, true)];
+        let far = [shadow(0, (1 << 51) - 1, true), shadow(1023, 1 << 35, false), shadow(5, 1 << 36, true)];
+        let (mut shadows, mut upper) = (Shadows::default(), 0);
+        let mut add = |shadows: &mut Shadows, all: &[Shadow], first| {
+            let entries = all.iter().enumerate().map(|(i, s)| shadows.add(&mut upper, first && i == 0, *s));
+            entries.collect::<Vec<_>>()
+        };
+        let mut entries = add(&mut shadows, &like, true);
+        assert_eq!(shadows.kept_apart(), 0);
+        entries.extend(add(&mut shadows, &[&unlike[..], &far].concat(), false));
+        assert_eq!(shadows.kept_apart(), unlike.len() + far.len());
+        assert!(entries.iter().all(|entry| entry.is_shadow() && entry.page().is_none()));
+        let taken: Vec<_> = entries.iter().filter_map(|entry| shadows.take(upper, *entry)).collect();
+        assert_eq!(taken, [&like[..], &unlike, &far].concat());
+        assert_eq!(shadows.kept_apart(), 0);
+        // Clocks beyond what a run can share.
+        for shadow in far {
+            let entry = shadows.add(&mut upper, true, shadow);
+            assert_eq!((shadows.kept_apart(), shadows.take(upper, entry)), (1, Some(shadow)));
         }
-        assert_eq!((CacheEntry::EMPTY.page(), CacheEntry::EMPTY.shadow()), (None, None));
-        assert!(CacheEntry::of_shadow(None).is_empty());
+        assert_eq!(shadows.words.len(), unlike.len() + far.len(), "places are used again");
     }
 }

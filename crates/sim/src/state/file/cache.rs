@@ -8,7 +8,6 @@ use super::slab::Object;
 use super::tree::{NodeNumber, PAGES};
 use super::{Cache, Files};
 use crate::base::queue::{QueueId, Queues};
-use crate::state::entry::CacheEntry;
 use kontig_mm::{Order, Pfn, Shadow};
 use std::ops::Range;
 
@@ -176,9 +175,11 @@ impl Files {
     /// Sets the entry of a page that was not there; the shadow that it replaces.
     #[inline(always)]
     fn place_page(&mut self, leaf: NodeNumber, index: u32, pfn: Pfn) -> Option<Shadow> {
-        let before = self.nodes.set(leaf, index % PAGES, CacheEntry::of_page(pfn));
-        debug_assert!(before.page().is_none(), "page {index} is there twice");
-        before.shadow()
+        debug_assert!(
+            self.nodes.node(leaf).entries()[(index % PAGES) as usize].page().is_none(),
+            "page {index} is there twice"
+        );
+        self.nodes.set_page(leaf, index % PAGES, pfn)
     }
 
     /// Adds a page to a file's first node, which is part of the inode; its owner word.
@@ -191,7 +192,7 @@ impl Files {
                 leaf
             }
         };
-        self.nodes.set(leaf, index, CacheEntry::of_page(pfn));
+        self.nodes.set_page(leaf, index, pfn);
         self.inodes[inode].pages += 1;
         self.counts.file_pages += 1;
         leaf * PAGES + index
@@ -210,11 +211,9 @@ impl Files {
     #[inline(always)]
     fn remove_pages(&mut self, number: u32, order: Order, shadow: Option<Shadow>) {
         let inode = self.nodes.node(number / PAGES).inode;
-        let entry = CacheEntry::of_shadow(shadow);
         self.each_node_of(number, order, |files, leaf, places| {
             for place in places {
-                let before = files.nodes.set(leaf, place, entry);
-                debug_assert!(before.page().is_some());
+                files.nodes.remove_page(leaf, place, shadow);
             }
             if files.nodes.node(leaf).is_empty() {
                 files.remove_node(leaf);
@@ -269,9 +268,7 @@ impl Files {
         let leaves: Vec<NodeNumber> = self.inodes[inode].tree.leaves_from(first).collect();
         for leaf in leaves {
             let at = self.nodes.node(leaf).at * PAGES;
-            for place in first.saturating_sub(at)..PAGES {
-                self.nodes.set(leaf, place, CacheEntry::EMPTY);
-            }
+            self.nodes.forget_shadows(leaf, first.saturating_sub(at));
             if self.nodes.node(leaf).is_empty() {
                 self.remove_node(leaf);
             }
@@ -280,12 +277,7 @@ impl Files {
 
     /// Drops the shadows of a node, and the node.
     pub(super) fn empty_node(&mut self, leaf: NodeNumber) {
-        for place in 0..PAGES {
-            debug_assert!(self.nodes.node(leaf).entries()[place as usize].page().is_none());
-            if !self.nodes.node(leaf).entries()[place as usize].is_empty() {
-                self.nodes.set(leaf, place, CacheEntry::EMPTY);
-            }
-        }
+        self.nodes.forget_shadows(leaf, 0);
         self.remove_node(leaf);
     }
 
@@ -299,7 +291,7 @@ impl Files {
     pub(crate) fn folio_moved(&mut self, number: u32, mut to: Pfn, order: Order) {
         self.each_node_of(number, order, |files, leaf, places| {
             for place in places {
-                files.nodes.set(leaf, place, CacheEntry::of_page(to));
+                files.nodes.set_page(leaf, place, to);
                 to = to.plus(1);
             }
         });

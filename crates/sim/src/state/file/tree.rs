@@ -12,8 +12,8 @@
 use super::Files;
 use super::slab::Object;
 use crate::base::sequence::Sequence;
-use crate::state::entry::CacheEntry;
-use kontig_mm::{Order, prefetch};
+use crate::state::entry::{CacheEntry, Shadows, Upper};
+use kontig_mm::{Order, Pfn, Shadow, prefetch};
 
 /// Pages of a node.
 pub(crate) const PAGES: u32 = 64;
@@ -21,7 +21,7 @@ pub(crate) const PAGES: u32 = 64;
 pub(crate) type NodeNumber = u32;
 const NIL: u32 = u32::MAX;
 /// Nodes are kept in pieces that never move, large enough for a host's huge pages: 9 MiB.
-const PIECE: usize = 1 << 14;
+const PIECE: usize = 1 << 15;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tag {
@@ -29,18 +29,23 @@ pub(crate) enum Tag {
     Writeback,
 }
 
+/// 32 bytes of its own, which lie in one line of the host's cache, and 4 for each page.
 #[derive(Clone)]
+#[repr(C, align(32))]
 pub(crate) struct Node {
+    /// A bit per page, for each [`Tag`].
+    tagged: [u64; 2],
     /// The file, and the node's first page divided by 64.
     pub(crate) inode: u32,
     pub(crate) at: u32,
-    entries: [CacheEntry; PAGES as usize],
+    /// Its slab object; `NIL` if it is part of its inode.
+    object: u32,
+    /// The bits that its shadows share.
+    upper: Upper,
     /// The number of pages, and of shadows.
     pages: u8,
     shadows: u8,
-    /// A bit per page, for each [`Tag`].
-    tagged: [u64; 2],
-    object: Option<Object>,
+    entries: [CacheEntry; PAGES as usize],
 }
 
 impl Node {
@@ -48,16 +53,18 @@ impl Node {
     pub(crate) const BYTES_PER_PAGE: usize = size_of::<Node>().div_ceil(PAGES as usize);
 
     const UNUSED: Node = Node {
+        tagged: [0; 2],
         inode: NIL,
         at: 0,
-        entries: [CacheEntry::EMPTY; PAGES as usize],
+        object: NIL,
+        upper: 0,
         pages: 0,
         shadows: 0,
-        tagged: [0; 2],
-        object: None,
+        entries: [CacheEntry::EMPTY; PAGES as usize],
     };
 
     /// Its pages and shadows.
+    #[inline(always)]
     pub(crate) fn entries(&self) -> &[CacheEntry; PAGES as usize] {
         &self.entries
     }
@@ -68,8 +75,15 @@ impl Node {
     }
 
     /// Whether it has neither a page nor a shadow.
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.pages + self.shadows == 0
+    }
+
+    /// Whether it is an object with nothing but shadows.
+    #[inline(always)]
+    fn has_shadows_only(&self) -> bool {
+        self.pages == 0 && self.shadows > 0 && self.object != NIL
     }
 }
 
@@ -78,6 +92,7 @@ impl Node {
 pub(crate) struct Nodes {
     pieces: Vec<Vec<Node>>,
     unused: Vec<NodeNumber>,
+    shadows: Shadows,
     /// Shadow-only nodes, the oldest first.
     with_shadows_only: Sequence,
 }
@@ -86,7 +101,7 @@ impl Nodes {
     /// Adds a node for the pages of a file from `64 * at` on. Without an object it is part of the
     /// inode.
     pub(crate) fn add(&mut self, inode: u32, at: u32, object: Option<Object>) -> NodeNumber {
-        let node = Node { inode, at, object, ..Node::UNUSED };
+        let node = Node { inode, at, object: object.map_or(NIL, Object::number), ..Node::UNUSED };
         if let Some(number) = self.unused.pop() {
             *self.node_mut(number) = node;
             return number;
@@ -106,20 +121,23 @@ impl Nodes {
         self.unused.push(number);
         let node = self.node_mut(number);
         node.inode = NIL;
-        node.object.take()
+        match std::mem::replace(&mut node.object, NIL) {
+            NIL => None,
+            object => Some(Object::of_number(object)),
+        }
     }
 
     /// Whether it is a slab object, not part of its inode.
     pub(crate) fn has_object(&self, number: NodeNumber) -> bool {
-        self.node(number).object.is_some()
+        self.node(number).object != NIL
     }
 
     /// Turns the inode's own node into a slab object, because the file grows beyond it.
     pub(crate) fn promote(&mut self, number: NodeNumber, object: Object) {
         let node = self.node_mut(number);
-        debug_assert!(node.object.is_none());
-        node.object = Some(object);
-        if node.pages == 0 && node.shadows > 0 {
+        debug_assert!(node.object == NIL);
+        node.object = object.number();
+        if node.has_shadows_only() {
             self.with_shadows_only.add(number);
         }
     }
@@ -142,21 +160,54 @@ impl Nodes {
         prefetch(&node.tagged);
     }
 
-    /// Sets an entry; returns the one before.
-    pub(crate) fn set(&mut self, number: NodeNumber, place: u32, entry: CacheEntry) -> CacheEntry {
-        let node = self.node_mut(number);
-        let before = std::mem::replace(&mut node.entries[place as usize], entry);
-        node.pages = node.pages + u8::from(entry.page().is_some()) - u8::from(before.page().is_some());
-        let is_shadow = |entry: CacheEntry| u8::from(!entry.is_empty() && entry.page().is_none());
-        node.shadows = node.shadows + is_shadow(entry) - is_shadow(before);
-        let is_listed = node.pages == 0 && node.shadows > 0 && node.object.is_some();
-        // A page mostly joins or leaves a node with other pages, which stays off the list.
-        if is_listed {
-            self.with_shadows_only.add(number);
-        } else if entry.page().is_some() {
+    /// Sets the entry of a page that joins, or that has moved to another frame; the shadow that it
+    /// replaces.
+    #[inline(always)]
+    pub(crate) fn set_page(&mut self, number: NodeNumber, place: u32, pfn: Pfn) -> Option<Shadow> {
+        let node = &mut self.pieces[number as usize / PIECE][number as usize % PIECE];
+        let before = std::mem::replace(&mut node.entries[place as usize], CacheEntry::of_page(pfn));
+        if before.page().is_some() {
+            return None;
+        }
+        node.pages += 1;
+        let shadow = self.shadows.take(node.upper, before);
+        node.shadows -= u8::from(shadow.is_some());
+        // A page mostly joins a node with other pages, which is off the list.
+        if node.pages == 1 {
             self.with_shadows_only.remove(number);
         }
-        before
+        shadow
+    }
+
+    /// Replaces a page by its shadow, or by nothing.
+    #[inline(always)]
+    pub(crate) fn remove_page(&mut self, number: NodeNumber, place: u32, shadow: Option<Shadow>) {
+        let node = &mut self.pieces[number as usize / PIECE][number as usize % PIECE];
+        debug_assert!(node.entries[place as usize].page().is_some());
+        node.entries[place as usize] = match shadow {
+            Some(shadow) => {
+                node.shadows += 1;
+                self.shadows.add(&mut node.upper, node.shadows == 1, shadow)
+            }
+            None => CacheEntry::EMPTY,
+        };
+        node.pages -= 1;
+        // A page mostly leaves a node with other pages, which stays off the list.
+        if node.has_shadows_only() {
+            self.with_shadows_only.add(number);
+        }
+    }
+
+    /// Drops the shadows of a node from one of its places on, where it has no pages.
+    pub(crate) fn forget_shadows(&mut self, number: NodeNumber, first: u32) {
+        let node = &mut self.pieces[number as usize / PIECE][number as usize % PIECE];
+        for entry in &mut node.entries[first as usize..] {
+            debug_assert!(entry.page().is_none());
+            if self.shadows.take(node.upper, *entry).is_some() {
+                *entry = CacheEntry::EMPTY;
+                node.shadows -= 1;
+            }
+        }
     }
 
     /// Shadow-only nodes, the oldest first.
@@ -362,7 +413,7 @@ impl Files {
 mod tests {
     use super::*;
     use crate::state::file::slab::{Allocator, Cache, Slabs};
-    use kontig_mm::{CpuId, NodeId, Pfn};
+    use kontig_mm::{CpuId, LruvecId, NodeId};
 
     /// An endless supply of objects.
     fn objects() -> impl Iterator<Item = Object> {
@@ -419,27 +470,79 @@ mod tests {
         let mut nodes = Nodes::default();
         let object = objects().next();
         let [a, b, own] = [object, object, None].map(|object| nodes.add(7, 0, object));
-        let shadow = |n| {
-            CacheEntry::of_shadow(Some(kontig_mm::Shadow {
-                lruvec: kontig_mm::LruvecId::new(0),
-                eviction: n,
-                workingset: false,
-            }))
-        };
+        let shadow = |eviction| Some(Shadow { lruvec: LruvecId::new(0), eviction, workingset: false });
         for number in [a, b, own] {
-            nodes.set(number, 3, CacheEntry::of_page(Pfn::new(9)));
-            nodes.set(number, 4, shadow(1));
+            [3, 4].iter().for_each(|place| assert_eq!(nodes.set_page(number, *place, Pfn::new(9)), None));
+            nodes.remove_page(number, 4, shadow(1));
         }
         assert_eq!(nodes.with_shadows_only().len(), 0);
-        [b, a, own].iter().for_each(|number| assert!(nodes.set(*number, 3, shadow(2)).page().is_some()));
+        [b, a, own].iter().for_each(|number| nodes.remove_page(*number, 3, shadow(2)));
         assert_eq!(
             (nodes.with_shadows_only().len(), nodes.with_shadows_only().first()),
             (2, Some(b)),
             "an inode's own is no object"
         );
-        nodes.set(b, 3, CacheEntry::of_page(Pfn::new(1)));
+        assert_eq!(nodes.set_page(b, 3, Pfn::new(1)), shadow(2));
         assert_eq!((nodes.with_shadows_only().len(), nodes.with_shadows_only().first()), (1, Some(a)));
-        [3, 4].iter().for_each(|place| assert!(!nodes.set(a, *place, CacheEntry::EMPTY).is_empty()));
+        nodes.forget_shadows(a, 4);
+        assert!(!nodes.node(a).is_empty());
+        nodes.forget_shadows(a, 0);
+        assert!(nodes.node(a).is_empty());
         assert_eq!((nodes.remove(a), nodes.with_shadows_only().len(), nodes.add(8, 0, None)), (object, 0, a));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn each_shadow_comes_back_as_it_was(
+            acts in proptest::collection::vec((0..3usize, 0..PAGES, 0..3usize, 0..4u32, 0..3u64), 1..400),
+        ) {
+            let mut nodes = Nodes::default();
+            let numbers = [0, 1, 2].map(|at| nodes.add(7, at, None));
+            let mut places = vec![[None::<Result<Pfn, Shadow>>; PAGES as usize]; numbers.len()];
+            for (i, (node, place, lruvec, what, later)) in (0u32..).zip(acts) {
+                let (number, places) = (numbers[node], &mut places[node]);
+                let at = place as usize;
+                match (places[at], what) {
+                    (Some(Ok(_)), 0) => {
+                        nodes.remove_page(number, place, None);
+                        places[at] = None;
+                    }
+                    (Some(Ok(_)), 1..) => {
+                        // Clocks of three ages, the last of them older than a run can share.
+                        let eviction = u64::from(i) + (later << 29) * (later + 1) * 16;
+                        let shadow = Shadow {
+                            lruvec: LruvecId::new(lruvec),
+                            eviction,
+                            workingset: i % 2 == 0,
+                        };
+                        nodes.remove_page(number, place, Some(shadow));
+                        places[at] = Some(Err(shadow));
+                    }
+                    (_, 0) if places[at..].iter().all(|there| !matches!(there, Some(Ok(_)))) => {
+                        nodes.forget_shadows(number, place);
+                        places[at..].fill(None);
+                    }
+                    (before, _) => {
+                        let pfn = Pfn::new(i);
+                        assert_eq!(nodes.set_page(number, place, pfn), before.and_then(Result::err));
+                        places[at] = Some(Ok(pfn));
+                    }
+                }
+            }
+            for (number, places) in numbers.iter().zip(&places) {
+                let node = nodes.node(*number);
+                for (entry, there) in node.entries().iter().zip(places) {
+                    assert_eq!(entry.page(), there.and_then(Result::ok));
+                    let shadow = there.and_then(Result::err);
+                    assert_eq!(nodes.shadows.peek(node.upper, *entry), shadow);
+                }
+                let its = places.iter().filter(|there| matches!(there, Some(Err(_)))).count();
+                assert_eq!((usize::from(node.shadows), node.is_empty()), (its, places.iter().all(Option::is_none)));
+                let pages = (0..PAGES).filter(|place| matches!(places[*place as usize], Some(Ok(_))));
+                pages.for_each(|place| nodes.remove_page(*number, place, None));
+                nodes.forget_shadows(*number, 0);
+            }
+            assert_eq!(nodes.shadows.kept_apart(), 0, "what is gone keeps no place");
+        }
     }
 }

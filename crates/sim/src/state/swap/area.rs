@@ -7,7 +7,7 @@
 //! slots are left out: they take the slots in the clusters' order.
 
 use super::clusters::Clusters;
-use crate::state::entry::CacheEntry;
+use crate::state::entry::{CacheEntry, Shadows, Upper};
 use kontig_mm::{CpuId, GroupId, Pfn, Shadow, SwapSpace};
 
 /// A slot in the swap area.
@@ -26,6 +26,9 @@ impl Slot {
     }
 }
 
+/// Slots whose shadows are kept together.
+const RUN: u32 = 64;
+
 /// The swap area of a machine.
 #[derive(Clone)]
 pub(crate) struct Swap {
@@ -35,6 +38,9 @@ pub(crate) struct Swap {
     users: Vec<u32>,
     /// The page of each slot in memory, or the shadow of a reclaimed one.
     cache: Vec<CacheEntry>,
+    /// For each 64 slots what their shadows share, and the number of these.
+    runs: Vec<(Upper, u16)>,
+    shadows: Shadows,
     /// The memory control group that each slot's page was charged to; empty while all are the
     /// root's.
     groups: Vec<GroupId>,
@@ -49,6 +55,8 @@ impl Swap {
             first_block,
             users: vec![0; blocks as usize],
             cache: vec![CacheEntry::EMPTY; blocks as usize],
+            runs: vec![(0, 0); blocks.div_ceil(RUN) as usize],
+            shadows: Shadows::default(),
             groups: Vec::new(),
             clusters: Clusters::new(blocks, is_flash, cpus),
             used: 0,
@@ -108,7 +116,9 @@ impl Swap {
     /// replaces.
     pub(crate) fn bring(&mut self, slot: Slot, pfn: Pfn) -> Option<Shadow> {
         debug_assert!(self.users[slot.index()] > 0 && self.page(slot).is_none());
-        std::mem::replace(&mut self.cache[slot.index()], CacheEntry::of_page(pfn)).shadow()
+        let shadow = self.take_shadow(slot);
+        self.cache[slot.index()] = CacheEntry::of_page(pfn);
+        shadow
     }
 
     /// The page in the swap cache for this slot.
@@ -130,14 +140,30 @@ impl Swap {
     /// Removes a page from the swap cache.
     pub(crate) fn remove(&mut self, slot: Slot, shadow: Option<Shadow>) {
         debug_assert!(self.page(slot).is_some());
-        self.cache[slot.index()] = CacheEntry::of_shadow(shadow);
+        self.cache[slot.index()] = CacheEntry::EMPTY;
+        // With the last user the shadow would go, too.
+        if let Some(shadow) = shadow
+            && self.users(slot) > 0
+        {
+            let (upper, shadows) = &mut self.runs[(slot.0 / RUN) as usize];
+            *shadows += 1;
+            self.cache[slot.index()] = self.shadows.add(upper, *shadows == 1, shadow);
+        }
         self.free_unused(slot);
+    }
+
+    /// Takes the shadow of a slot whose page is not in memory; its entry is overwritten next.
+    fn take_shadow(&mut self, slot: Slot) -> Option<Shadow> {
+        let (upper, shadows) = &mut self.runs[(slot.0 / RUN) as usize];
+        let shadow = self.shadows.take(*upper, self.cache[slot.index()]);
+        *shadows -= u16::from(shadow.is_some());
+        shadow
     }
 
     /// The shadow of a slot whose page is not in memory.
     #[cfg(test)]
     pub(crate) fn shadow(&self, slot: Slot) -> Option<Shadow> {
-        self.cache[slot.index()].shadow()
+        self.shadows.peek(self.runs[(slot.0 / RUN) as usize].0, self.cache[slot.index()])
     }
 
     /// Adds a page table entry that names the slot.
@@ -162,6 +188,7 @@ impl Swap {
 
     fn free_unused(&mut self, slot: Slot) {
         if !self.is_used(slot) {
+            self.take_shadow(slot);
             self.cache[slot.index()] = CacheEntry::EMPTY;
             self.clusters.free(slot.0);
             self.used -= 1;
