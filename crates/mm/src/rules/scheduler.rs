@@ -10,8 +10,8 @@ mechanism! {
         /// 6.6.
         #[rule(section = "11.6")]
         pub earliest_deadline_first: bool,
-        /// A timer ends a slice at its deadline (`HRTICK`); before, the next tick does. Since 7.1 or
-        /// 7.2, where the architecture defers timers.
+        /// A timer ends a slice at its deadline (`HRTICK`); before, the next tick does. By 7.2, on
+        /// architectures that defer timers.
         #[rule(section = "11.6")]
         pub timers_end_slices: bool,
         /// A kernel thread that a woken task should preempt has its slice to the end

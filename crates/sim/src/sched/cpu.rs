@@ -1,6 +1,7 @@
 //! A CPU: its running task, the tasks that wait for it, and its time.
 
-use super::fair::{Fair, virtual_time};
+use super::fair::Fair;
+use super::nice::virtual_time;
 use super::time::CpuTime;
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ pub(crate) struct Cpu {
     pub(crate) queue: VecDeque<Waiting>,
     /// Sum of all weights, the running task's included.
     pub(crate) load: u64,
-    /// The least virtual runtime so far, which never decreases; where deadlines decide, the average.
+    /// The least virtual runtime so far, which never decreases; the average where deadlines decide.
     pub(crate) least: i64,
     /// User and system time; idle time is the rest.
     pub(crate) time: CpuTime,

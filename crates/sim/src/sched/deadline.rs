@@ -1,14 +1,14 @@
 //! Earliest eligible virtual deadline first (EEVDF).
 //!
-//! A task that has had no more than its share of its CPU is eligible. Of the eligible ones that with
-//! the earliest deadline goes next: a deadline is a slice after the virtual runtime at which the
-//! last one had passed. The running task keeps the CPU until its deadline, unless a woken task finds
-//! it no longer eligible. Deadlines are looked at with each tick. A task that sleeps keeps what it
+//! A task that has had no more than its share of its CPU is eligible. Of the eligible ones that
+//! with the earliest deadline goes next: a deadline is a slice after the virtual runtime at which
+//! the last one had passed. The running task keeps the CPU until its deadline, or the next tick
+//! after it, unless a woken task finds it no longer eligible. A task that sleeps keeps what it
 //! lacks of its share, but not for a sleep on an idle CPU; what it has had too much it works off by
 //! waiting, or by sleeping until the others have caught up. Source: `kernel/sched/fair.c` of 7.2;
 //! kernel-behaviour §11.6.
 
-use super::fair::virtual_time;
+use super::nice::virtual_time;
 use kontig_mm::rules::SchedulerRules;
 
 /// Time between two ticks (`CONFIG_HZ` 250), ns.
@@ -48,8 +48,8 @@ impl ByDeadline {
         vruntime + virtual_time(self.slice / 2, weight)
     }
 
-    /// How far a task that goes to sleep is behind its share of a CPU with this average; negative if
-    /// it is ahead.
+    /// How far a task that goes to sleep is behind its share of a CPU with this average; negative
+    /// if it is ahead.
     pub(crate) fn lag(&self, average: i64, vruntime: i64, weight: u32) -> i64 {
         let most = virtual_time(self.slice + TICK_NS, weight);
         (average - vruntime).clamp(-most, most)

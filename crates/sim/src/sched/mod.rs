@@ -1,10 +1,11 @@
 //! The scheduler: the task, CPU and time of the next turn.
 //!
 //! Every CPU has a clock, a running task and waiting tasks (`cpu`), ordered by virtual runtime
-//! (`fair`), or by virtual deadline (`deadline`). The next turn is that of the CPU whose clock is furthest behind; ties go to the lower
-//! task number. A task runs turn after turn until its slice is over and others wait, a woken task
-//! preempts it, or it must wait itself. `place` chooses the CPU of a woken or new task; `balance`
-//! moves waiting tasks to CPUs with less load; `topology` knows which CPUs are close to each other.
+//! (`fair`), or by virtual deadline (`deadline`). The next turn is that of the CPU whose clock is
+//! furthest behind; ties go to the lower task number. A task runs turn after turn until its slice
+//! is over and others wait, a woken task preempts it, or it must wait itself. `place` chooses the
+//! CPU of a woken or new task; `balance` moves waiting tasks to CPUs with less load; `topology`
+//! knows which CPUs are close to each other.
 //!
 //! A task that computes needs nothing of the kernel: its next turn is when it has finished or its
 //! slice is over, however many turns other CPUs have meanwhile.
@@ -17,13 +18,14 @@ mod cpu;
 mod deadline;
 mod fair;
 mod min_tree;
+mod nice;
 mod place;
 #[cfg(test)]
 mod tests;
 mod time;
 mod topology;
 
-pub(crate) use fair::Nice;
+pub(crate) use nice::Nice;
 pub use time::{CpuTime, CpuUse};
 pub(crate) use topology::{Affinity, Topology};
 

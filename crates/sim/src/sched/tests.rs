@@ -191,26 +191,39 @@ fn a_slice_ends_at_the_tick_after_its_deadline_or_by_a_timer() {
     }
 }
 
-/// The longest wait of a task that computes for 50 us every 9 ms beside one that computes without
-/// end, which is a kernel thread or not.
-fn longest_wait(rules: &SchedulerRules, in_kernel_only: bool) -> u64 {
-    let mut b = Bench::with(topology(1, 1, 1), rules);
-    let busy = b.add(BUSY, Affinity::Any, 0, 0);
-    b.s.entities[busy as usize].in_kernel_only = in_kernel_only;
-    b.s.cpus[0].in_kernel_only = in_kernel_only;
-    let light = b.add(sleeper(50_000, 8_950_000), Affinity::Any, 0, 0);
-    b.pass(10 * SECOND);
-    b.latest[light as usize]
+/// How long a task waits that wakes `lag` behind its share, 100 us after another has begun to
+/// compute, which is a kernel thread or not.
+fn wait_beside(rules: &SchedulerRules, lag: i64, in_kernel_only: bool) -> u64 {
+    let mut s = Schedule::new(topology(1, 1, 1), rules, 0);
+    let [sleeps, computes] = [false, in_kernel_only].map(|thread| s.add(Affinity::Any, Nice::ZERO, 0, thread));
+    s.begin_new(sleeps, 0);
+    s.end(s.next().expect("it runs"), 0, 0, Then::Wait);
+    s.entities[sleeps as usize].lag = lag;
+    s.begin_new(computes, 0);
+    s.end(s.next().expect("it runs"), 0, 0, Then::Compute(100 * MS));
+    s.wake(sleeps, 100_000);
+    let mut turn = s.next().expect("one runs");
+    while turn.task == computes {
+        assert!(!s.begin(turn), "it computes for long");
+        turn = s.next().expect("one runs");
+    }
+    turn.start - 100_000
 }
 
 #[test]
-fn one_that_is_owed_time_has_it_when_it_wakes_but_late_kernels_spare_kernel_threads() {
-    let waits = |rules| [false, true].map(|in_kernel_only| longest_wait(&rules, in_kernel_only));
-    let [beside_program, beside_thread] = waits(EEVDF);
-    assert_eq!((beside_program, beside_thread), (SWITCH_NS, SWITCH_NS));
-    let [beside_program, beside_thread] = waits(LAZY);
-    assert_eq!(beside_program, SWITCH_NS);
-    assert!((600_000..=701_000).contains(&beside_thread), "{beside_thread} ns of a slice of 0.7 ms");
+fn a_task_that_is_owed_time_has_it_at_once_but_late_kernels_spare_kernel_threads() {
+    for rules in [EEVDF, LAZY] {
+        assert_eq!(wait_beside(&rules, 200_000, false), 0);
+    }
+    assert_eq!(wait_beside(&EEVDF, 200_000, true), 0);
+    // A new task's first slice is half of 0.7 ms.
+    assert_eq!(wait_beside(&LAZY, 200_000, true), 250_000);
+}
+
+#[test]
+fn a_task_that_has_had_its_share_waits_for_the_slice_of_the_running_one() {
+    assert_eq!(wait_beside(&EEVDF, 0, false), 4 * MS - 100_000, "to the tick");
+    assert_eq!(wait_beside(&LAZY, 0, false), 250_000);
 }
 
 #[test]
