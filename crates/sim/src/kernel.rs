@@ -160,7 +160,7 @@ impl Kernel {
         let walked = std::mem::take(&mut self.pages.walked);
         *now = begin + self.costs.work_ns(&w) + ns(shootdowns * self.costs.tlb_shootdown);
         let rmap_entries = std::mem::take(&mut self.pages.rmap_entries);
-        *now += ns(walked * self.costs.scan_entry + rmap_entries * self.costs.rmap_entry);
+        *now += ns(walked * self.costs.walk_entry + rmap_entries * self.costs.rmap_entry);
         if w.migrated > 0 {
             // The cost of a migration already includes the copy by one thread.
             *now += self.bus.write(begin, w.migrated) - self.bus.alone(w.migrated);

@@ -244,6 +244,8 @@ costs! {
         scan_entry;
         /// Examining a further page table entry of a page that reclaim looks at.
         rmap_entry;
+        /// Examining a page table entry in a walk that ages generations.
+        walk_entry;
         /// A TLB shootdown of one page on another CPU, on top of a migration.
         tlb_shootdown;
         /// Time from the wake-up of a kernel thread to its first instruction.
