@@ -96,7 +96,8 @@ impl Kernel {
     pub(crate) fn new(mem: Memory, costs: CostModel) -> Kernel {
         let zone_locks = vec![SpinLock::default(); mem.zones().len()];
         let lru_locks = vec![SpinLock::default(); mem.lru().vecs().len()];
-        let pages = Pages::new(mem.lru().is_ordered(), mem.profile().lru_gen.by_all_tiers());
+        let mut pages = Pages::new(mem.lru().is_ordered(), mem.profile().lru_gen.by_all_tiers());
+        pages.spaces.mark_tables(mem.lru().has_generations());
         Kernel {
             mem,
             pages,

@@ -52,9 +52,7 @@ impl Pages {
         References { ptes, ..References::default() }
     }
 
-    /// Walks the page tables of a process, unless it is changing its memory map. A table has no
-    /// mark of use of its own here: its entries say whether it was used, also those that an
-    /// earlier walk has passed over, where the kernel's table would look unused.
+    /// Walks the page tables of a process, unless it is changing its memory map.
     pub(super) fn walk_process(&mut self, m: &mut Memory, process: u32, walk: &mut dyn TableWalk) {
         let Pages { spaces, frames, walked, .. } = self;
         if !spaces.may_be_walked(process) {

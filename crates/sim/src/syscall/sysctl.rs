@@ -28,6 +28,7 @@ impl Kernel {
         let Some(Ok(to)) = switch.map(|sysctl| sysctl.parse(self.mem.profile(), value)) else { return };
         let cached = self.pages.swap.iter().flat_map(|swap| swap.area.cached());
         self.mem.set_lru_gen(to > 0, cached);
+        self.pages.spaces.mark_tables(to > 0);
     }
 }
 

@@ -67,6 +67,31 @@ fn a_process_with_more_than_there_is_of_memory_goes_through_it_twice() {
 }
 
 #[test]
+fn a_cluster_comes_back_in_one_request() {
+    let mut p = Prompt::new(machine_with_swap(8, "6.1", ssd(), "64 MiB"), 1);
+    let pages = 8 * 512 * 2;
+    let r = p.mmap(0, pages);
+    p.call(0, Op::Touch(r)).unwrap();
+    // Everything else is written, so that the reader has the disk for itself.
+    settle(&mut p.m);
+    // Readahead begins with a page and goes up with those that were wanted.
+    let clusters: Vec<(u64, u64)> = (0..64)
+        .map(|page| {
+            let (reads, begun) = (p.m.file_counts().swapped_in, p.m.now());
+            p.call(0, Op::Load(Region { first: page, pages: 1, ..r })).unwrap();
+            (p.m.file_counts().swapped_in - reads, p.m.now() - begun)
+        })
+        .collect();
+    assert!(clusters.iter().any(|(read, _)| *read == 8), "{clusters:?}");
+    for (read, took) in clusters.into_iter().filter(|(read, _)| *read > 0) {
+        // A page takes 100 us alone, 11 of them of the disk's own time, and 10.24 us of the link: all
+        // are there when the last one is.
+        let last = 88_000 + read * 10_240;
+        assert!((last..last + 150_000).contains(&took), "{read} pages in {took} ns");
+    }
+}
+
+#[test]
 fn kswapd_writes_and_the_process_goes_on_at_the_disks_speed() {
     let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "512 MiB"), 1);
     let r = p.mmap(0, 3 * 32 * 512);

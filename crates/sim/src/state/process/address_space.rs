@@ -39,6 +39,8 @@ pub(crate) struct Mapping {
     begins_inside: bool,
     entries: PageTables,
     tables: Vec<Table>,
+    /// Whether page tables have marks of use of their own, for walks that age generations.
+    marks_tables: bool,
     swap_window: Window,
     /// The file it maps, if any.
     file: Option<FileMap>,
@@ -106,7 +108,7 @@ impl Table {
     pub(crate) fn set_huge(&mut self, pfn: Option<Pfn>) {
         self.huge = pfn.map_or(0, |p| p.get() | PRESENT);
     }
-    /// Marks the huge page as accessed.
+    /// Marks the huge page as accessed, or the table itself.
     pub(crate) fn set_accessed(&mut self) {
         self.huge |= ACCESSED;
     }
@@ -309,15 +311,24 @@ impl Mapping {
     pub(crate) fn set_pte(&mut self, page: u32, pfn: Pfn) {
         self.entries.map(page, pfn);
     }
+    /// The processor marks a page table as used with each of its entries.
+    #[inline(always)]
+    fn use_table(&mut self, page: u32) {
+        if self.marks_tables {
+            self.table_mut(page).set_accessed();
+        }
+    }
     /// Marks a page as accessed, and as dirty if it was written.
     #[inline(always)]
     pub(crate) fn used(&mut self, page: u32, written: bool) {
+        self.use_table(page);
         self.entries.used(page, written);
     }
     /// Marks pages in the same way from this one on, while each holds a frame and needs no fault;
     /// their number, of this many of one table.
     #[inline(always)]
     pub(crate) fn used_while_there(&mut self, page: u32, most: u32, written: bool) -> u32 {
+        self.use_table(page);
         self.entries.used_while_there(page, most, written)
     }
     /// Calls `found` for the frames of mapped pages of one table, in order, with a first frame and
@@ -338,6 +349,7 @@ impl Mapping {
     /// Maps frames at empty entries of one table and marks them as written.
     #[inline(always)]
     pub(crate) fn map_written(&mut self, page: u32, frames: &[Pfn]) {
+        self.use_table(page);
         self.entries.map_written(page, frames);
     }
     /// Clears entries of one table from this one on, while each holds a frame, and returns the
@@ -447,6 +459,8 @@ pub(crate) struct AddressSpaces {
     keep_marks: bool,
     /// Whether the entries of a folio give up their marks of use as one.
     takes_folios: bool,
+    /// Whether page tables have marks of use of their own, for walks that age generations.
+    marks_tables: bool,
     /// The folios that a walk has found in one table.
     found: Vec<Pfn>,
 }
@@ -456,6 +470,17 @@ impl AddressSpaces {
     /// whether the entries of a folio give up their marks of use as one.
     pub(crate) fn new(reclaims: bool, takes_folios: bool) -> AddressSpaces {
         AddressSpaces { keep_marks: reclaims, takes_folios, ..AddressSpaces::default() }
+    }
+
+    /// From now on page tables have marks of use of their own, or no longer. Those there are may have
+    /// been used.
+    pub(crate) fn mark_tables(&mut self, on: bool) {
+        self.marks_tables = on;
+        for mapping in self.mappings.iter_mut() {
+            mapping.marks_tables = on;
+            let small = mapping.tables.iter_mut().filter(|table| table.huge().is_none());
+            small.for_each(|table| if on { table.set_accessed() } else { table.huge = 0 });
+        }
     }
 
     /// All mappings of all processes.
@@ -671,6 +696,7 @@ impl AddressSpaces {
             begins_inside: false,
             entries,
             tables: vec![Table::default(); tables],
+            marks_tables: self.marks_tables,
             swap_window: Window::default(),
             file: None,
             lock: MappingLock::default(),
@@ -874,8 +900,13 @@ impl AddressSpaces {
             }
             let table = table_number(mapping, first);
             let pages = first..(first + TABLE_PAGES).min(m.pages);
-            let mut used = pages.clone().any(|page| m.is_young(page));
-            if !walk.wants(memory, table, &mut used) {
+            let was_used = m.table(first).is_accessed();
+            let mut used = was_used;
+            let wanted = walk.wants(memory, table, &mut used);
+            if was_used && !used {
+                m.table_mut(first).take_accessed();
+            }
+            if !wanted {
                 continue;
             }
             let looked_at = pages.len() as u32;
@@ -913,6 +944,9 @@ impl AddressSpaces {
         let protected = m.table(page).is_protected();
         let accessed = m.table_mut(page).take_accessed();
         m.table_mut(page).set_huge(None);
+        if accessed {
+            m.use_table(page);
+        }
         if protected {
             m.entries.keep_marks();
         }
@@ -943,6 +977,7 @@ impl AddressSpaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kontig_mm::{MachineSpec, ZoneSpec, ZoneType};
 
     /// Entries that map a folio of 16 pages from its third page on, beside two single pages. Used
     /// are one page of each half of the folio and a single one. The folios found around the first
@@ -967,6 +1002,55 @@ mod tests {
         });
         assert!((0..17).all(|page| !spaces.of(id).is_young(page)), "the marks of use are gone");
         (pages, table)
+    }
+
+    /// Looks at every table that was used, whose mark of use it clears, makes nothing young, and
+    /// counts them.
+    struct Used(u32);
+
+    impl TableWalk for Used {
+        fn includes_anon(&self) -> bool {
+            true
+        }
+        fn wants(&self, _: &Memory, _: u64, used: &mut bool) -> bool {
+            std::mem::take(used)
+        }
+        fn fits(&self, _: &Memory, _: Pfn) -> bool {
+            false
+        }
+        fn found(&mut self, _: &mut Memory, _: Pfn) {}
+        fn leave(&mut self, _: &mut Memory, _: u64, _: u32, _: u32) {
+            self.0 += 1;
+        }
+    }
+
+    #[test]
+    fn a_table_is_used_again_when_an_entry_is_though_that_was_young_already() {
+        let (mut spaces, mut objects) = (AddressSpaces::new(true, false), Objects::default());
+        spaces.mark_tables(true);
+        let mut frames = Frames::new(2048);
+        let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: 2048, present: 2048, managed: 2048 };
+        let spec = MachineSpec { cpus: 1, zones: vec![zone], thp: false, lru: true };
+        let mut memory = Memory::new(&spec, kontig_profiles::linux("6.12")).expect("a valid machine");
+        let (process, object) = (spaces.add_process(), objects.add(1024).expect("a number is left"));
+        let region = spaces.map_object(&mut objects, process, object, 1024);
+        let id = spaces.spaces[process].mappings[region.mapping];
+        for page in [5, 700] {
+            let m = spaces.mapping(id);
+            m.table_mut(page).set_page(Some(Pfn::new(page)));
+            m.set_pte(page, Pfn::new(1000 + page));
+            m.used(page, false);
+        }
+        let mut used = |spaces: &mut AddressSpaces| {
+            let mut walk = Used(0);
+            spaces.walk(id.0, &mut memory, &mut frames, &mut walk);
+            walk.0
+        };
+        assert_eq!(used(&mut spaces), 2);
+        assert!(spaces.of(id).is_young(5), "its page did not fit, and is young still");
+        assert_eq!(used(&mut spaces), 0);
+        spaces.mapping(id).used(5, false);
+        assert_eq!(used(&mut spaces), 1);
     }
 
     #[test]
