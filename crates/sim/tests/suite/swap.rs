@@ -84,8 +84,8 @@ fn a_cluster_comes_back_in_one_request() {
         .collect();
     assert!(clusters.iter().any(|(read, _)| *read == 8), "{clusters:?}");
     for (read, took) in clusters.into_iter().filter(|(read, _)| *read > 0) {
-        // A page takes 100 us alone, 11 of them of the disk's own time, and 10.24 us of the link: all
-        // are there when the last one is.
+        // A page takes 100 us alone, 11 of them of the disk's own time, and 10.24 us of the link:
+        // all are there when the last one is.
         let last = 88_000 + read * 10_240;
         assert!((last..last + 150_000).contains(&took), "{read} pages in {took} ns");
     }

@@ -472,8 +472,8 @@ impl AddressSpaces {
         AddressSpaces { keep_marks: reclaims, takes_folios, ..AddressSpaces::default() }
     }
 
-    /// From now on page tables have marks of use of their own, or no longer. Those there are may have
-    /// been used.
+    /// From now on page tables have marks of use of their own, or no longer. Those there are may
+    /// have been used.
     pub(crate) fn mark_tables(&mut self, on: bool) {
         self.marks_tables = on;
         for mapping in self.mappings.iter_mut() {
