@@ -1,7 +1,7 @@
 //! The patterns that real kernels are recorded with. On a machine of 512 MiB: files twice as large
-//! as memory, a process a fifth larger, children of a process that fills half of it, and all of
-//! this together. On 2 GiB: bursts of huge pages beside many short-lived processes that read and
-//! write files.
+//! as memory, a process a fifth larger, children of a process that fills half of it, all of this
+//! together, and two for the times that kinds of work take. On 2 GiB: bursts of huge pages beside
+//! many short-lived processes that read and write files.
 
 use kontig_program::act::{Act, Area, CALL, Pages};
 use kontig_program::{FileName, SplitMix64};
@@ -17,7 +17,7 @@ pub struct Named {
     pub what: &'static str,
     /// Pages of memory installed, those that the kernel keeps included.
     pub memory_pages: u32,
-    /// Whether costs of the laboratory's machine are fitted to its phases.
+    /// Whether it is there for its phases' times, to which costs of the laboratory are fitted.
     pub gives_costs: bool,
     acts: fn(&mut SplitMix64) -> Vec<Act>,
 }

@@ -15,7 +15,7 @@ mechanism! {
         #[rule(section = "11.6")]
         pub timers_end_slices: bool,
         /// A kernel thread that a woken task should preempt has its slice to the end
-        /// (`PREEMPT_LAZY`); before, it gives up the CPU at once. In Debian since 7.0.
+        /// (`PREEMPT_LAZY`); before, it gives up the CPU at once. In Debian's 7.2.
         #[rule(section = "11.6")]
         pub spares_kernel_threads: bool,
     }

@@ -38,8 +38,8 @@ pub struct DiskEntry {
     /// on its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nr_requests: Option<u32>,
-    /// The largest request that is made of adjacent ones, in KiB (`queue/max_sectors_kb`); 1,280 by
-    /// default.
+    /// The largest request that is merged of adjacent ones, in KiB (`queue/max_sectors_kb`); 1,280
+    /// by default. A longer one stays whole, where kernels split it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_sectors_kb: Option<u32>,
     /// Sequential read bandwidth, MB/s.

@@ -33,6 +33,7 @@ impl Plug {
     }
 
     pub(crate) fn finish(&mut self) {
+        debug_assert!(self.depth > 0, "it was started");
         self.depth = self.depth.saturating_sub(1);
         if self.depth == 0 {
             self.flush();

@@ -169,8 +169,8 @@ impl Cpu {
         self.queue.remove(next)
     }
 
-    /// Queues a task where deadlines decide; whether it should have the CPU at once.
-    pub(crate) fn is_preempted_by(&mut self, woken: Waiting, fair: &Fair) -> bool {
+    /// Queues a woken task where deadlines decide; whether it takes the CPU.
+    pub(crate) fn queue_woken(&mut self, woken: Waiting, fair: &Fair) -> bool {
         let vruntime = self.vruntime();
         // One that has used its slice while it was alone begins another.
         let is_over = vruntime >= self.deadline && !self.queue.is_empty();

@@ -1,7 +1,8 @@
 //! The scheduler: the task, CPU and time of the next turn.
 //!
-//! Every CPU has a clock, a running task and waiting tasks (`cpu`), ordered by virtual runtime
-//! (`fair`), or by virtual deadline (`deadline`). The next turn is that of the CPU whose clock is
+//! Every CPU has a clock, a running task and waiting tasks in order of virtual runtime (`cpu`). The
+//! first goes next (`fair`), or the eligible one with the earliest deadline (`deadline`). The next
+//! turn is that of the CPU whose clock is
 //! furthest behind; ties go to the lower task number. A task runs turn after turn until its slice
 //! is over and others wait, a woken task preempts it, or it must wait itself. `place` chooses the
 //! CPU of a woken or new task; `balance` moves waiting tasks to CPUs with less load; `topology`

@@ -71,7 +71,7 @@ impl Schedule {
                     self.fair.preempts(woken.vruntime, woken.weight, c.vruntime())
                 }
                 Some(rule) => {
-                    let preempts = c.is_preempted_by(woken, &self.fair);
+                    let preempts = c.queue_woken(woken, &self.fair);
                     preempts && !(rule.spares_kernel_threads && c.in_kernel_only)
                 }
             };

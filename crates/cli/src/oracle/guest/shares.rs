@@ -35,8 +35,8 @@ const MEANING: &str = "*inside*: the lab's mean is within 15 % of the kernel's m
     since nearly any figure lies between them (*varies*), unless the lab has none; counters that are zero in every \
     run, and times of daemons that a recording lacks, which have no row; those that the lab lacks (`–`); the length of \
     phases. Compaction, stalls (`allocstall*`, `compact_stall`) and refaults (`workingset_*`) are parts of the events. \
-    The totals leave out the patterns to which the lab's costs are fitted, costs and swap-costs. They have in \
-    brackets the share if those that vary were judged, too.";
+    The totals leave out costs and swap-costs, which are there for the lab's costs. Two costs of reclaim are from \
+    mixed on 6.1, which counts. They have in brackets the share if those that vary were judged, too.";
 
 /// The rows of a pattern on a kernel with its settings.
 pub(super) struct Judged {
