@@ -1,7 +1,5 @@
 //! The unit of I/O that is submitted to a device.
 
-use kontig_mm::Pfn;
-
 /// A read or write of a run of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bio {
@@ -11,6 +9,4 @@ pub(crate) struct Bio {
     pub(crate) write: bool,
     /// The submitter's name for it.
     pub(crate) tag: u32,
-    /// The first frame of its memory, where it is one piece of memory that others may lie beside.
-    pub(crate) memory: Option<Pfn>,
 }

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn bio(first: u32, blocks: u32, write: bool) -> Bio {
-        Bio { first, blocks, write, tag: first, memory: None }
+        Bio { first, blocks, write, tag: first }
     }
 
     /// Adds bios of which no two are adjacent.

@@ -95,10 +95,9 @@ impl Plug {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kontig_mm::Pfn;
 
     fn page(block: u32) -> Bio {
-        Bio { first: block, blocks: 1, write: true, tag: block, memory: Some(Pfn::new(2 * block)) }
+        Bio { first: block, blocks: 1, write: true, tag: block }
     }
 
     /// Bios that go, one after the other, as these are added.

@@ -10,7 +10,7 @@ use super::plug::Plug;
 use crate::base::queue::{QueueId, Queues};
 use crate::base::slots::Slots;
 use crate::base::timer::{Event, Timers};
-use kontig_mm::{CpuId, Pfn};
+use kontig_mm::CpuId;
 
 /// The purpose of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,19 +67,10 @@ impl Devices {
 
     /// Adds a request to the running task's plug.
     pub(crate) fn add_to_plug(&mut self, device: u8, first: u32, io: Io) {
-        self.keep(device, first, io, None);
-    }
-
-    /// The same for a single page in this frame.
-    pub(crate) fn add_page_to_plug(&mut self, device: u8, first: u32, io: Io, pfn: Pfn) {
-        self.keep(device, first, io, Some(pfn));
-    }
-
-    fn keep(&mut self, device: u8, first: u32, io: Io, memory: Option<Pfn>) {
         let (blocks, write) = (io.pages, io.write);
         let tag = self.under_way.add(io);
         let most_blocks = self.device(device).parameters.most_blocks;
-        self.plug.add(device, Bio { first, blocks, write, tag, memory }, most_blocks);
+        self.plug.add(device, Bio { first, blocks, write, tag }, most_blocks);
     }
 
     /// Whether there are requests to submit.

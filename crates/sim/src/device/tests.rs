@@ -56,7 +56,7 @@ fn at_random(write: bool, blocks: u32) -> impl FnMut() -> Bio {
     let mut state = 1u64;
     move || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        Bio { first: (((state >> 32) * u64::from(blocks)) >> 32) as u32, blocks: 1, write, tag: 0, memory: None }
+        Bio { first: (((state >> 32) * u64::from(blocks)) >> 32) as u32, blocks: 1, write, tag: 0 }
     }
 }
 
@@ -65,7 +65,7 @@ fn in_order(write: bool) -> impl FnMut() -> Bio {
     let mut first = 0;
     move || {
         first += 256;
-        Bio { first: first - 256, blocks: 256, write, tag: 0, memory: None }
+        Bio { first: first - 256, blocks: 256, write, tag: 0 }
     }
 }
 
@@ -105,15 +105,15 @@ fn a_disk_seeks_and_waits_for_half_a_turn_and_orders_what_it_can() {
 #[test]
 fn no_request_waits_for_ever_while_others_are_nearer() {
     let mut d = device(Kind::Hdd);
-    let far = Bio { first: d.parameters.blocks - 1, blocks: 1, write: false, tag: 1, memory: None };
-    d.submit(0, [Bio { first: 0, blocks: 1, write: false, tag: 0, memory: None }, far]);
+    let far = Bio { first: d.parameters.blocks - 1, blocks: 1, write: false, tag: 1 };
+    d.submit(0, [Bio { first: 0, blocks: 1, write: false, tag: 0 }, far]);
     let (mut done, mut near) = (Vec::new(), 0);
     while !done.contains(&far) {
         let now = d.next_completion().expect("it is at work");
         done.clear();
         d.complete(now, &mut done);
         near += 1;
-        d.submit(now, [Bio { first: 2 * (near % 64), blocks: 1, write: false, tag: 2, memory: None }]);
+        d.submit(now, [Bio { first: 2 * (near % 64), blocks: 1, write: false, tag: 2 }]);
         assert!(near < 1000, "the far one is never served");
     }
 }
@@ -121,8 +121,8 @@ fn no_request_waits_for_ever_while_others_are_nearer() {
 #[test]
 fn adjacent_bios_complete_together() {
     let mut d = device(Kind::Hdd);
-    d.submit(0, [Bio { first: 9, blocks: 1, write: true, tag: 0, memory: None }]);
-    d.submit(10, (0..8).map(|i| Bio { first: 5000 + i, blocks: 1, write: true, tag: i, memory: None }));
+    d.submit(0, [Bio { first: 9, blocks: 1, write: true, tag: 0 }]);
+    d.submit(10, (0..8).map(|i| Bio { first: 5000 + i, blocks: 1, write: true, tag: i }));
     let mut done = Vec::new();
     d.complete(d.next_completion().expect("the first"), &mut done);
     assert_eq!(done.len(), 1);

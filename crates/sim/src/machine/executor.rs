@@ -151,7 +151,7 @@ impl Machine {
         if self.kernel.has_unsigned_events() {
             self.kernel.sign_events(cpu, &mut task.caller);
         }
-        if self.kernel.pages.devices.plug.is_started() {
+        if self.kernel.pages.devices.plug.is_started() || self.kernel.pages.devices.must_submit() {
             self.leave_plug(id, c.now);
         }
         self.schedule.end(turn, c.now, c.user_ns, then);

@@ -114,7 +114,7 @@ impl Pages {
             return WriteOut::Kept;
         }
         let io = Io { target: Target::Swap(slot.get()), pages: 1, write: true, cpu };
-        self.devices.add_page_to_plug(swap.device, swap.area.block(slot), io, pfn);
+        self.devices.add_to_plug(swap.device, swap.area.block(slot), io);
         swap.begin_write(pfn);
         let group = swap.area.group_of(slot);
         self.frames.clear(pfn, Flags::DIRTY);

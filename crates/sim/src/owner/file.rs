@@ -201,7 +201,7 @@ impl Pages {
         let disk = files.disk_of(inode);
         self.begin_writeback(inode, pfn, number);
         let io = Io { target: Target::File { inode, index }, pages: 1, write: true, cpu };
-        self.devices.add_page_to_plug(disk, block, io, pfn);
+        self.devices.add_to_plug(disk, block, io);
         WriteOut::Queued
     }
 }

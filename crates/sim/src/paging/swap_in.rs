@@ -165,7 +165,7 @@ impl Kernel {
         let swap = self.pages.swap.as_mut().expect("the page has a place in it");
         let shadow = swap.area.bring(slot, pfn);
         let io = Io { target: Target::Swap(slot.get()), pages: 1, write: false, cpu };
-        self.pages.devices.add_page_to_plug(swap.device, swap.area.block(slot), io, pfn);
+        self.pages.devices.add_to_plug(swap.device, swap.area.block(slot), io);
         let readahead = if ahead { Flags::READAHEAD } else { Flags::default() };
         self.pages.frames.reset(pfn, Flags::SWAP_CACHE | Flags::LOCKED | readahead);
         self.pages.frames.set_word(pfn, slot.get());

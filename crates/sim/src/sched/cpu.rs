@@ -35,6 +35,8 @@ pub(crate) struct Cpu {
     pub(crate) deadline: i64,
     /// Whether it is a kernel thread.
     pub(crate) in_kernel_only: bool,
+    /// The tick at which it gives way to a woken task that it did not have to make way for at once.
+    pub(crate) gives_way_at: Option<u64>,
     /// The running task's slice if others wait.
     pub(crate) slice: u64,
     /// Waiting tasks by virtual runtime, then in order of arrival. Most join near one of the ends:
@@ -68,6 +70,7 @@ impl Cpu {
             picked: (0, 0, 0),
             deadline: 0,
             in_kernel_only: false,
+            gives_way_at: None,
             slice: 0,
             queue: VecDeque::new(),
             load: 0,
@@ -101,7 +104,10 @@ impl Cpu {
     /// End of the running task's slice; never while no other waits.
     #[inline]
     pub(crate) fn slice_end(&self) -> u64 {
-        if self.queue.is_empty() { u64::MAX } else { self.picked.2 + self.slice }
+        if self.queue.is_empty() {
+            return u64::MAX;
+        }
+        (self.picked.2 + self.slice).min(self.gives_way_at.unwrap_or(u64::MAX))
     }
 
     /// Whether the running task must yield to another.

@@ -38,6 +38,10 @@ impl ByDeadline {
         if self.by_timer { end } else { end.next_multiple_of(TICK_NS) }
     }
 
+    pub(crate) fn next_tick(&self, at: u64) -> u64 {
+        (at + 1).next_multiple_of(TICK_NS)
+    }
+
     /// The deadline after a virtual runtime.
     pub(crate) fn after(&self, vruntime: i64, weight: u32) -> i64 {
         vruntime + virtual_time(self.slice, weight)

@@ -417,7 +417,7 @@ impl Schedule {
         c.current = task;
         c.last = task;
         c.picked = (e.vruntime, e.weight, c.clock);
-        (c.deadline, c.in_kernel_only) = (e.deadline, e.in_kernel_only);
+        (c.deadline, c.in_kernel_only, c.gives_way_at) = (e.deadline, e.in_kernel_only, None);
         c.renew_slice(&self.fair);
         c.renew_least(&self.fair);
     }

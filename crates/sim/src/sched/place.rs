@@ -72,7 +72,11 @@ impl Schedule {
                 }
                 Some(rule) => {
                     let preempts = c.queue_woken(woken, &self.fair);
-                    preempts && !(rule.spares_kernel_threads && c.in_kernel_only)
+                    let spared = preempts && rule.spares_kernel_threads && c.in_kernel_only;
+                    if spared {
+                        c.gives_way_at.get_or_insert(rule.next_tick(c.clock));
+                    }
+                    preempts && !spared
                 }
             };
             c.renew_slice(&self.fair);

@@ -221,6 +221,23 @@ fn a_task_that_is_owed_time_has_it_at_once_but_late_kernels_spare_kernel_threads
 }
 
 #[test]
+fn a_spared_kernel_thread_gives_way_at_the_next_tick() {
+    // On eight CPUs a new task's first slice is 1.4 ms.
+    let mut s = Schedule::new(topology(1, 8, 1), &LAZY, 0);
+    let only = Affinity::Cpu(0);
+    let [sleeps, thread] = [false, true].map(|thread| s.add(only, Nice::ZERO, 0, thread));
+    s.begin_new(sleeps, 0);
+    s.end(s.next().expect("it runs"), 0, 0, Then::Wait);
+    s.entities[sleeps as usize].lag = 200_000;
+    s.begin_new(thread, 3 * MS);
+    s.end(s.next().expect("it runs"), 3 * MS, 0, Then::Compute(100 * MS));
+    s.wake(sleeps, 39 * MS / 10);
+    let turn = s.next().expect("it runs");
+    assert!(!s.begin(turn), "it computes for long");
+    assert_eq!(s.next().map(|turn| (turn.task, turn.start)), Some((sleeps, 4 * MS)));
+}
+
+#[test]
 fn a_task_that_has_had_its_share_waits_for_the_slice_of_the_running_one() {
     assert_eq!(wait_beside(&EEVDF, 0, false), 4 * MS - 100_000, "to the tick");
     assert_eq!(wait_beside(&LAZY, 0, false), 250_000);

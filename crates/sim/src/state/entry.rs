@@ -55,15 +55,17 @@ impl fmt::Debug for CacheEntry {
 pub(crate) type Upper = u16;
 
 /// Bits of a shadow's word: whether it was part of the working set, the clock's lower bits, the
-/// lists, and the rest of the clock: 2⁵¹ evictions, which are years of them.
+/// lists (those of a thousand groups on eight nodes), and the rest of the clock: 2⁵⁰ evictions,
+/// which are years of them.
 const CLOCK_BIT: u32 = 1;
-const LRUVEC_BITS: u32 = 10;
+const LRUVEC_BITS: u32 = 13;
 const LATER_BIT: u32 = LOWER_BITS + LRUVEC_BITS;
 const CLOCK: u64 = (1 << (LOWER_BITS - CLOCK_BIT)) - 1;
 
 fn word_of(Shadow { lruvec, eviction, workingset }: Shadow) -> u64 {
     let (lruvec, later) = (lruvec.index() as u64, eviction >> (LOWER_BITS - CLOCK_BIT));
-    debug_assert!(lruvec < 1 << LRUVEC_BITS && later < 1 << (64 - LATER_BIT));
+    assert!(lruvec < 1 << LRUVEC_BITS, "too many groups and nodes for a shadow: {lruvec} sets of lists");
+    debug_assert!(later < 1 << (64 - LATER_BIT));
     later << LATER_BIT | lruvec << LOWER_BITS | (eviction & CLOCK) << CLOCK_BIT | u64::from(workingset)
 }
 
@@ -172,8 +174,8 @@ mod tests {
         let later = 1 << (LOWER_BITS - CLOCK_BIT);
         let like = [shadow(3, later, false), shadow(3, 2 * later - 1, true), shadow(3, later + 7, false)];
         let unlike =
-            [shadow(3, later - 1, false), shadow(3, 2 * later, true), shadow(0, later, true), shadow(1023, 0, true)];
-        let far = [shadow(0, (1 << 51) - 1, true), shadow(1023, 1 << 35, false), shadow(5, 1 << 36, true)];
+            [shadow(3, later - 1, false), shadow(3, 2 * later, true), shadow(0, later, true), shadow(8191, 0, true)];
+        let far = [shadow(0, (1 << 50) - 1, true), shadow(8191, 1 << 35, false), shadow(5, 1 << 36, true)];
         let (mut shadows, mut upper) = (Shadows::default(), 0);
         let mut add = |shadows: &mut Shadows, all: &[Shadow], first| {
             let entries = all.iter().enumerate().map(|(i, s)| shadows.add(&mut upper, first && i == 0, *s));

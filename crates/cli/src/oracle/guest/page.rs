@@ -35,24 +35,25 @@ const KNOWN: &str = "## Known differences
   them, and in the kernel whoever has the CPU pays.
 * With one CPU, kswapd's turn decides who reclaims. The lab shares a CPU by CFS for 6.1, without a tick (a trial with
   turns that end at ticks of 4 ms changes fork little), and by deadlines for 7.2, whose timers end slices and whose
-  wake-ups do not take the CPU from kswapd. Of 7.2's events 77 % are inside with that; 68 with CFS, 74 with deadlines
-  looked at with each tick, 69 where kswapd keeps the CPU for another tick.
+  wake-ups do not take the CPU from kswapd. In trials with nearly today's costs 77 % of 7.2's events were inside
+  with that, 68 with CFS, 74 with deadlines looked at with each tick, and 69 where kswapd keeps the CPU for another.
 * Every 500 ms kcompactd looks whether to compact by itself; where in this time a pattern begins, the recordings do
   not say. In trials in which it began 100 to 400 ms later in the lab, before swapping had its measured cost, fork on
-  7.2 scanned 49,000 to 67,000 pages for migration instead of 100,000 (70,000 now; the kernel 48,000), and
+  7.2 scanned 49,000 to 67,000 pages for migration instead of 100,000 (42,000 now; the kernel 48,000), and
   `compact_migrate_scanned` of mixed on 6.1 stayed at 15,000 to 22,000 (the kernel: 1,057), with single runs of fewer
   than 1,000.
 * Costs are the same for both kernels: the mean where both were measured, else one kernel's or another machine's.
   kswapd takes 1.09 times as long for a page written on 7.2 (swap-costs, phase out), 1.4 times if scanning takes as long
   on both. In the lab anon's phase in-order lasts 0.87 of 7.2's time and about as long as 6.1's; half of the difference
   between the kernels is swap-out, half faults.
-* In pattern bursts kswapd takes 1.6 times the kernel's CPU time in half as many balancings (`pageoutrun`); with
-  vm.defrag_mode = 1 1.5 times in 0.8 times as many; in generations less, in more. The cause is not known.
+* In pattern bursts kswapd takes 1.5 times the kernel's CPU time in 0.6 times as many balancings (`pageoutrun`), with
+  vm.defrag_mode = 1 1.4 times in 0.7 times as many. The cause is not known.
 * In generations (`lru_gen.enabled` = 7), pattern file: the kernel's faults reclaim and compact (94 and 99 stalls),
   the lab's never do, and kcompactd scans a sixth to migrate and a ninth for room. Anon: kcompactd does not run in the
-  lab, and twice as many pages that come back are of the working set (`workingset_activate_anon`). In swap-costs' phase
-  in aging makes 155,000 pages young (`pgrefill`), the kernel's 47,000. A trial in which a page table keeps no mark of
-  use of its own, so that what a walk passed over is looked at again, changes neither. The causes are not known.
+  lab, and 2.6 times as many pages that come back are of the working set (`workingset_activate_anon`). In swap-costs'
+  phase in aging makes 155,000 pages young (`pgrefill`), the kernel's 47,000. A trial in which a page table keeps no
+  mark of use of its own, so that what a walk passed over is looked at again, changes neither. The causes are not
+  known.
 * On less than 512 MiB the kernel disables huge pages at boot with all their settings, and these guests set `enabled`
   alone: their huge faults neither reclaim nor compact.
 
