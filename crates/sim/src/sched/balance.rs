@@ -133,9 +133,12 @@ impl Schedule {
         may.map(|waits| waits.task).min_by_key(|task| (self.entities[*task as usize].touched_at, *task))
     }
 
-    /// Moves a waiting task to another CPU.
+    /// Moves a waiting task to another CPU. Where it stands among the others is known only once the
+    /// time of both running tasks is accounted.
     fn migrate(&mut self, task: u32, from: usize, to: usize, at: u64) {
+        self.settle(from, at);
         let c = &mut self.cpus[from];
+        c.renew_least(&self.fair);
         let place = c.queue.iter().position(|waits| waits.task == task).expect("it waits there");
         let waits = c.queue.remove(place).expect("it has this place");
         c.load -= u64::from(waits.weight);
@@ -146,6 +149,7 @@ impl Schedule {
         // Without a competitor, the task that computes there goes on to its end.
         self.publish(from);
         self.settle(to, at);
+        self.cpus[to].renew_least(&self.fair);
         let e = &mut self.entities[task as usize];
         (e.vruntime, e.deadline) = (waits.vruntime, waits.deadline);
         self.transfer(task, to);

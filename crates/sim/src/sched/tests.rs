@@ -221,6 +221,25 @@ fn a_task_that_is_owed_time_has_it_at_once_but_late_kernels_spare_kernel_threads
 }
 
 #[test]
+fn a_task_that_has_run_alone_shares_its_cpu_with_one_that_is_moved_there() {
+    for rules in [CFS, EEVDF, LAZY] {
+        let mut b = Bench::with(topology(1, 2, 1), &rules);
+        let alone = b.add(BUSY, Affinity::Cpu(1), 0, 1);
+        b.add(BUSY, Affinity::Cpu(0), 0, 0);
+        b.pass(10 * SECOND);
+        let moved = b.add(BUSY, Affinity::Any, 0, 0);
+        assert_eq!(b.cpu(moved), 0);
+        (0..2).for_each(|_| _ = b.add(BUSY, Affinity::Cpu(0), 0, 0));
+        b.pass(SECOND);
+        assert_eq!(b.cpu(moved), 1, "balancing has moved it");
+        let had = b.s.time_of(alone, b.now).total_ns();
+        b.pass(SECOND);
+        let has = b.s.time_of(alone, b.now).total_ns() - had;
+        assert!(has > 250 * MS, "{has} ns of a second, with {rules:?}");
+    }
+}
+
+#[test]
 fn a_spared_kernel_thread_gives_way_at_the_next_tick() {
     // On eight CPUs a new task's first slice is 1.4 ms.
     let mut s = Schedule::new(topology(1, 8, 1), &LAZY, 0);
