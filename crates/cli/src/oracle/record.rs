@@ -314,7 +314,7 @@ mod tests {
         let folders: Vec<String> = plans.iter().map(|(_, out)| out.display().to_string()).collect();
         assert_eq!(folders.len(), 2 * NAMED.len());
         assert_eq!(
-            (folders[0].as_str(), folders[8].as_str()),
+            (folders[0].as_str(), folders[NAMED.len() + 2].as_str()),
             ("recordings/6.1-guest-file-seed3", "recordings/6.1-guest-fork-seed4")
         );
         for (experiment, seeds) in [("mixed", 2), ("guest-anon", 0)] {
