@@ -207,5 +207,5 @@ fn a_build_that_cannot_be_recorded_is_refused_in_a_line() {
     }
     let output = kontig(d.path(), &["oracle", "guest", "--pattern", "tea"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("known are file, anon, fork, mixed, costs, bursts, build"), "{said}");
+    assert!(said.contains("known are file, anon, fork, mixed, costs, swap-costs, bursts, build"), "{said}");
 }
