@@ -9,9 +9,9 @@ use super::bio::Bio;
 use super::parameters::BLOCK_BYTES;
 use super::run::Run;
 
-/// Requests in a plug (`BLK_MAX_REQUEST_COUNT`).
+/// Requests in a plug (`BLK_MAX_REQUEST_COUNT`); older kernels are taken to have as many.
 const MOST_REQUESTS: u32 = 32;
-/// Size of a request after which nothing is added: 128 KiB (`BLK_PLUG_FLUSH_SIZE`).
+/// A request of this size, 128 KiB, goes when the next one begins (`BLK_PLUG_FLUSH_SIZE`).
 const FLUSH_BLOCKS: u32 = (128 << 10) / BLOCK_BYTES as u32;
 
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Plug {
     depth: u32,
     /// Each with its device.
     bios: Vec<(u8, Bio)>,
-    /// How many of the bios must go, because there are too many requests.
+    /// How many of the bios go next.
     due: usize,
     requests: u32,
     /// The latest request, and its device.

@@ -138,7 +138,7 @@ impl Schedule {
     fn migrate(&mut self, task: u32, from: usize, to: usize, at: u64) {
         self.settle(from, at);
         let c = &mut self.cpus[from];
-        c.renew_least(&self.fair);
+        c.renew_reference(&self.fair);
         let place = c.queue.iter().position(|waits| waits.task == task).expect("it waits there");
         let waits = c.queue.remove(place).expect("it has this place");
         c.load -= u64::from(waits.weight);
@@ -149,7 +149,7 @@ impl Schedule {
         // Without a competitor, the task that computes there goes on to its end.
         self.publish(from);
         self.settle(to, at);
-        self.cpus[to].renew_least(&self.fair);
+        self.cpus[to].renew_reference(&self.fair);
         let e = &mut self.entities[task as usize];
         (e.vruntime, e.deadline) = (waits.vruntime, waits.deadline);
         self.transfer(task, to);

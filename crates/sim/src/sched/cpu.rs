@@ -44,8 +44,9 @@ pub(crate) struct Cpu {
     pub(crate) queue: VecDeque<Waiting>,
     /// Sum of all weights, the running task's included.
     pub(crate) load: u64,
-    /// The least virtual runtime so far, which never decreases; the average where deadlines decide.
-    pub(crate) least: i64,
+    /// The virtual runtime that arriving tasks are placed by: the least so far, which never
+    /// decreases, or the average where deadlines decide.
+    pub(crate) reference: i64,
     /// User and system time; idle time is the rest.
     pub(crate) time: CpuTime,
     /// The start of the idle time, while it is idle.
@@ -74,7 +75,7 @@ impl Cpu {
             slice: 0,
             queue: VecDeque::new(),
             load: 0,
-            least: 0,
+            reference: 0,
             time: CpuTime::default(),
             idle_from: 0,
             io_waiters: 0,
@@ -128,11 +129,11 @@ impl Cpu {
         };
     }
 
-    /// Advances the least virtual runtime.
+    /// Brings it up to the running task's time.
     #[inline]
-    pub(crate) fn renew_least(&mut self, fair: &Fair) {
+    pub(crate) fn renew_reference(&mut self, fair: &Fair) {
         if fair.by_deadline().is_some() {
-            self.least = self.average();
+            self.reference = self.average();
             return;
         }
         let waits = self.queue.front().map(|w| w.vruntime);
@@ -142,7 +143,7 @@ impl Cpu {
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return,
         };
-        self.least = self.least.max(least);
+        self.reference = self.reference.max(least);
     }
 
     /// The running task's deadline, or the next one if it has passed it at this virtual runtime.
@@ -160,9 +161,9 @@ impl Cpu {
         let all = self.queue.iter().map(|w| (w.vruntime, w.weight)).chain(runs);
         let (sum, weights) = all.fold((0i128, 0i128), |(sum, weights), (vruntime, weight)| {
             let weight = i128::from(weight);
-            (sum + i128::from(vruntime - self.least) * weight, weights + weight)
+            (sum + i128::from(vruntime - self.reference) * weight, weights + weight)
         });
-        self.least + if weights == 0 { 0 } else { sum.div_euclid(weights) as i64 }
+        self.reference + if weights == 0 { 0 } else { sum.div_euclid(weights) as i64 }
     }
 
     /// Takes the task that goes next: the first, or where deadlines decide the one with the

@@ -14,18 +14,24 @@ use kontig_mm::rules::SchedulerRules;
 /// Time between two ticks (`CONFIG_HZ` 250), ns.
 const TICK_NS: u64 = 4_000_000;
 
+/// The first tick after a time, ns.
+pub(crate) fn next_tick(at: u64) -> u64 {
+    (at + 1).next_multiple_of(TICK_NS)
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByDeadline {
     /// The time that a task asks for, ns.
     slice: u64,
     /// Whether a timer ends slices, not the next tick.
     by_timer: bool,
-    /// Whether a woken task lets a kernel thread have its slice.
+    /// Whether a woken task leaves a kernel thread the CPU up to the next tick.
     pub(crate) spares_kernel_threads: bool,
 }
 
 impl ByDeadline {
-    /// The kernel's default slice for this many CPUs (`sysctl_sched_base_slice`).
+    /// The kernel's default slice, which grows with the number of CPUs by this factor
+    /// (`sysctl_sched_base_slice`).
     pub(crate) fn new(factor: u64, rules: &SchedulerRules) -> ByDeadline {
         let SchedulerRules { timers_end_slices: by_timer, spares_kernel_threads, .. } = *rules;
         ByDeadline { slice: 700_000 * factor, by_timer, spares_kernel_threads }
@@ -36,10 +42,6 @@ impl ByDeadline {
         let left = u64::try_from(deadline - vruntime).unwrap_or(0);
         let end = (at + (left * u64::from(weight)).div_ceil(1024)).max(at + 1);
         if self.by_timer { end } else { end.next_multiple_of(TICK_NS) }
-    }
-
-    pub(crate) fn next_tick(&self, at: u64) -> u64 {
-        (at + 1).next_multiple_of(TICK_NS)
     }
 
     /// The deadline after a virtual runtime.

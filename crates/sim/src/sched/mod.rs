@@ -361,7 +361,7 @@ impl Schedule {
             e.lag = rule.lag(c.average(), e.vruntime, e.weight);
         }
         e.for_io = for_io;
-        c.renew_least(&self.fair);
+        c.renew_reference(&self.fair);
         c.io_waiters += u32::from(for_io);
         c.load -= u64::from(e.weight);
         c.current = NONE;
@@ -419,7 +419,7 @@ impl Schedule {
         c.picked = (e.vruntime, e.weight, c.clock);
         (c.deadline, c.in_kernel_only, c.gives_way_at) = (e.deadline, e.in_kernel_only, None);
         c.renew_slice(&self.fair);
-        c.renew_least(&self.fair);
+        c.renew_reference(&self.fair);
     }
 
     /// Accounts the running task's computing up to `at`.

@@ -6,6 +6,7 @@
 //! the CPU with the least load.
 
 use super::cpu::{NONE, Waiting};
+use super::deadline::next_tick;
 use super::{Affinity, Schedule};
 
 impl Schedule {
@@ -21,12 +22,12 @@ impl Schedule {
             self.cpus[from].io_waiters -= 1;
         }
         self.transfer(task, to);
-        let least = self.least_at(to, at);
+        let reference = self.reference_at(to, at);
         let e = &mut self.entities[task as usize];
         match self.fair.by_deadline() {
-            None => e.vruntime = self.fair.of_woken(e.vruntime, least),
+            None => e.vruntime = self.fair.of_woken(e.vruntime, reference),
             Some(rule) => {
-                e.vruntime = rule.of_woken(e.vruntime, e.lag, least, e.weight, self.cpus[to].load);
+                e.vruntime = rule.of_woken(e.vruntime, e.lag, reference, e.weight, self.cpus[to].load);
                 e.deadline = rule.after(e.vruntime, e.weight);
             }
         }
@@ -39,13 +40,15 @@ impl Schedule {
         let (parent, weight) = (e.cpu as usize, e.weight);
         let to = self.for_new(e.affinity, parent);
         self.entities[task as usize].cpu = to as u32;
-        let least = self.least_at(to, at);
+        let reference = self.reference_at(to, at);
         let c = &self.cpus[to];
-        let slice = self.fair.slice(c.runnable() as u64 + 1, weight, c.load + u64::from(weight));
         let e = &mut self.entities[task as usize];
         match self.fair.by_deadline() {
-            None => e.vruntime = self.fair.of_new(slice, weight, least),
-            Some(rule) => (e.vruntime, e.deadline) = (least, rule.of_new(least, weight)),
+            None => {
+                let slice = self.fair.slice(c.runnable() as u64 + 1, weight, c.load + u64::from(weight));
+                e.vruntime = self.fair.of_new(slice, weight, reference);
+            }
+            Some(rule) => (e.vruntime, e.deadline) = (reference, rule.of_new(reference, weight)),
         }
         self.arrive(task, at);
     }
@@ -74,7 +77,7 @@ impl Schedule {
                     let preempts = c.queue_woken(woken, &self.fair);
                     let spared = preempts && rule.spares_kernel_threads && c.in_kernel_only;
                     if spared {
-                        c.gives_way_at.get_or_insert(rule.next_tick(c.clock));
+                        c.gives_way_at.get_or_insert(next_tick(c.clock));
                     }
                     preempts && !spared
                 }
@@ -97,18 +100,18 @@ impl Schedule {
         let e = &mut self.entities[task as usize];
         let from = e.cpu as usize;
         if from != to {
-            let ahead = self.cpus[to].least - self.cpus[from].least;
+            let ahead = self.cpus[to].reference - self.cpus[from].reference;
             (e.vruntime, e.deadline) = (e.vruntime + ahead, e.deadline + ahead);
             e.cpu = to as u32;
         }
     }
 
-    /// A CPU's least virtual runtime at `at`, or its average where deadlines decide.
+    /// The virtual runtime that a task is placed by that arrives on a CPU at `at`.
     #[inline]
-    fn least_at(&mut self, cpu: usize, at: u64) -> i64 {
+    fn reference_at(&mut self, cpu: usize, at: u64) -> i64 {
         self.settle(cpu, at);
-        self.cpus[cpu].renew_least(&self.fair);
-        self.cpus[cpu].least
+        self.cpus[cpu].renew_reference(&self.fair);
+        self.cpus[cpu].reference
     }
 
     #[inline]

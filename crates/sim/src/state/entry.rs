@@ -77,8 +77,8 @@ fn shadow_of(word: u64) -> Shadow {
     }
 }
 
-/// The shadows of a cache that share too little with their neighbours: of other lists, or of a time
-/// more than half a billion evictions away.
+/// The shadows of a cache that share too little with their neighbours: of other lists, of a time
+/// more than half a billion evictions away, or of a clock beyond 2³² evictions (16 TiB of pages).
 #[derive(Clone, Default)]
 pub(crate) struct Shadows {
     words: Vec<u64>,

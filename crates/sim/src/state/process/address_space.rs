@@ -84,7 +84,8 @@ fn elsewhere(at: Pfn) -> Entry {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Table {
     page: u32,
-    /// First frame of the huge page, a multiple of 512, with flags in the low bits.
+    /// First frame of the huge page, a multiple of 512, with flags in the low bits. Without one,
+    /// only [`ACCESSED`] may be set: it is the table's own mark of use.
     huge: u32,
 }
 
@@ -475,7 +476,9 @@ impl AddressSpaces {
     /// From now on page tables have marks of use of their own, or no longer. Those there are may
     /// have been used.
     pub(crate) fn mark_tables(&mut self, on: bool) {
-        self.marks_tables = on;
+        if std::mem::replace(&mut self.marks_tables, on) == on {
+            return;
+        }
         for mapping in self.mappings.iter_mut() {
             mapping.marks_tables = on;
             let small = mapping.tables.iter_mut().filter(|table| table.huge().is_none());
