@@ -14,8 +14,8 @@ mechanism! {
         /// architectures that defer timers.
         #[rule(section = "11.6")]
         pub timers_end_slices: bool,
-        /// A kernel thread that a woken task should preempt keeps the CPU to the end of its slice or
-        /// the next tick (`PREEMPT_LAZY`); before, it gives way at once. In Debian's 7.2.
+        /// A kernel thread that a woken task should preempt keeps the CPU to the end of its slice
+        /// or to the next tick (`PREEMPT_LAZY`); before, it gives way at once. In Debian's 7.2.
         #[rule(section = "11.6")]
         pub spares_kernel_threads: bool,
     }
