@@ -18,5 +18,13 @@ mechanism! {
         /// or to the next tick (`PREEMPT_LAZY`); before, it gives way at once. In Debian's 7.2.
         #[rule(section = "11.6")]
         pub spares_kernel_threads: bool,
+        /// A new task waits for the running one's slice; before, it preempts as a woken one does.
+        /// By 7.2.
+        #[rule(section = "11.6")]
+        pub new_tasks_wait: bool,
+        /// A task keeps a lead or lag of up to a slice and a tick while it sleeps; before, of two
+        /// slices, or a tick if that is more. By 7.2.
+        #[rule(section = "11.6")]
+        pub lag_up_to_slice_and_tick: bool,
     }
 }

@@ -154,6 +154,6 @@ impl Schedule {
         (e.vruntime, e.deadline) = (waits.vruntime, waits.deadline);
         self.transfer(task, to);
         debug_assert!(self.cpus[to].current != NONE || self.cpus[to].queue.is_empty());
-        self.arrive(task, at);
+        self.arrive(task, at, false);
     }
 }

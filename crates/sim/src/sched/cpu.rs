@@ -177,7 +177,7 @@ impl Cpu {
     }
 
     /// Queues a woken task where deadlines decide; whether it takes the CPU.
-    pub(crate) fn queue_woken(&mut self, woken: Waiting, fair: &Fair) -> bool {
+    pub(crate) fn queue_woken(&mut self, woken: Waiting, may_preempt: bool, fair: &Fair) -> bool {
         let vruntime = self.vruntime();
         // One that has used its slice while it was alone begins another.
         let is_over = vruntime >= self.deadline && !self.queue.is_empty();
@@ -185,7 +185,7 @@ impl Cpu {
         self.queue(woken);
         let average = self.average();
         let goes_next = self.earliest(average).is_some_and(|place| self.queue[place].task == woken.task);
-        is_over || vruntime > average && goes_next
+        is_over || may_preempt && vruntime > average && goes_next
     }
 
     /// The place in the queue of the task with the earliest deadline among those up to this

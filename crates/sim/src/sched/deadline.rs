@@ -27,14 +27,20 @@ pub(crate) struct ByDeadline {
     by_timer: bool,
     /// Whether a woken task leaves a kernel thread the CPU up to the next tick.
     pub(crate) spares_kernel_threads: bool,
+    /// Whether a new task waits for the running one's slice.
+    pub(crate) new_tasks_wait: bool,
+    /// The most time that a task which sleeps is ahead of its share or behind it, ns.
+    most_lag: u64,
 }
 
 impl ByDeadline {
     /// The kernel's default slice, which grows with the number of CPUs by this factor
     /// (`sysctl_sched_base_slice`).
     pub(crate) fn new(factor: u64, rules: &SchedulerRules) -> ByDeadline {
-        let SchedulerRules { timers_end_slices: by_timer, spares_kernel_threads, .. } = *rules;
-        ByDeadline { slice: 700_000 * factor, by_timer, spares_kernel_threads }
+        let SchedulerRules { timers_end_slices: by_timer, spares_kernel_threads, new_tasks_wait, .. } = *rules;
+        let slice = 700_000 * factor;
+        let most_lag = if rules.lag_up_to_slice_and_tick { slice + TICK_NS } else { (2 * slice).max(TICK_NS) };
+        ByDeadline { slice, by_timer, spares_kernel_threads, new_tasks_wait, most_lag }
     }
 
     /// When a task that was picked with this virtual runtime, weight and time has used its slice.
@@ -57,7 +63,7 @@ impl ByDeadline {
     /// How far a task that goes to sleep is behind its share of a CPU with this average; negative
     /// if it is ahead.
     pub(crate) fn lag(&self, average: i64, vruntime: i64, weight: u32) -> i64 {
-        let most = virtual_time(self.slice + TICK_NS, weight);
+        let most = virtual_time(self.most_lag, weight);
         (average - vruntime).clamp(-most, most)
     }
 

@@ -79,8 +79,13 @@ impl Fair {
 mod tests {
     use super::*;
 
-    const CFS: SchedulerRules =
-        SchedulerRules { earliest_deadline_first: false, timers_end_slices: false, spares_kernel_threads: false };
+    const CFS: SchedulerRules = SchedulerRules {
+        earliest_deadline_first: false,
+        timers_end_slices: false,
+        spares_kernel_threads: false,
+        new_tasks_wait: false,
+        lag_up_to_slice_and_tick: false,
+    };
 
     #[test]
     fn a_period_is_shared_by_weight_and_grows_with_many_tasks() {

@@ -31,7 +31,7 @@ impl Schedule {
                 e.deadline = rule.after(e.vruntime, e.weight);
             }
         }
-        self.arrive(task, at);
+        self.arrive(task, at, false);
     }
 
     /// A new task becomes runnable at `at`. Its CPU so far is its parent's.
@@ -50,12 +50,12 @@ impl Schedule {
             }
             Some(rule) => (e.vruntime, e.deadline) = (reference, rule.of_new(reference, weight)),
         }
-        self.arrive(task, at);
+        self.arrive(task, at, true);
     }
 
     /// Runs or queues a runnable task on its CPU.
     #[inline]
-    pub(super) fn arrive(&mut self, task: u32, at: u64) {
+    pub(super) fn arrive(&mut self, task: u32, at: u64, is_new: bool) {
         let e = &mut self.entities[task as usize];
         let cpu = e.cpu as usize;
         let c = &mut self.cpus[cpu];
@@ -74,7 +74,8 @@ impl Schedule {
                     self.fair.preempts(woken.vruntime, woken.weight, c.vruntime())
                 }
                 Some(rule) => {
-                    let preempts = c.queue_woken(woken, &self.fair);
+                    let may_preempt = !(is_new && rule.new_tasks_wait);
+                    let preempts = c.queue_woken(woken, may_preempt, &self.fair);
                     let spared = preempts && rule.spares_kernel_threads && c.in_kernel_only;
                     if spared {
                         c.gives_way_at.get_or_insert(next_tick(c.clock));

@@ -1,5 +1,6 @@
 //! Tests of the scheduler alone, with tasks that compute and sleep.
 
+use super::deadline::ByDeadline;
 use super::*;
 use kontig_mm::{CpuId, NodeId};
 use proptest::prelude::*;
@@ -8,10 +9,21 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SWITCH_NS: u64 = 1_000;
 
-const CFS: SchedulerRules =
-    SchedulerRules { earliest_deadline_first: false, timers_end_slices: false, spares_kernel_threads: false };
+const CFS: SchedulerRules = SchedulerRules {
+    earliest_deadline_first: false,
+    timers_end_slices: false,
+    spares_kernel_threads: false,
+    new_tasks_wait: false,
+    lag_up_to_slice_and_tick: false,
+};
 const EEVDF: SchedulerRules = SchedulerRules { earliest_deadline_first: true, ..CFS };
-const LAZY: SchedulerRules = SchedulerRules { timers_end_slices: true, spares_kernel_threads: true, ..EEVDF };
+const LAZY: SchedulerRules = SchedulerRules {
+    earliest_deadline_first: true,
+    timers_end_slices: true,
+    spares_kernel_threads: true,
+    new_tasks_wait: true,
+    lag_up_to_slice_and_tick: true,
+};
 
 /// This many nodes, with this many CPUs each.
 fn topology(nodes: usize, cpus: usize, threads: usize) -> Topology {
@@ -260,6 +272,36 @@ fn a_spared_kernel_thread_gives_way_at_the_next_tick() {
 fn a_task_that_has_had_its_share_waits_for_the_slice_of_the_running_one() {
     assert_eq!(wait_beside(&EEVDF, 0, false), 4 * MS - 100_000, "to the tick");
     assert_eq!(wait_beside(&LAZY, 0, false), 250_000);
+}
+
+#[test]
+fn a_new_task_waits_for_a_slice_on_late_kernels() {
+    // Beside a light task the running one has had more than its share after 1 ms; on eight CPUs
+    // its slice is longer.
+    for (rules, expected) in [(EEVDF, 0), (SchedulerRules { new_tasks_wait: true, ..EEVDF }, 3 * MS)] {
+        let mut s = Schedule::new(topology(1, 8, 1), &rules, 0);
+        let [runs, light, new] = [0, 19, 0].map(|nice| s.add(Affinity::Cpu(0), Nice::new(nice), 0, false));
+        s.begin_new(runs, 0);
+        s.end(s.next().expect("it runs"), 0, 0, Then::Compute(100 * MS));
+        s.begin_new(light, 0);
+        s.begin_new(new, MS);
+        let mut turn = s.next().expect("one runs");
+        while turn.task == runs {
+            assert!(!s.begin(turn), "it computes for long");
+            turn = s.next().expect("one runs");
+        }
+        assert_eq!(turn.start - MS, expected);
+    }
+}
+
+#[test]
+fn the_lag_that_is_kept_is_two_slices_or_a_tick_or_on_late_kernels_their_sum() {
+    // On one CPU a slice is 0.7 ms, on eight 2.8.
+    for (rules, factor, most) in [(EEVDF, 1, 4 * MS), (EEVDF, 4, 5_600_000), (LAZY, 1, 4_700_000)] {
+        let rule = ByDeadline::new(factor, &rules);
+        assert_eq!(rule.lag(10 * MS as i64, 0, 1024), most as i64);
+        assert_eq!(rule.lag(0, 10 * MS as i64, 1024), -(most as i64));
+    }
 }
 
 #[test]
