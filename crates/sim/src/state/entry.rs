@@ -55,24 +55,33 @@ impl fmt::Debug for CacheEntry {
 pub(crate) type Upper = u16;
 
 /// Bits of a shadow's word: whether it was part of the working set, the clock's lower bits, the
-/// lists (those of a thousand groups on eight nodes), and the rest of the clock: 2⁵⁰ evictions,
-/// which are years of them.
+/// lower bits of the lists' number, the rest of the clock, and that of the lists' number. The
+/// lists are up to 2¹⁶, those of a thousand groups on 64 nodes, and the clock goes up to 2⁴⁷
+/// evictions, 512 PiB of pages.
 const CLOCK_BIT: u32 = 1;
-const LRUVEC_BITS: u32 = 13;
-const LATER_BIT: u32 = LOWER_BITS + LRUVEC_BITS;
 const CLOCK: u64 = (1 << (LOWER_BITS - CLOCK_BIT)) - 1;
+const LRUVEC_BITS: u32 = 13;
+const LRUVEC: u64 = (1 << LRUVEC_BITS) - 1;
+const LATER_BIT: u32 = LOWER_BITS + LRUVEC_BITS;
+const LATER: u64 = (1 << (HIGH_BIT - LATER_BIT)) - 1;
+const HIGH_BIT: u32 = 61;
 
 fn word_of(Shadow { lruvec, eviction, workingset }: Shadow) -> u64 {
     let (lruvec, later) = (lruvec.index() as u64, eviction >> (LOWER_BITS - CLOCK_BIT));
-    assert!(lruvec < 1 << LRUVEC_BITS, "too many groups and nodes for a shadow: {lruvec} sets of lists");
-    debug_assert!(later < 1 << (64 - LATER_BIT));
-    later << LATER_BIT | lruvec << LOWER_BITS | (eviction & CLOCK) << CLOCK_BIT | u64::from(workingset)
+    let high = lruvec >> LRUVEC_BITS;
+    debug_assert!(high < 1 << (64 - HIGH_BIT) && later <= LATER);
+    high << HIGH_BIT
+        | later << LATER_BIT
+        | (lruvec & LRUVEC) << LOWER_BITS
+        | (eviction & CLOCK) << CLOCK_BIT
+        | u64::from(workingset)
 }
 
 fn shadow_of(word: u64) -> Shadow {
+    let lruvec = word >> HIGH_BIT << LRUVEC_BITS | word >> LOWER_BITS & LRUVEC;
     Shadow {
-        lruvec: LruvecId::new((word >> LOWER_BITS & ((1 << LRUVEC_BITS) - 1)) as usize),
-        eviction: word >> LATER_BIT << (LOWER_BITS - CLOCK_BIT) | word >> CLOCK_BIT & CLOCK,
+        lruvec: LruvecId::new(lruvec as usize),
+        eviction: (word >> LATER_BIT & LATER) << (LOWER_BITS - CLOCK_BIT) | word >> CLOCK_BIT & CLOCK,
         workingset: word & 1 != 0,
     }
 }
@@ -175,7 +184,7 @@ mod tests {
         let like = [shadow(3, later, false), shadow(3, 2 * later - 1, true), shadow(3, later + 7, false)];
         let unlike =
             [shadow(3, later - 1, false), shadow(3, 2 * later, true), shadow(0, later, true), shadow(8191, 0, true)];
-        let far = [shadow(0, (1 << 50) - 1, true), shadow(8191, 1 << 35, false), shadow(5, 1 << 36, true)];
+        let far = [shadow(8191, 1 << 35, false), shadow(5, (1 << 47) - 1, true), shadow(65_535, 7, true)];
         let (mut shadows, mut upper) = (Shadows::default(), 0);
         let mut add = |shadows: &mut Shadows, all: &[Shadow], first| {
             let entries = all.iter().enumerate().map(|(i, s)| shadows.add(&mut upper, first && i == 0, *s));
@@ -189,7 +198,7 @@ mod tests {
         let taken: Vec<_> = entries.iter().filter_map(|entry| shadows.take(upper, *entry)).collect();
         assert_eq!(taken, [&like[..], &unlike, &far].concat());
         assert_eq!(shadows.kept_apart(), 0);
-        // Clocks beyond what a run can share.
+        // Clocks and lists beyond what a run can share.
         for shadow in far {
             let entry = shadows.add(&mut upper, true, shadow);
             assert_eq!((shadows.kept_apart(), shadows.take(upper, entry)), (1, Some(shadow)));
