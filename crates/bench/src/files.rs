@@ -128,7 +128,12 @@ pub fn rows(o: &Options) -> Vec<Row> {
     };
     vec![
         row("C", "a page of a file found in memory", samples(o, MEMORY / 2, false), Some(Target::AtMost(100.0))),
-        row("Ca", "a page read, and another reclaimed for it", samples(o, 4 * MEMORY, false), None),
+        row(
+            "Ca",
+            "a page read, and another reclaimed for it",
+            samples(o, 4 * MEMORY, false),
+            o.target(Target::AtMost(150.0)),
+        ),
         row("Cb", "a page written, written back and reclaimed", samples(o, 4 * MEMORY, true), None),
     ]
 }

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 /// Options of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Machines a sixteenth the size, without targets, and three repetitions:
-    /// for small hosts and a first look.
+    /// Machines a sixteenth the size, without the targets that depend on size, and three
+    /// repetitions: for small hosts and a first look.
     pub quick: bool,
     /// Prints JSON lines instead of a table.
     pub json: bool,
-    /// Only rows with one of these numbers, or one of these texts; all if empty.
+    /// Only rows with one of these numbers, or groups with one of these words; all if empty.
     pub filter: Vec<String>,
     /// Shared libraries, one for each rival; those of [`RIVALS`] if none is named.
     pub rivals: Vec<PathBuf>,
@@ -35,9 +35,9 @@ pub const RIVALS: &str = "KONTIG_RIVALS";
 pub const USAGE: &str = "\
 usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... [--rival FILE]...
        cargo bench -p kontig-bench -- --against COMMIT [--turns N] [--quick] [--json] [--filter ROW]...
-  --quick    machines a sixteenth the size, three repetitions; targets are for full size
+  --quick    machines a sixteenth the size, three repetitions; without the targets that depend on size
   --json     print one JSON object per row
-  --filter   only the row with this number, or rows whose text contains this
+  --filter   only the row with this number, or a group of rows by a word: pair, bulk, churn, memory, reclaim, files
   --rival    also compare the allocator rows with this shared library; without it, with those in KONTIG_RIVALS, which
              are separated by colons
   --against  build that commit below target/against and print, row by row, new/old: both programs run by turns on one
@@ -62,7 +62,7 @@ impl Options {
                 "--json" => o.json = true,
                 "--filter" => {
                     let text = words.next().filter(|text| !text.is_empty());
-                    o.filter.push(text.ok_or("--filter needs a row or a text")?);
+                    o.filter.push(text.ok_or("--filter needs a row or a word")?);
                 }
                 "--rival" => o.rivals.push(words.next().ok_or("--rival needs a file")?.into()),
                 "--against" => o.against = Some(words.next().ok_or("--against needs a commit")?),
@@ -122,7 +122,7 @@ mod tests {
         let parse = |words: &[&str]| Options::parse(words.iter().map(ToString::to_string));
         assert_eq!(parse(&["--filter", "8"]).expect("a row").filter, ["8"]);
         for nothing in [&["--filter"][..], &["--filter", ""]] {
-            assert_eq!(parse(nothing).expect_err("refused"), "--filter needs a row or a text");
+            assert_eq!(parse(nothing).expect_err("refused"), "--filter needs a row or a word");
         }
     }
 

@@ -208,11 +208,11 @@ fn events(
 
 pub fn event_rows(o: &Options) -> Vec<Row> {
     vec![
-        // 8, 5 and 3 million per second.
-        events("13", o.frames(64), (false, false), o.target(Target::AtMost(125.0)), o),
+        // 10, 5 and 4 million per second.
+        events("13", o.frames(64), (false, false), o.target(Target::AtMost(100.0)), o),
         events("13a", o.frames(64), (true, false), None, o),
         events("13b", o.frames(1024), (false, false), o.target(Target::AtMost(200.0)), o),
-        events("13c", o.frames(64), (false, true), o.target(Target::AtMost(333.0)), o),
+        events("13c", o.frames(64), (false, true), o.target(Target::AtMost(250.0)), o),
     ]
 }
 

@@ -137,7 +137,7 @@ impl Stream for Bulk {
     fn figures(&self) -> Vec<Figure> {
         let of =
             |n, what, against| Figure::ns(n, format!("order-0 bulk {what}, half of {}", size(self.frames)), against);
-        let sum = of("2", "allocate + LIFO free, sum", &[("LLFree", 0.3)]);
+        let sum = of("2", "allocate + LIFO free, sum", &[("LLFree", 0.4)]);
         vec![sum, of("2a", "allocate", &[]), of("2b", "LIFO free", &[])]
     }
     fn limits(&self) -> Limits {
@@ -211,7 +211,7 @@ impl Stream for HugeFill {
         let slope = format!("the same, last eighth over first, {}", size(self.frames));
         let slope = Figure { unit: Unit::Times, limit: Some(1.5), ..Figure::ns("5a", slope, &[]) };
         let mean = format!("order-9 allocate, all of {}, mean", size(self.frames));
-        vec![Figure::ns("5", mean, &[("LLFree", 0.05)]), slope]
+        vec![Figure::ns("5", mean, &[("LLFree t4", 0.05), ("LLFree t32", 0.5)]), slope]
     }
     fn limits(&self) -> Limits {
         Limits::in_order(state(self.frames))
@@ -369,9 +369,9 @@ pub fn each(o: &Options, visit: &mut impl Visit) {
     let (small, medium, large) = (o.frames(4), o.frames(64), o.frames(1024));
     let some = 1 << 20;
     let pair = |number, order, against| Pair { number, frames: small, order, against };
-    visit.stream(&["1"], "pair", &pair("1", 0, &[("LLFree", 0.2)]));
+    visit.stream(&["1"], "pair", &pair("1", 0, &[("LLFree", 0.3)]));
     visit.stream(&["2", "2a", "2b"], "bulk", &Bulk { frames: small });
-    let against: Against = &[("BSA", 0.2), ("LLFree", 1.0)];
+    let against: Against = &[("BSA", 0.2), ("LLFree", 2.0)];
     let of_all = RandomFree { number: "3", frames: small, count: small, listed: false, against };
     visit.stream(&["3"], "random order", &of_all);
     let random = |number, frames: u32, listed, against| {
@@ -379,7 +379,7 @@ pub fn each(o: &Options, visit: &mut impl Visit) {
         RandomFree { number, frames, count, listed, against }
     };
     visit.stream(&["3a"], "random order", &random("3a", medium, false, &[]));
-    visit.stream(&["3b"], "random order", &random("3b", large, false, &[("LLFree", 1.0)]));
+    visit.stream(&["3b"], "random order", &random("3b", large, false, &[("LLFree", 2.0)]));
     visit.stream(&["3c"], "random order", &random("3c", medium, true, &[]));
     visit.stream(&["4"], "pair", &pair("4", 9, &[("LLFree", 1.0)]));
     visit.stream(&["5", "5a"], "order-9", &HugeFill { frames: large });
@@ -387,9 +387,9 @@ pub fn each(o: &Options, visit: &mut impl Visit) {
     visit.stream(&["7"], "fails", &Failing { frames: medium });
     let churn = |number, frames, batch, against| Churn { number, frames, batch, against };
     visit.stream(&["8"], "churn", &churn("8", small, 1, &[("LLFree", 0.5)]));
-    visit.stream(&["8a"], "churn", &churn("8a", medium, 1, &[("LLFree", 0.15)]));
-    visit.stream(&["8b"], "churn", &churn("8b", medium, 64, &[]));
+    visit.stream(&["8a"], "churn", &churn("8a", medium, 1, &[("LLFree t4", 0.15), ("LLFree t32", 1.0)]));
+    visit.stream(&["8b"], "churn", &churn("8b", medium, 64, &[("LLFree t4", 0.1), ("LLFree t32", 1.0)]));
     visit.stream(&["8c"], "churn", &churn("8c", medium, 1 << 10, &[]));
-    visit.stream(&["8d"], "churn", &churn("8d", medium, 1 << 16, &[("LLFree", 0.7)]));
+    visit.stream(&["8d"], "churn", &churn("8d", medium, 1 << 16, &[("LLFree t4", 0.5), ("LLFree t32", 1.0)]));
     visit.stream(&["10"], "init", &Init { frames: large });
 }

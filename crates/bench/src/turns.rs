@@ -127,8 +127,8 @@ pub fn rows(o: &Options) -> Vec<Row> {
     const ROWS: [(&str, usize, Option<f64>); 3] = [("T1", 1, None), ("T80", 80, Some(4.0)), ("T1000", 1000, Some(6.0))];
     let mut machines = ROWS.map(|(_, tasks, _)| machine(tasks, 10_000));
     let mut samples = ROWS.map(|_| Vec::new());
-    // The first repetition warms up.
     let mut limits = Limits::in_cache();
+    // The first repetition warms up.
     for repetition in 0..=o.repetitions() {
         limits.sample();
         for (machine, samples) in machines.iter_mut().zip(&mut samples) {

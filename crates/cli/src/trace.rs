@@ -56,7 +56,7 @@ fn seconds(text: &str) -> Result<u64, String> {
 type Window = (u64, u64);
 
 /// Runs that the trace does not have whole.
-struct Unwhole {
+struct Incomplete {
     unended: usize,
     cut: usize,
     lost_events: u64,
@@ -79,7 +79,7 @@ impl Kind {
         let us = run.end_us.min(to).saturating_sub(run.begin_us.max(from));
         self.runs += 1;
         self.us += us;
-        self.longest_us = self.longest_us.max(run.end_us - run.begin_us);
+        self.longest_us = self.longest_us.max(us);
         self.did_nothing += u64::from(run.did_nothing());
         self.missed_meeting += u64::from(run.missed_meeting());
         if let Some(succeeded) = run.succeeded() {
@@ -116,14 +116,14 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
             .map_err(|e| Error::from(AskedWrongly::Malformed { path: e.file, line: e.line, reason: e.reason }))?;
         line.clear();
     }
-    let unwhole = Unwhole { unended: reader.unended(), cut: reader.cut, lost_events: reader.lost_events };
+    let incomplete = Incomplete { unended: reader.unended(), cut: reader.cut, lost_events: reader.lost_events };
     let mut runs = reader.ended;
     let window = (a.from.unwrap_or(0), a.to.unwrap_or(u64::MAX));
     runs.retain(|run| run.end_us >= window.0 && run.begin_us <= window.1);
     if runs.is_empty() && (a.from.is_some() || a.to.is_some()) {
         return Err(AskedWrongly::Value(format!("{file} has no run of compaction between --from and --to")).into());
     }
-    if runs.is_empty() && unwhole.unended + unwhole.cut > 0 {
+    if runs.is_empty() && incomplete.unended + incomplete.cut > 0 {
         return Err(unreadable("no run of compaction begins and ends in it".into()));
     }
     if runs.is_empty() {
@@ -151,16 +151,16 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
         });
         let document = serde_json::json!({
             "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(),
-            "unended": unwhole.unended, "cut": unwhole.cut, "lost_events": unwhole.lost_events
+            "unended": incomplete.unended, "cut": incomplete.cut, "lost_events": incomplete.lost_events
         });
         return print(&format!("{document:#}\n"));
     }
-    print(&summary(&runs, &all, &kinds, (&unwhole, window)))
+    print(&summary(&runs, &all, &kinds, (&incomplete, window)))
 }
 
 type Rows<'a> = [((&'a str, (u64, u64), &'a str), Kind)];
 
-fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwhole, Window)) -> String {
+fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (incomplete, window): (&Incomplete, Window)) -> String {
     let begin = runs.iter().map(|run| run.begin_us).min().unwrap_or(0).max(window.0);
     let end = runs.iter().map(|run| run.end_us).max().unwrap_or(0).min(window.1);
     let share = |part: u64, of: u64| percent(part as f64 / of.max(1) as f64);
@@ -197,14 +197,14 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (unwhole, window): (&Unwh
         ]);
     }
     text += &grid.text(0, columns());
-    if unwhole.unended > 0 {
-        text += &format!("left out, as they had not ended: {}\n", counted(unwhole.unended as u64));
+    if incomplete.unended > 0 {
+        text += &format!("left out, as they had not ended: {}\n", counted(incomplete.unended as u64));
     }
-    if unwhole.cut > 0 {
-        text += &format!("left out, as the trace lacks their begin or end: {}\n", counted(unwhole.cut as u64));
+    if incomplete.cut > 0 {
+        text += &format!("left out, as the trace lacks their begin or end: {}\n", counted(incomplete.cut as u64));
     }
-    if unwhole.lost_events > 0 {
-        text += &wrap("", &lost(unwhole.lost_events), 0, width());
+    if incomplete.lost_events > 0 {
+        text += &wrap("", &lost(incomplete.lost_events), 0, width());
     }
     text
 }

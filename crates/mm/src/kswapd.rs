@@ -192,9 +192,10 @@ impl Kswapd {
                 }
                 // The nap was cut short, so the order and zone it went to sleep with are still
                 // asked for.
+                let highest = self.zone_to_sleep_by(m);
                 let k = &mut m.nodes[self.node].kswapd;
                 k.order = k.order.max(self.reclaim_order);
-                k.highest = k.highest.or(Some(self.highest));
+                k.highest = Some(highest);
                 self.wake(m)
             }
             KswapdStage::Napping => {
@@ -219,7 +220,8 @@ impl Kswapd {
         let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
         self.alloc_order = core::mem::take(&mut k.order);
-        self.highest = k.highest.take().unwrap_or(self.highest);
+        let unasked = if m.shared.profile.kswapd.unasked_balances_lowest_zone { ZoneType::Dma } else { self.highest };
+        self.highest = k.highest.take().unwrap_or(unasked);
         let (nid, order) = (self.node, self.alloc_order);
         m.shared.emit(Listen::VMSCAN, || Event::KswapdWake { nid, order });
         m.shared.vmstat.add(VmEvent::Pageoutrun, 1);
@@ -365,7 +367,7 @@ impl Kswapd {
             let k = &m.nodes[self.node].kswapd;
             self.alloc_order = k.order;
             self.reclaim_order = k.order;
-            self.highest = k.highest.unwrap_or(self.highest);
+            self.highest = self.zone_to_sleep_by(m);
         }
         if !self.prepare_sleep(m) {
             m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
@@ -376,6 +378,12 @@ impl Kswapd {
         m.nodes[self.node].kswapd.running = false;
         self.state = KswapdStage::Napping;
         Step::Wait(Wait::Time(NAP_NS))
+    }
+
+    /// The highest zone by which it decides whether to sleep.
+    fn zone_to_sleep_by(&self, m: &Memory) -> ZoneType {
+        let asked = m.nodes[self.node].kswapd.highest.unwrap_or(self.highest);
+        if m.shared.profile.kswapd.unasked_balances_lowest_zone { asked.max(self.highest) } else { asked }
     }
 
     /// Whether kswapd may sleep: the node is hopeless, or balanced, in which case it is no longer
@@ -471,6 +479,25 @@ mod tests {
             // 30 pages are allocated, and the CPU has not folded that in yet.
             zone.pcps[CpuId::new(1)].free_diff -= 30;
             assert_eq!(m.pgdat_balanced(NodeId::new(0), Order::ZERO, ZoneType::Normal), balanced, "{profile}");
+        }
+    }
+
+    #[test]
+    fn up_to_5_2_kswapd_that_was_not_asked_again_balances_the_lowest_zone_and_sleeps_by_the_highest() {
+        for (profile, then, sleeps_by) in
+            [("5.0", ZoneType::Dma, ZoneType::Normal), ("5.6", ZoneType::Normal, ZoneType::Dma32)]
+        {
+            let mut m = with_single_pages(16, 4, linux(profile));
+            let node = NodeId::new(0);
+            let mut kswapd = Kswapd::new(node, CpuId::new(0));
+            m.nodes[node].kswapd.highest = Some(ZoneType::Normal);
+            kswapd.wake(&mut m);
+            assert_eq!(kswapd.highest, ZoneType::Normal);
+            m.nodes[node].kswapd.highest = Some(ZoneType::Dma32);
+            assert_eq!(kswapd.zone_to_sleep_by(&m), sleeps_by, "{profile}");
+            m.nodes[node].kswapd.highest = None;
+            kswapd.wake(&mut m);
+            assert_eq!(kswapd.highest, then, "{profile}");
         }
     }
 }

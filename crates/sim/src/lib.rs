@@ -84,6 +84,6 @@ pub use sched::{CpuTime, CpuUse};
 pub use state::file::{Allocator, Counts as FileCounts, FileSystem, SlabInfo};
 pub use state::group::{GroupCounts, GroupEntry};
 pub use state::khugepaged::KhugepagedCounts;
-pub use state::process::address_space::BYTES_PER_PAGE;
 pub use state::process::family::OomKill;
+pub use state::process::mapping::BYTES_PER_PAGE;
 pub use thread::KernelThread;

@@ -17,15 +17,19 @@ use std::process::ExitCode;
 static ALLOCATOR: HugePages = HugePages::new("engine", "choose smaller machines with --quick");
 
 /// Prints rows as they are measured, since a full run takes minutes.
-struct Printer(Table);
+struct Printer {
+    table: Table,
+    has_rows: bool,
+}
 
 impl Listener for Printer {
     fn begins(&mut self, _what: &str) {}
     fn rows(&mut self, rows: Vec<Row>) {
-        self.0.add(rows);
+        self.has_rows |= !rows.is_empty();
+        self.table.add(rows);
     }
     fn without(&mut self, numbers: Vec<&'static str>, peer: &'static str) {
-        self.0.without(&numbers, peer);
+        self.table.without(&numbers, peer);
     }
 }
 
@@ -54,10 +58,13 @@ fn main() -> ExitCode {
         Err(text) => return refused(&text),
     };
     let watch = Watch::start();
-    let mut printer = Printer(Table::new(options.json));
+    let mut printer = Printer { table: Table::new(options.json), has_rows: false };
     rows::each(&options, Some(&Bsa::contender()), &rivals, &mut printer);
     if options.wants(&["R"], "replay") {
         printer.rows(vec![replay::row(&options)]);
+    }
+    if !printer.has_rows {
+        return refused(&format!("no row is or has to do with '{}'", options.filter.join("' or '")));
     }
     if let Some(others) = not_quiet(watch.others()) {
         eprintln!("{others}");

@@ -26,7 +26,7 @@ impl Benchmark {
 
 /// The benchmarks a round appears as: at least one.
 pub(super) fn benchmarks(round: &Round, times: &Times) -> Vec<Benchmark> {
-    let own = [usemem(round), faults("thpscale", round), faults("thpfioscale", round)];
+    let own = [usemem(round), faults("thpscale", round), faults("thpfioscale", round), passes(round)];
     let of_their_own = own.iter().any(Option::is_some);
     // Distributions with a benchmark of their own are no latencies of mmap.
     let stutter = if of_their_own { None } else { stutter(round) };
@@ -110,6 +110,22 @@ fn latencies(h: &Histogram) -> String {
     h.buckets.iter().filter(|(_, n)| *n > 0).map(|(bound, n)| format!("{n} {:.0}\n", bound * ns)).collect()
 }
 
+/// The share of each pass of `highalloc`, rounded down, as the benchmark prints it: two passes under
+/// load and one at rest.
+fn passes(round: &Round) -> Option<Benchmark> {
+    const HEADS: [&str; 3] =
+        ["Under Load Test Results Pass 1", "Under Load Test Results Pass 2", "Test Results while Rested"];
+    let share = |pass: usize| {
+        let name = format!("success {pass}");
+        round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value)
+    };
+    let pass = |(head, pass): (&str, usize)| {
+        Some(format!("HighAlloc {head}\n% Success:            {:.0}\n", share(pass)?.floor()))
+    };
+    let log: String = HEADS.into_iter().zip(1..).filter_map(pass).collect();
+    (!log.is_empty()).then(|| Benchmark::new("stress-highalloc", "log.txt", log))
+}
+
 /// The success of a driver of huge pages. The share is a whole number, as the benchmark prints it.
 fn stress_highalloc(round: &Round) -> Option<Benchmark> {
     let figure = |name: &str| round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value);
@@ -187,6 +203,17 @@ mod tests {
         let time = ("timedalloc/noprofile/time".into(), "60.00user 2.50system 1:02:05.25elapsed 2%CPU\n".into());
         assert_eq!(files[1..], [time]);
         assert_eq!(of(vec![read("2M hugepages allocated", 0.0)], vec![]).len(), 1, "no driver, no share");
+    }
+
+    #[test]
+    fn each_pass_of_highalloc_has_its_share_and_its_attempts_are_no_latencies_of_mmap() {
+        let read = |name: &'static str, value| Figure::new(name, "%").read(value);
+        let attempts = distribution("attempt", "us", &[(10.0, 3)]);
+        let files = of(vec![read("success 1", 25.9), read("success 3", 85.0)], vec![attempts]);
+        let log = "HighAlloc Under Load Test Results Pass 1\n% Success:            25\n\
+                   HighAlloc Test Results while Rested\n% Success:            85\n";
+        assert_eq!(files[0], ("stress-highalloc/noprofile/log.txt".into(), log.into()));
+        assert!(files[1..].iter().all(|(name, _)| name.starts_with("timedalloc/")));
     }
 
     fn distribution(name: &str, unit: &str, buckets: &[(f64, u64)]) -> Histogram {

@@ -22,7 +22,7 @@ pub(super) struct Piece {
 pub(super) struct Live(BTreeMap<u64, Piece>);
 
 impl Live {
-    /// Frames are allocated. They are free.
+    /// Records an allocation. None of its frames may be in use.
     pub(super) fn take(&mut self, pfn: u64, pages: u32, of: Of) {
         self.0.insert(pfn, Piece { of, first: 0, pages });
     }

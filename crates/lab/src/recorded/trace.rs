@@ -54,7 +54,7 @@ impl Reader {
             "mm_page_free" => self.freed(event, copy, at_us)?,
             moves::REMOVE | moves::REMOVE_HUGE => {}
             event if moves::SET.contains(&event) => {}
-            // The kernel tells of these pages twice: this is the other time.
+            // The kernel also emits mm_page_free for these pages.
             "mm_page_free_batched" => {}
             _ => self.left_out.other_events += 1,
         }

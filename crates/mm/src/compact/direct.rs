@@ -141,6 +141,7 @@ impl DirectCompact {
         self.run = None;
         self.add_result(m, status);
         self.add_held_lock(m, met_held_lock);
+        let was_cut_off = status == CompactResult::Contended && !met_held_lock;
         let by_zone = judges_each_zone(m);
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             if by_zone {
@@ -154,8 +155,9 @@ impl DirectCompact {
         {
             m.locked(zone, self.request.cpu).defer_compaction(self.order);
         }
-        let gives_way = m.shared.profile.compaction.gives_way_between_zones;
-        if gives_way && self.priority == CompactPriority::Async && owner.is_awaited(m) {
+        let rules = &m.shared.profile.compaction;
+        let awaited = rules.gives_way_between_zones && self.priority == CompactPriority::Async && owner.is_awaited(m);
+        if awaited || rules.cut_off_ends_all && was_cut_off {
             // Another task waits for the CPU; asynchronous compaction does not make it wait for the
             // other zones.
             self.gave_way = true;
@@ -216,7 +218,9 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::gfp::Gfp;
-    use crate::testing::{Nobody, linux, machine_with};
+    use crate::owner::MigrateOutcome;
+    use crate::rules::Profile;
+    use crate::testing::{Nobody, half_free_with, linux, machine_with};
     use crate::types::{CpuId, NodeId};
 
     fn of_zones(profile: &str, zones: [CompactResult; 2]) -> CompactResult {
@@ -270,5 +274,46 @@ mod tests {
         let zones = [[contended, contended], [contended, skipped], [skipped, contended]];
         assert_eq!(zones.map(|runs| gave_way("3.13", runs)), [true, false, true]);
         assert_eq!(zones.map(|runs| gave_way("4.6", runs)), [true, false, false]);
+    }
+
+    /// Another task waits for the CPU.
+    struct Awaited;
+
+    impl Owner for Awaited {
+        fn is_awaited(&self, _: &Memory) -> bool {
+            true
+        }
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Moved
+        }
+    }
+
+    fn full(blocks: u32, profile: Profile) -> Memory {
+        let mut m = machine_with(blocks, profile);
+        let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KERNEL, Order::ZERO);
+        while m.alloc(request).is_ok() {}
+        m
+    }
+
+    #[test]
+    fn up_to_4_7_only_a_run_that_was_cut_off_ends_a_requests_compaction() {
+        let ends = |profile: &str, m: fn(u32, Profile) -> Memory| {
+            let mut m = m(16, linux(profile));
+            // As after any run: the scanners are apart.
+            let positions = m.shared.profile.compaction.positions;
+            m.zones[ZoneId::new(0)].reset_cached_positions(positions);
+            let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::new(9));
+            let plain = AllocFlags::mark(Wmark::Min);
+            let mut compaction = DirectCompact::new(&mut m, request, plain, CompactPriority::Async);
+            while matches!(compaction.step(&mut m, &mut Awaited, 64), Step::Working) {}
+            compaction.gave_way()
+        };
+        // No memory is free, so no run begins; half of it is, so one does.
+        for (profile, expected) in [("4.6", [false, true]), ("4.20-rc3", [true, true])] {
+            assert_eq!([ends(profile, full), ends(profile, half_free_with)], expected, "{profile}");
+        }
     }
 }

@@ -6,11 +6,11 @@
 //! the same.
 
 use super::state::CompactRun;
-use crate::event::{CompactResult, Event, Listen};
+use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::gfp::Wmark;
 use crate::rules::{CompactionRules, ProactiveScore, Scanners};
 use crate::state::Memory;
-use crate::types::Order;
+use crate::types::{MigrateType, Order};
 
 impl CompactRun {
     /// Whether the scanners have met, as this kernel sees it.
@@ -22,7 +22,7 @@ impl CompactRun {
     }
 
     /// `Continue`, or the result with which the run ends.
-    pub(super) fn finished(&self, m: &mut Memory) -> CompactResult {
+    pub(super) fn finished(&mut self, m: &mut Memory) -> CompactResult {
         m.shared.work.any = true;
         m.shared.work.tests += 1;
         let ret = self.finished_untraced(m);
@@ -66,7 +66,16 @@ impl CompactRun {
         }
     }
 
-    fn finished_untraced(&self, m: &mut Memory) -> CompactResult {
+    /// Whether a synchronous run has made no block of its request's own type, and what it has made
+    /// is not for a movable request: the request will take from another type's pageblocks.
+    fn must_take_block(&self, m: &Memory, order: Order) -> bool {
+        let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
+        let first = order.and_up().find(|o| !z.free_list(*o, t).is_empty() || z.claimable_at(*o, t));
+        let own = first.is_some_and(|o| !z.free_list(o, t).is_empty());
+        !own && t != MigrateType::Movable && self.cc.mode != MigrateMode::Async
+    }
+
+    fn finished_untraced(&mut self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
         if self.is_cut_off(rules) {
             return CompactResult::Contended;
@@ -101,6 +110,7 @@ impl CompactRun {
             {
                 CompactResult::Continue
             }
+            Some(_) if self.finishing_block && !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
             Some(order) if m.shared.profile.compaction.ends_by_low_mark && !self.is_above_low_mark(m, order) => {
                 CompactResult::Continue
             }
@@ -109,8 +119,11 @@ impl CompactRun {
                 if enough { CompactResult::Success } else { CompactResult::Continue }
             }
             Some(order) => {
+                self.finishing_block = false;
                 if self.has_block(m, order) {
-                    CompactResult::Success
+                    let finishes = m.shared.profile.compaction.finishes_before_taking && self.must_take_block(m, order);
+                    self.finishing_block = finishes && !self.migrate.pfn.is_pageblock_aligned();
+                    if self.finishing_block { CompactResult::Continue } else { CompactResult::Success }
                 } else if self.met_held_lock {
                     CompactResult::Contended
                 } else {

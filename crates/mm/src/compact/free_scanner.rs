@@ -71,7 +71,8 @@ impl CompactRun {
             let (reached, isolated) = self.isolate_freepages_block(m, position, end, stride);
             position = reached;
             if every_page {
-                if reached == end && isolated == 0 && !self.cc.ignore_skip_hint {
+                let sets = !self.cc.ignore_skip_hint || m.shared.profile.compaction.hints_though_ignored;
+                if reached == end && isolated == 0 && sets {
                     m.update_pageblock_skip(self.zone, start, began);
                 }
             } else if reached == end {

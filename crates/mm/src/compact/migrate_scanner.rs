@@ -7,7 +7,7 @@
 use super::state::CompactRun;
 use crate::event::{Event, Listen, MigrateMode};
 use crate::owner::{Lock, Owner, Turn};
-use crate::rules::{CompactionRules, FastFind, Scanners};
+use crate::rules::{CompactionRules, FastFind, Remembers, Scanners};
 use crate::state::{BlockFilter, FrameKind, Memory, Tag, Walk};
 use crate::types::{CLUSTER_MAX, MigrateType, Order, PAGE_ALLOC_COSTLY_ORDER, Pfn};
 use crate::vmstat::VmEvent;
@@ -204,6 +204,7 @@ impl CompactRun {
         let whole = m.frames.block_tag(block) != Tag::SPLIT;
         let may_set_skip = from.is_pageblock_aligned();
         let mut skip_updated = false;
+        let mut first = None;
         let (mut scanned, mut isolated) = (0u64, 0u32);
         let mut low = from;
         if may_set_skip && !ignore_skip && m.blocks.skip(block) {
@@ -247,8 +248,11 @@ impl CompactRun {
                     low = low.plus(tag.order().pages() - 1);
                 }
                 if let Some(order) = unit {
+                    if rules.remembers == Remembers::FirstPage && isolated > 0 {
+                        self.migrate.last_migrated_pfn = None;
+                    }
                     self.putback_migratepages(m);
-                    isolated = 0;
+                    (isolated, first) = (0, None);
                     if low < next_unit {
                         low = next_unit.minus(1);
                         next_unit = next_unit.plus(order.pages());
@@ -271,6 +275,7 @@ impl CompactRun {
                 }
             }
             self.isolate_page(m, low, tag);
+            first.get_or_insert(low);
             let pages = tag.order().pages();
             isolated += pages;
             scanned += u64::from(pages - 1);
@@ -280,8 +285,14 @@ impl CompactRun {
             }
         }
         let low = low.min(end);
+        let place = match rules.remembers {
+            Remembers::FirstStart => first.map(|_| from),
+            Remembers::FirstPage => first,
+            Remembers::Iteration | Remembers::LastPageblock => None,
+        };
+        self.migrate.last_migrated_pfn = self.migrate.last_migrated_pfn.or(place);
         if rules.hints_where_nothing_found {
-            if low == end && isolated == 0 && !ignore_skip {
+            if low == end && isolated == 0 && (!ignore_skip || rules.hints_though_ignored) {
                 m.blocks.set_skip(block, true);
                 m.zones[self.zone].advance_cached_migrate(self.cc.mode, from);
             }

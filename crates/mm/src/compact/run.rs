@@ -8,7 +8,7 @@ use super::migrate_scanner::Isolate;
 use super::state::CompactRun;
 use crate::event::{CompactResult, Event, Listen, MigrateMode};
 use crate::owner::{Lock, Owner};
-use crate::rules::{CompactionRules, HeldLock, Positions};
+use crate::rules::{CompactionRules, HeldLock, Positions, Remembers};
 use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{Order, Pfn, ZoneId};
@@ -183,12 +183,15 @@ impl CompactRun {
             }
             Isolate::Success => {
                 self.update_cached = false;
-                let rules = &m.shared.profile.compaction;
-                let before = self.migrate.last_migrated_pfn.filter(|_| rules.remembers_first_place);
-                self.migrate.last_migrated_pfn = before.or(Some(match rules.remembers_last_pageblock {
-                    false => self.migrate.iteration_start,
-                    true => self.migrate.pfn.minus(1).pageblock_start().max(m.zones[self.zone].start),
-                }));
+                match m.shared.profile.compaction.remembers {
+                    // Noted as the pages were isolated.
+                    Remembers::FirstStart | Remembers::FirstPage => {}
+                    Remembers::Iteration => self.migrate.last_migrated_pfn = Some(self.migrate.iteration_start),
+                    Remembers::LastPageblock => {
+                        let start = self.migrate.pfn.minus(1).pageblock_start().max(m.zones[self.zone].start);
+                        self.migrate.last_migrated_pfn = Some(start);
+                    }
+                }
                 if let Some(result) = self.migrate_batch(m, owner) {
                     return Some(result);
                 }
@@ -262,8 +265,8 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::owner::MigrateOutcome;
     use crate::request::Request;
-    use crate::testing::{Holds, half_free_with, linux, whole_zone};
-    use crate::types::{CpuId, PAGEBLOCK_PAGES};
+    use crate::testing::{Holds, half_free_with, linux, machine_with, whole_zone};
+    use crate::types::{CpuId, MigrateType, PAGEBLOCK_PAGES};
     use alloc::vec::Vec;
 
     /// How a run over a zone of half-free pageblocks ends, and how many frames it has scanned.
@@ -343,6 +346,68 @@ mod tests {
                 assert_eq!(took[..2], [32, 224], "{profile} {mode:?}");
             }
         }
+    }
+
+    /// Where in its pageblock a request's run for a block of order 3 ended, which had every page to
+    /// move.
+    fn ends_at(profile: &str, migratetype: MigrateType, mode: MigrateMode) -> u32 {
+        let mut m = half_free_with(16, linux(profile));
+        let control =
+            CompactControl { order: Some(Order::new(3)), migratetype, ignore_block_suitable: true, ..whole_zone(mode) };
+        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+        loop {
+            if let Step::Done(result) = run.step(&mut m, &mut Holds(None), 64) {
+                assert_eq!(result, CompactResult::Success, "{profile}");
+                return run.migrate.pfn.get() % PAGEBLOCK_PAGES;
+            }
+        }
+    }
+
+    #[test]
+    fn in_4_20_a_run_that_would_take_another_types_block_goes_on_to_the_end_of_the_pageblock() {
+        let light = MigrateMode::SyncLight;
+        for (profile, ends) in [("4.6", false), ("4.20-rc3", true), ("5.0", true), ("5.6", true)] {
+            assert_eq!(ends_at(profile, MigrateType::Unmovable, light) == 0, ends, "{profile}");
+        }
+        for (profile, ends) in [("4.6", false), ("4.20-rc3", false), ("5.6", true)] {
+            assert_eq!(ends_at(profile, MigrateType::Movable, light) == 0, ends, "{profile}");
+        }
+    }
+
+    /// A run over a zone whose first four pageblocks have skip hints, after its first batch.
+    fn after_first_batch(profile: &str) -> CompactRun {
+        let mut m = half_free_with(16, linux(profile));
+        let first = m.zones[ZoneId::new(0)].start.pageblock();
+        (first..first + 4).for_each(|block| m.blocks.set_skip(block, true));
+        let control = CompactControl { ignore_block_suitable: true, ..whole_zone(MigrateMode::SyncLight) };
+        let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+        while run.migrate.last_migrated_pfn.is_none() {
+            assert_eq!(run.step(&mut m, &mut Holds(None), 64), Step::Working);
+        }
+        run
+    }
+
+    #[test]
+    fn the_place_of_migrated_pages_is_a_page_a_pageblock_or_where_the_scanner_was() {
+        let start = half_free_with(16, linux("5.6")).zones[ZoneId::new(0)].start;
+        let fifth = start.plus(4 * PAGEBLOCK_PAGES);
+        for (profile, place) in [("4.6", fifth), ("4.20-rc3", fifth.plus(1)), ("5.6", start), ("6.12", fifth)] {
+            assert_eq!(after_first_batch(profile).migrate.last_migrated_pfn, Some(place), "{profile}");
+        }
+    }
+
+    #[test]
+    fn from_4_15_to_5_0_runs_that_ignore_hints_set_them() {
+        let hints = |profile| {
+            let mut m = machine_with(16, linux(profile));
+            while m.alloc(Request::new(CpuId::new(0), crate::NodeId::new(0), Gfp::KERNEL, Order::ZERO)).is_ok() {}
+            let control = CompactControl { ignore_skip_hint: true, ..whole_zone(MigrateMode::Sync) };
+            let mut run = CompactRun::new(control, ZoneId::new(0), CpuId::new(0));
+            while run.step(&mut m, &mut Holds(None), 64) == Step::Working {}
+            let zone = &m.zones[ZoneId::new(0)];
+            m.blocks.count_skip(zone.start.pageblock(), zone.end.pageblock())
+        };
+        assert_eq!([hints("4.6"), hints("5.0")].map(|hinted| hinted > 0), [false, true]);
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct CompactRun {
     /// The run has found such a lock held when it needed it, so it ends, at once or with its
     /// pageblock.
     pub(super) met_held_lock: bool,
+    /// Goes on to the end of its pageblock, though a block of another type could be taken.
+    pub(super) finishing_block: bool,
     /// The block captured for the request.
     pub(super) captured: Option<Pfn>,
 }
@@ -176,6 +178,7 @@ impl CompactRun {
             started: false,
             is_locked: [false; 2],
             met_held_lock: false,
+            finishing_block: false,
             captured: None,
         }
     }

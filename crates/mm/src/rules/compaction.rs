@@ -57,6 +57,20 @@ variants! {
 }
 
 variants! {
+    /// The place remembered for pages that were migrated and not drained since.
+    pub enum Remembers {
+        /// Where the scanner began in the pageblock of the first of them. Up to 4.7.
+        FirstStart,
+        /// The first of them. From 4.8 to 5.0.
+        FirstPage,
+        /// Where the last iteration began. From 5.1 to 6.5.
+        Iteration,
+        /// The pageblock of the last of them.
+        LastPageblock,
+    }
+}
+
+variants! {
     /// How the two scanners walk, and when they have met.
     pub enum Scanners {
         /// The migration scanner goes through the rest of one pageblock at a time, page by page,
@@ -126,6 +140,10 @@ mechanism! {
         /// Between two zones, an asynchronous compaction ends if another task waits for the CPU.
         #[rule(section = "5.9")]
         pub gives_way_between_zones: bool,
+        /// A run that ended because another task waits for the CPU ends the whole compaction. From
+        /// 3.18 to 4.7.
+        #[rule(section = "5.9")]
+        pub cut_off_ends_all: bool,
         /// How the two scanners walk, and when they have met.
         #[rule(section = "5.13.4")]
         pub scanners: Scanners,
@@ -189,10 +207,17 @@ mechanism! {
         /// useful. Up to 5.0.
         #[rule(section = "5.7")]
         pub clears_all_hints: bool,
-        /// The place remembered for a batch is where the first batch since the last drain began. Up
-        /// to 5.0.
+        /// Runs that ignore skip hints set them all the same. From 4.15 to 5.0.
+        #[rule(section = "5.4.2")]
+        pub hints_though_ignored: bool,
+        /// The place remembered for pages that were migrated and not drained since.
         #[rule(section = "5.3")]
-        pub remembers_first_place: bool,
+        pub remembers: Remembers,
+        /// A synchronous run that ends because its request can take a block from another type goes
+        /// on to the end of the pageblock, unless the request is movable, and looks again. From
+        /// 4.12 to 5.0.
+        #[rule(section = "5.6")]
+        pub finishes_before_taking: bool,
         /// The start of synchronous runs follows asynchronous ones while those isolate nothing.
         /// Since 5.1.
         #[rule(section = "5.3")]
@@ -260,10 +285,6 @@ mechanism! {
         /// direct asynchronous runs left the block of the wanted order. Since 6.3.
         #[rule(section = "5.3")]
         pub finishes_pageblock: bool,
-        /// The place remembered for a batch is the pageblock of its last page; before, where the
-        /// iteration began. Since 6.6.
-        #[rule(section = "5.3")]
-        pub remembers_last_pageblock: bool,
         /// A run that has captured a block has succeeded, however it ended.
         #[rule(section = "5.9")]
         pub captured_is_success: bool,

@@ -24,7 +24,7 @@ mechanism! {
         #[rule(section = "4.1")]
         pub shadows_of_anon: bool,
         /// Writing to a page of the page cache counts as a use, as reading it does: the second one
-        /// activates it. Up to 4.6; set for 3.13 alone.
+        /// activates it. Up to 4.6.
         #[rule(section = "4.1")]
         pub writes_count_as_use: bool,
         /// A page of a file that comes back because it is written anew is a refault, as one that is

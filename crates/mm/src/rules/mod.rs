@@ -7,6 +7,7 @@
 
 pub mod rule;
 
+mod block;
 mod boost;
 mod boot;
 mod buddy;
@@ -23,6 +24,7 @@ mod lru;
 mod lru_gen;
 mod pcp;
 mod proactive;
+mod processes;
 mod reclaim;
 mod scheduler;
 mod slab;
@@ -30,10 +32,11 @@ mod slow_path;
 mod watermark;
 mod zonelist;
 
+pub use block::BlockRules;
 pub use boost::{BoostRules, IgnoresBoost};
 pub use boot::BootRules;
 pub use buddy::{BuddyRules, FreeLists};
-pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, Scanners, Targets};
+pub use compaction::{CompactionRules, FastFind, HeldLock, Migration, Positions, Remembers, Scanners, Targets};
 pub use fallback::{Fallback, FallbackRules};
 pub use faults::FaultRules;
 pub use files::{FileRules, LargeFolios, ReadaheadOrder};
@@ -46,6 +49,7 @@ pub use lru::LruRules;
 pub use lru_gen::{Generations, LruGenRules};
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
+pub use processes::{ProcessRules, Stack};
 pub use reclaim::{BalancedBy, ReclaimRules, SlabShare, StallsFor};
 pub use scheduler::SchedulerRules;
 pub use slab::SlabRules;
@@ -111,7 +115,9 @@ profile! {
     reclaim: ReclaimRules,
     faults: FaultRules,
     files: FileRules,
+    block: BlockRules,
     scheduler: SchedulerRules,
+    processes: ProcessRules,
     huge_pages: HugePageRules,
     slab: SlabRules,
     kswapd: KswapdRules,

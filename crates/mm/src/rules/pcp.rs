@@ -27,7 +27,7 @@ mechanism! {
         #[rule(section = "1.7")]
         pub batch_limit: u32,
         /// Pages that reclaim frees go to the tails of the lists: they are used last and given back
-        /// first. Up to 4.14; not set for later kernels that did so, too.
+        /// first. Up to 4.14.
         #[rule(section = "2.4")]
         pub reclaimed_to_tail: bool,
         /// A run of frees of orders 1 to 3 is given back once it reaches a batch and half of the

@@ -16,7 +16,7 @@ mechanism! {
         #[rule(section = "3.7")]
         pub fills_up_on_slow_path: bool,
         /// A request that prefers the Normal zone takes from a lower one rather than split a
-        /// foreign pageblock. Since 5.0.
+        /// foreign pageblock. Since 5.2: 5.0 has it and does not use it.
         #[rule(section = "3.3")]
         pub avoids_fragmentation: bool,
         /// Among equally near nodes, a list prefers the one that fewer earlier lists have in that

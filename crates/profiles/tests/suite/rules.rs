@@ -88,13 +88,13 @@ fn a_profile_is_of_the_kernel_it_starts_from_whatever_it_is_called() {
 }
 
 #[test]
-fn linux_5_0_is_4_20_with_the_four_patches_that_were_merged_but_for_huge_pages() {
+fn linux_5_0_is_4_20_with_the_four_patches_that_were_merged_but_for_huge_pages_and_small_batches() {
     let known = kontig_profiles::switches();
-    let patched = ["spread-before-fragmenting", "boost-watermarks"]
+    let patched = ["spread-before-fragmenting", "record-kswapd", "boost-watermarks"]
         .iter()
         .fold(kontig_profiles::linux("4.20-rc3"), |profile, switch| known[*switch].throw(&profile).expect("it fits"));
     let released = kontig_profiles::linux("5.0");
     let differs = patched.settings().zip(released.settings()).filter(|((_, one), (_, other))| one != other);
     let differs: Vec<_> = differs.map(|((rule, _), _)| format!("{}.{}", rule.mechanism, rule.name)).collect();
-    assert_eq!(differs, ["huge_pages.requests"]);
+    assert_eq!(differs, ["reclaim.shrinks_a_batch_at_least", "huge_pages.requests"]);
 }

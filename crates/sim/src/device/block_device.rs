@@ -5,11 +5,13 @@ use super::elevator::{Elevator, RequestId};
 use super::flash::Flash;
 use super::parameters::{Kind, Parameters};
 use super::platter::Platter;
+use kontig_mm::rules::BlockRules;
 
 /// A block device with its queue.
 #[derive(Clone)]
 pub(crate) struct Device {
     pub(super) parameters: Parameters,
+    pub(super) rules: BlockRules,
     waiting: Elevator,
     /// Requests that the device works on.
     taken: Vec<Taken>,
@@ -38,16 +40,17 @@ struct Taken {
 }
 
 impl Device {
-    pub(crate) fn new(parameters: Parameters) -> Device {
+    pub(crate) fn new(parameters: Parameters, rules: BlockRules) -> Device {
         let medium = match parameters.kind {
             Kind::Nvme | Kind::Ssd => Medium::Flash(Flash::new(&parameters)),
             Kind::Hdd => Medium::Platter(Platter::new(&parameters)),
         };
         Device {
-            waiting: Elevator::new(parameters.kind, parameters.most_blocks),
+            waiting: Elevator::new(parameters.kind, parameters.most_blocks, &rules),
             taken: Vec::with_capacity(parameters.queue_depth as usize),
             medium,
             parameters,
+            rules,
             writes: 0,
             now: 0,
         }

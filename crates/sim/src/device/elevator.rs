@@ -1,18 +1,20 @@
 //! The queue of a device: merges adjacent requests and chooses the next one.
 //!
 //! For a device with one queue the host orders requests by block (`mq-deadline`): batches of 16 in
-//! one direction, upwards from the end of the last one; reads before writes, unless writes have
-//! been passed over twice; and a read that has waited for half a second, or a write for five,
-//! starts a new batch. NVMe takes requests in order of arrival.
+//! one direction, upwards from where the last of that direction ended; reads before writes, unless
+//! writes have been passed over twice; and a read that has waited for half a second, or a write for
+//! five, is the first of the next batch. NVMe takes requests in order of arrival. Source:
+//! `block/mq-deadline.c` of 6.1; kernel-behaviour §11.7.
 
 use super::bio::Bio;
 use super::parameters::Kind;
 use super::run::Run;
+use kontig_mm::rules::BlockRules;
 use std::collections::VecDeque;
 
 const BATCH: u32 = 16;
 const WRITES_STARVED: u32 = 2;
-/// The longest wait of a read and of a write before it starts a batch, ns.
+/// The longest wait of a read and of a write before it is the first of a batch, ns.
 const EXPIRES: [u64; 2] = [500_000_000, 5_000_000_000];
 
 /// Index of a request in the table.
@@ -38,16 +40,19 @@ pub(super) struct Elevator {
     /// The same in order of arrival.
     queued: [VecDeque<RequestId>; 2],
     sequence: u64,
-    /// The current batch: its direction, the requests dispatched, and the block after the last.
+    /// The current batch: its direction, and the requests dispatched.
     writes: bool,
     of_batch: u32,
-    after: u32,
+    /// The block after the last read and after the last write, if they are remembered.
+    after: [Option<u32>; 2],
+    /// Whether a read leaves the place of writes, and a write that of reads.
+    keeps_places: bool,
     /// How often reads have gone before waiting writes.
     starved: u32,
 }
 
 impl Elevator {
-    pub(super) fn new(kind: Kind, most_blocks: u32) -> Elevator {
+    pub(super) fn new(kind: Kind, most_blocks: u32, rules: &BlockRules) -> Elevator {
         Elevator {
             by_place: kind != Kind::Nvme,
             most_blocks,
@@ -58,7 +63,8 @@ impl Elevator {
             sequence: 0,
             writes: false,
             of_batch: BATCH,
-            after: 0,
+            after: [None; 2],
+            keeps_places: rules.reads_and_writes_keep_places,
             starved: 0,
         }
     }
@@ -125,8 +131,7 @@ impl Elevator {
             return Some(id);
         }
         let way = usize::from(self.writes);
-        let at = self.place(way, self.after);
-        if self.of_batch < BATCH && at < self.sorted[way].len() {
+        if let Some(at) = self.following(way).filter(|_| self.of_batch < BATCH) {
             return Some(self.take(way, at));
         }
         let way = match (waits(0), waits(1)) {
@@ -142,12 +147,14 @@ impl Elevator {
         };
         (self.writes, self.of_batch) = (way == 1, 0);
         let oldest = &self.requests[*self.queued[way].front()? as usize];
-        let at = self.place(way, self.after);
-        let at = match now - oldest.since >= EXPIRES[way] || at == self.sorted[way].len() {
-            true => self.place(way, oldest.run.first),
-            false => at,
-        };
+        let following = self.following(way).filter(|_| now - oldest.since < EXPIRES[way]);
+        let at = following.unwrap_or_else(|| self.place(way, oldest.run.first));
         Some(self.take(way, at))
+    }
+
+    /// The waiting request at or after the place where the last one of this direction ended.
+    fn following(&self, way: usize) -> Option<usize> {
+        self.after[way].map(|after| self.place(way, after)).filter(|at| *at < self.sorted[way].len())
     }
 
     fn take(&mut self, way: usize, at: usize) -> RequestId {
@@ -158,7 +165,12 @@ impl Elevator {
         let queued = self.queued[way].remove(in_queue);
         debug_assert_eq!(queued, Some(id));
         let request = &self.requests[id as usize];
-        self.after = request.run.first + request.run.blocks;
+        let after = Some(request.run.first + request.run.blocks);
+        if self.keeps_places {
+            self.after[way] = after;
+        } else {
+            self.after = std::array::from_fn(|other| after.filter(|_| other == way));
+        }
         self.of_batch += 1;
         id
     }
@@ -167,6 +179,10 @@ impl Elevator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn elevator(kind: Kind) -> Elevator {
+        Elevator::new(kind, 320, &kontig_profiles::linux("6.1").block)
+    }
 
     fn bio(first: u32, blocks: u32, write: bool) -> Bio {
         Bio { first, blocks, write, tag: first }
@@ -184,7 +200,7 @@ mod tests {
 
     #[test]
     fn adjacent_bios_become_one_request_up_to_its_limit() {
-        let mut e = Elevator::new(Kind::Ssd, 320);
+        let mut e = elevator(Kind::Ssd);
         assert!(!e.add(0, bio(100, 8, false)));
         assert!(e.add(0, bio(108, 8, false)), "behind it");
         assert!(e.add(0, bio(92, 8, false)), "before it");
@@ -197,16 +213,29 @@ mod tests {
 
     #[test]
     fn requests_go_out_by_place_from_where_the_last_one_ended() {
-        let mut e = Elevator::new(Kind::Hdd, 320);
+        let mut e = elevator(Kind::Hdd);
         add(&mut e, &[500, 100, 300].map(|at| bio(at, 1, false)));
-        assert_eq!(order(&mut e, 0), [100, 300, 500]);
+        assert_eq!(order(&mut e, 0), [500, 100, 300], "the oldest begins");
         add(&mut e, &[400, 700, 200].map(|at| bio(at, 1, false)));
-        assert_eq!(order(&mut e, 0), [700, 400, 200], "at the end the oldest begins a new batch");
+        assert_eq!(order(&mut e, 0), [400, 700, 200], "at the end the oldest begins a new batch");
+    }
+
+    #[test]
+    fn writes_go_on_where_writes_ended_or_before_5_14_begin_with_the_oldest() {
+        for (version, expected) in [("5.10", 50), ("6.1", 400)] {
+            let mut e = Elevator::new(Kind::Hdd, 320, &kontig_profiles::linux(version).block);
+            add(&mut e, &[bio(300, 1, true)]);
+            assert_eq!(order(&mut e, 0), [300]);
+            add(&mut e, &[bio(900, 1, false)]);
+            assert_eq!(order(&mut e, 0), [900]);
+            add(&mut e, &[bio(50, 1, true), bio(400, 1, true)]);
+            assert_eq!(order(&mut e, 0)[0], expected);
+        }
     }
 
     #[test]
     fn writes_are_passed_over_twice() {
-        let mut e = Elevator::new(Kind::Ssd, 320);
+        let mut e = elevator(Kind::Ssd);
         add(&mut e, &std::array::from_fn::<_, 64, _>(|i| bio(1000 + 2 * i as u32, 1, false)));
         add(&mut e, &[bio(10, 1, true)]);
         let all = order(&mut e, 0);
@@ -215,9 +244,9 @@ mod tests {
 
     #[test]
     fn a_request_that_has_waited_too_long_begins_the_next_batch() {
-        let mut e = Elevator::new(Kind::Hdd, 320);
+        let mut e = elevator(Kind::Hdd);
         e.add(0, bio(5, 1, false));
-        e.after = 100;
+        e.after[0] = Some(100);
         e.add(400_000_000, bio(200, 1, false));
         assert_eq!(order(&mut e.clone(), 400_000_000), [200, 5]);
         assert_eq!(order(&mut e, 500_000_000), [5, 200]);
@@ -225,7 +254,7 @@ mod tests {
 
     #[test]
     fn nvme_takes_requests_as_they_come() {
-        let mut e = Elevator::new(Kind::Nvme, 320);
+        let mut e = elevator(Kind::Nvme);
         add(&mut e, &[bio(9, 1, false), bio(3, 1, true), bio(7, 1, false)]);
         assert_eq!(order(&mut e, 0), [9, 3, 7]);
     }

@@ -5,7 +5,8 @@
 //! until the device takes it. Service times follow from the machine file ([`parameters`]): flash
 //! serves as many requests at once as its queue holds and moves their data over one link
 //! ([`flash`]); a disk has one head, which seeks, waits for the platter and transfers
-//! ([`platter`]).
+//! ([`platter`]). What a task asks for waits in its plug first ([`plug`]); [`queues`] has all
+//! devices, and for each bio what it is for.
 //!
 //! A device knows no pages and no tasks. It is told the time, and says when to call it again.
 

@@ -11,6 +11,7 @@ use crate::base::queue::{QueueId, Queues};
 use crate::base::slots::Slots;
 use crate::base::timer::{Event, Timers};
 use kontig_mm::CpuId;
+use kontig_mm::rules::BlockRules;
 
 /// The purpose of a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +61,8 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    pub(crate) fn add(&mut self, parameters: Parameters, room: QueueId) -> u8 {
-        self.all.push(Queued { device: Device::new(parameters), room, looks_at: u64::MAX });
+    pub(crate) fn add(&mut self, parameters: Parameters, rules: BlockRules, room: QueueId) -> u8 {
+        self.all.push(Queued { device: Device::new(parameters, rules), room, looks_at: u64::MAX });
         (self.all.len() - 1) as u8
     }
 
@@ -69,8 +70,8 @@ impl Devices {
     pub(crate) fn add_to_plug(&mut self, device: u8, first: u32, io: Io) {
         let (blocks, write) = (io.pages, io.write);
         let tag = self.under_way.add(io);
-        let most_blocks = self.device(device).parameters.most_blocks;
-        self.plug.add(device, Bio { first, blocks, write, tag }, most_blocks);
+        let Device { parameters, rules, .. } = &self.all[usize::from(device)].device;
+        self.plug.add(device, Bio { first, blocks, write, tag }, parameters.most_blocks, rules);
     }
 
     /// Whether there are requests to submit.

@@ -23,7 +23,7 @@ impl Run {
 
     /// Adds a bio behind it or before it; false if it does not fit, or together they have more
     /// blocks than a request may have, or more pieces of memory. A bio's pieces stay its own,
-    /// wherever they lie, as in 6.1; kernels before 5.2, as recalled, joined them.
+    /// wherever they lie, as in 6.1; that kernels before 5.2 joined them is from memory.
     pub(super) fn extend(&mut self, bio: &Bio, most_blocks: u32) -> bool {
         let segments = self.segments + segments(bio.blocks);
         if self.write != bio.write || self.blocks + bio.blocks > most_blocks || segments > MOST_SEGMENTS {

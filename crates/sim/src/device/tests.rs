@@ -31,7 +31,7 @@ fn entry(kind: Kind) -> DiskEntry {
 
 fn device(kind: Kind) -> Device {
     let entry = DiskEntry { read_mb_s: if kind == Kind::Hdd { 150.0 } else { entry(kind).read_mb_s }, ..entry(kind) };
-    Device::new(entry.parameters().expect("such a disk can be"))
+    Device::new(entry.parameters().expect("such a disk can be"), kontig_profiles::linux("6.1").block)
 }
 
 /// Keeps this many requests in flight; the number completed per second.

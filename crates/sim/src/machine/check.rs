@@ -6,7 +6,7 @@
 use crate::machine::Machine;
 use crate::state::file::{Flags, Tag};
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::{Entry, Mapping};
+use crate::state::process::mapping::{Entry, Mapping};
 use crate::state::swap::Slot;
 use kontig_mm::state::FrameKind;
 use kontig_mm::types::HPAGE_PMD_ORDER;

@@ -38,7 +38,7 @@ impl Machine {
             let turn = self.schedule.next();
             let due = self.kernel.timers.next_at().min(self.schedule.next_event());
             if due < until && turn.is_none_or(|turn| due <= turn.start) {
-                self.happen(due);
+                self.handle_event(due);
                 continue;
             }
             let Some(turn) = turn.filter(|turn| turn.start < until) else {
@@ -58,7 +58,7 @@ impl Machine {
     }
 
     /// Handles an event or the end of a sleep that is due.
-    fn happen(&mut self, due: u64) {
+    fn handle_event(&mut self, due: u64) {
         self.now = due;
         if self.kernel.timers.next_at() == due {
             match self.kernel.timers.pop() {
@@ -66,7 +66,7 @@ impl Machine {
                 Some((_, Event::IoDone(device))) => self.kernel.io_done(device, due),
                 None => {}
             }
-        } else if let Some(task) = self.schedule.happen() {
+        } else if let Some(task) = self.schedule.handle_event() {
             self.kernel.queues.leave(TaskId(task));
             self.tasks[task as usize].state = TaskState::TimedOut;
             self.schedule.wake(task, due);
@@ -95,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// Where a CPU goes over to a thread of a process, walks of page tables learn of its use.
+    /// Tells MGLRU's walks of page tables that a CPU now runs a thread of a process.
     #[cold]
     fn note_switch(&mut self, cpu: CpuId, id: TaskId) {
         self.last_on.resize(self.schedule.cpus(), None);
@@ -247,7 +247,7 @@ impl Machine {
         let schedule = &mut self.schedule;
         let mut rouse = |task: &mut Task, id: TaskId, schedule: &mut Schedule| {
             task.state = TaskState::Runnable;
-            schedule.wake_not(id.0);
+            schedule.cancel_wake(id.0);
             timers.at(at, Event::Woken(id));
         };
         for daemon in mem.take_wakes() {

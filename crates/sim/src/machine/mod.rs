@@ -108,7 +108,7 @@ impl Machine {
             let last = machine.schedule.cpus() - 1;
             // It runs at the lowest priority.
             let khugepaged = Body::Khugepaged(KhugepagedThread::new());
-            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MOST, last, TaskState::Runnable);
+            let khugepaged = machine.add(khugepaged, Affinity::Any, Nice::MAX, last, TaskState::Runnable);
             machine.schedule.begin_new(khugepaged.0, 0);
         }
         machine
@@ -181,7 +181,7 @@ impl Machine {
             let Kernel { mem, pages, queues, .. } = &mut self.kernel;
             let room = queues.add();
             let (first, blocks) = (disk.swap.start, disk.swap.len() as u32);
-            let number = pages.devices.add(disk.parameters, room);
+            let number = pages.devices.add(disk.parameters, mem.profile().block, room);
             if blocks > 0 {
                 let area = Swap::new(first, blocks, pages.devices.device(number).is_flash(), mem.nr_cpus());
                 mem.set_swap(area.space());

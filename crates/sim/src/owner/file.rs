@@ -6,7 +6,7 @@
 use super::Pages;
 use crate::device::{Io, Target};
 use crate::state::file::{Flags, Readahead, Tag};
-use crate::state::process::address_space::FileMap;
+use crate::state::process::mapping::FileMap;
 use kontig_mm::{MigrateOutcome, Order, PageState, Pfn, References, WriteOut};
 use kontig_program::Region;
 use std::ops::Range;

@@ -9,7 +9,8 @@ use crate::state::file::{Files, Flags, Frames, Waiters};
 use crate::state::group::GroupsOfMachine;
 use crate::state::mapcount::Mapcounts;
 use crate::state::object::{Objects, TABLE_PAGES};
-use crate::state::process::address_space::{AddressSpaces, Entry};
+use crate::state::process::address_space::AddressSpaces;
+use crate::state::process::mapping::Entry;
 use crate::state::swap::Swapping;
 use kontig_mm::{
     Around, CpuId, Gfp, GroupId, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow,

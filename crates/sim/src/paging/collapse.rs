@@ -17,7 +17,7 @@ use crate::paging::allocation::Allocation;
 use crate::paging::swap_in::SwapIn;
 use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use kontig_mm::event::{Ptes, ScanResult};
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Event, Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};

@@ -5,7 +5,7 @@ use crate::base::cost::ns;
 use crate::base::id::At;
 use crate::kernel::Kernel;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{CpuId, Order, PageFlags, Pfn, VmEvent};
 

@@ -13,7 +13,7 @@ use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::owner::Pages;
 use crate::state::file::{Asked, Flags};
-use crate::state::process::address_space::FileMap;
+use crate::state::process::mapping::FileMap;
 use kontig_mm::{AllocFailure, Gfp, Pfn, Step, VmEvent};
 
 /// `fault_around_bytes` is 64 KiB.

@@ -10,7 +10,7 @@ use crate::base::context::Context;
 use crate::base::id::At;
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{GroupId, Order, Pfn, VmEvent};
 

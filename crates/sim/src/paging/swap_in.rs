@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
 use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use crate::state::swap::Slot;
 use kontig_mm::{AllocFailure, Gfp, Order, PageFlags, Pfn, Step, VmEvent};
 use std::ops::Range;

@@ -7,7 +7,7 @@
 use crate::base::context::Context;
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use crate::state::swap::Slot;
 use kontig_mm::{CpuId, Order, Pfn};
 

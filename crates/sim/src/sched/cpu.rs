@@ -34,7 +34,7 @@ pub(crate) struct Cpu {
     /// Its virtual deadline, where deadlines decide.
     pub(crate) deadline: i64,
     /// Whether it is a kernel thread.
-    pub(crate) in_kernel_only: bool,
+    pub(crate) is_kernel_thread: bool,
     /// The tick at which it gives way to a woken task that it did not have to make way for at once.
     pub(crate) gives_way_at: Option<u64>,
     /// The running task's slice if others wait.
@@ -70,7 +70,7 @@ impl Cpu {
             turn_at: 0,
             picked: (0, 0, 0),
             deadline: 0,
-            in_kernel_only: false,
+            is_kernel_thread: false,
             gives_way_at: None,
             slice: 0,
             queue: VecDeque::new(),

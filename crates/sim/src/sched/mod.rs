@@ -2,11 +2,10 @@
 //!
 //! Every CPU has a clock, a running task and waiting tasks in order of virtual runtime (`cpu`). The
 //! first goes next (`fair`), or the eligible one with the earliest deadline (`deadline`). The next
-//! turn is that of the CPU whose clock is
-//! furthest behind; ties go to the lower task number. A task runs turn after turn until its slice
-//! is over and others wait, a woken task preempts it, or it must wait itself. `place` chooses the
-//! CPU of a woken or new task; `balance` moves waiting tasks to CPUs with less load; `topology`
-//! knows which CPUs are close to each other.
+//! turn is that of the CPU whose clock is furthest behind; ties go to the lower task number. A task
+//! runs turn after turn until its slice is over and others wait, a woken task preempts it, or it
+//! must wait itself. `place` chooses the CPU of a woken or new task; `balance` moves waiting tasks
+//! to CPUs with less load; `topology` knows which CPUs are close to each other.
 //!
 //! A task that computes needs nothing of the kernel: its next turn is when it has finished or its
 //! slice is over, however many turns other CPUs have meanwhile.
@@ -62,7 +61,7 @@ struct Entity {
     affinity: Affinity,
     weight: u32,
     /// Whether it is a kernel thread.
-    in_kernel_only: bool,
+    is_kernel_thread: bool,
     /// Its current or last CPU.
     cpu: u32,
     /// Value when the task was last picked or began to wait.
@@ -155,11 +154,11 @@ impl Schedule {
     }
 
     /// Adds a waiting task, perhaps a kernel thread; its number, which may be reused.
-    pub(crate) fn add(&mut self, affinity: Affinity, nice: Nice, cpu: usize, in_kernel_only: bool) -> u32 {
+    pub(crate) fn add(&mut self, affinity: Affinity, nice: Nice, cpu: usize, is_kernel_thread: bool) -> u32 {
         let entity = Entity {
             affinity,
             weight: nice.weight(),
-            in_kernel_only,
+            is_kernel_thread,
             cpu: cpu as u32,
             vruntime: 0,
             deadline: 0,
@@ -180,7 +179,7 @@ impl Schedule {
 
     /// Removes a waiting task and frees its number.
     pub(crate) fn remove(&mut self, task: u32) {
-        self.wake_not(task);
+        self.cancel_wake(task);
         self.free.push(task);
     }
 
@@ -264,11 +263,11 @@ impl Schedule {
 
     /// Handles the next such event. Returns the task if a sleep is over.
     #[inline]
-    pub(crate) fn happen(&mut self) -> Option<u32> {
+    pub(crate) fn handle_event(&mut self) -> Option<u32> {
         let at = self.next_event();
         let first = self.sleeps.least();
         if at_of(first) == at {
-            self.wake_not(first as u32);
+            self.cancel_wake(first as u32);
             return Some(first as u32);
         }
         self.balance(at);
@@ -284,7 +283,7 @@ impl Schedule {
 
     /// Cancels a waiting task's wake.
     #[inline]
-    pub(crate) fn wake_not(&mut self, task: u32) {
+    pub(crate) fn cancel_wake(&mut self, task: u32) {
         self.sleeps.set(task as usize, NO_KEY);
     }
 
@@ -417,7 +416,7 @@ impl Schedule {
         c.current = task;
         c.last = task;
         c.picked = (e.vruntime, e.weight, c.clock);
-        (c.deadline, c.in_kernel_only, c.gives_way_at) = (e.deadline, e.in_kernel_only, None);
+        (c.deadline, c.is_kernel_thread, c.gives_way_at) = (e.deadline, e.is_kernel_thread, None);
         c.renew_slice(&self.fair);
         c.renew_reference(&self.fair);
     }

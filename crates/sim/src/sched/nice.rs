@@ -16,7 +16,7 @@ pub(crate) struct Nice(i8);
 impl Nice {
     pub(crate) const ZERO: Nice = Nice(0);
 
-    pub(crate) const MOST: Nice = Nice(19);
+    pub(crate) const MAX: Nice = Nice(19);
 
     /// Clamps to the nearest valid value.
     #[cfg(test)]
@@ -48,6 +48,6 @@ mod tests {
             let ratio = f64::from(Nice::new(nice).weight()) / f64::from(Nice::new(nice + 1).weight());
             assert!((1.19..1.29).contains(&ratio), "{nice}: {ratio}");
         }
-        assert_eq!((Nice::ZERO.weight(), Nice::MOST.weight(), Nice::new(100).weight()), (NICE_0, 15, 15));
+        assert_eq!((Nice::ZERO.weight(), Nice::MAX.weight(), Nice::new(100).weight()), (NICE_0, 15, 15));
     }
 }

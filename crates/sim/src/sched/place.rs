@@ -76,7 +76,7 @@ impl Schedule {
                 Some(rule) => {
                     let may_preempt = !(is_new && rule.new_tasks_wait);
                     let preempts = c.queue_woken(woken, may_preempt, &self.fair);
-                    let spared = preempts && rule.spares_kernel_threads && c.in_kernel_only;
+                    let spared = preempts && rule.spares_kernel_threads && c.is_kernel_thread;
                     if spared {
                         c.gives_way_at.get_or_insert(next_tick(c.clock));
                     }

@@ -107,7 +107,7 @@ impl Bench {
             assert!(due.min(start) >= self.now || start < due, "events do not come late");
             self.now = due.min(start);
             if due <= start {
-                if let Some(task) = self.s.happen() {
+                if let Some(task) = self.s.handle_event() {
                     self.woke[task as usize] = Some(due);
                     self.s.wake(task, due);
                 }
@@ -205,9 +205,9 @@ fn a_slice_ends_at_the_tick_after_its_deadline_or_by_a_timer() {
 
 /// How long a task waits that wakes `lag` behind its share, 100 us after another has begun to
 /// compute, which is a kernel thread or not.
-fn wait_beside(rules: &SchedulerRules, lag: i64, in_kernel_only: bool) -> u64 {
+fn wait_beside(rules: &SchedulerRules, lag: i64, is_kernel_thread: bool) -> u64 {
     let mut s = Schedule::new(topology(1, 1, 1), rules, 0);
-    let [sleeps, computes] = [false, in_kernel_only].map(|thread| s.add(Affinity::Any, Nice::ZERO, 0, thread));
+    let [sleeps, computes] = [false, is_kernel_thread].map(|thread| s.add(Affinity::Any, Nice::ZERO, 0, thread));
     s.begin_new(sleeps, 0);
     s.end(s.next().expect("it runs"), 0, 0, Then::Wait);
     s.entities[sleeps as usize].lag = lag;

@@ -8,7 +8,7 @@ use crate::base::error::SimError;
 use crate::base::id::{ProcessId, Span};
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
-use crate::state::process::address_space::Mapping;
+use crate::state::process::mapping::Mapping;
 use kontig_mm::Step;
 use kontig_program::{HPAGE_PMD_NR, Op, Pattern, Region, Value};
 use kontig_translation::{Mapped, PAGES_OF_A_LINE};

@@ -18,7 +18,7 @@ use crate::paging::hold_map::Hold;
 use crate::paging::preload::Preload;
 use crate::state::file::{Cache, Object};
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::family::{OBJECTS, STACK_PAGES, TASK_PAGES, UPPER_TABLES, top_table};
+use crate::state::process::family::{OBJECTS, TASK_PAGES, UPPER_TABLES, stack, top_table};
 use kontig_mm::{AllocFailure, Gfp, Order, Profile, Step};
 use kontig_program::{Process, Program, Value};
 
@@ -47,12 +47,15 @@ fn next_object(has: &[(Cache, Object)]) -> Option<(Cache, usize)> {
     OBJECTS.into_iter().find(|(cache, _)| !has.iter().any(|(its, _)| its == cache))
 }
 
-/// The order of the block that a process gets after this many of its own: single pages, the top
-/// table of its memory map, and those below; `None` after the last.
-fn next_own(has: usize, single: usize, profile: &Profile) -> Option<Order> {
+/// The order of the block that a process gets after this many of its own: its stack, single pages
+/// that describe it, the top table of its memory map, and those below; `None` after the last.
+fn next_own(has: usize, described_by: usize, profile: &Profile) -> Option<Order> {
+    let (stack, of_stack) = stack(profile);
+    let tables = stack + described_by;
     match has {
-        _ if has == single => Some(top_table(profile)),
-        _ if has < single + UPPER_TABLES => Some(Order::ZERO),
+        _ if has < stack => Some(of_stack),
+        _ if has == tables => Some(top_table(profile)),
+        _ if has < tables + UPPER_TABLES => Some(Order::ZERO),
         _ => None,
     }
 }
@@ -101,8 +104,8 @@ impl Fork {
                 self.objects = None;
             }
         }
-        let single = STACK_PAGES + if k.pages.files.is_some() { 0 } else { TASK_PAGES };
-        while let Some(order) = next_own(k.pages.spaces.own(child).len(), single, k.mem.profile()) {
+        let described_by = if k.pages.files.is_some() { 0 } else { TASK_PAGES };
+        while let Some(order) = next_own(k.pages.spaces.own(child).len(), described_by, k.mem.profile()) {
             let block = self.block.get_or_insert_with(|| Allocation::new(Gfp::KERNEL, order));
             match done!(block.step(k, c), Ok) {
                 Ok(pfn) => k.pages.spaces.own(child).push((pfn, order)),

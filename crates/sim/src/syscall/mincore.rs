@@ -6,7 +6,7 @@ use crate::base::rw_lock::Mode;
 use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
-use crate::state::process::address_space::{Entry, FileMap};
+use crate::state::process::mapping::{Entry, FileMap};
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};
 

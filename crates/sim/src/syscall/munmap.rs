@@ -14,7 +14,7 @@ use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::hold_map::Hold;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::Entry;
+use crate::state::process::mapping::Entry;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Order, Pfn, Step};
 use kontig_program::{Op, Region, Value};

@@ -8,7 +8,7 @@ use crate::base::wait::Wait;
 use crate::base::wait::done;
 use crate::kernel::Kernel;
 use crate::paging::allocation::Allocation;
-use crate::state::process::family::{STACK_PAGES, THREAD_PAGES};
+use crate::state::process::family::{THREAD_PAGES, stack};
 use crate::state::process::threads::Joined;
 use kontig_mm::{AllocFailure, Gfp, Order, Pfn, Step};
 use kontig_program::{Op, Program, Thread, Value};
@@ -20,28 +20,28 @@ pub(crate) struct Spawn {
     thread: u32,
     /// The thread's program, until it is handed over.
     program: Option<Box<dyn Program>>,
-    page: Allocation,
-    pages: Vec<Pfn>,
+    /// The block that is being taken.
+    block: Option<Allocation>,
+    blocks: Vec<(Pfn, Order)>,
 }
 
 impl Spawn {
     pub(crate) fn new(process: ProcessId, thread: u32, program: Box<dyn Program>) -> Spawn {
-        Spawn {
-            process,
-            thread,
-            program: Some(program),
-            page: Allocation::new(Gfp::KERNEL, Order::ZERO),
-            pages: Vec::with_capacity(STACK_PAGES + THREAD_PAGES),
-        }
+        Spawn { process, thread, program: Some(program), block: None, blocks: Vec::new() }
     }
 
     pub(crate) fn step(&mut self, k: &mut Kernel, c: &mut Context) -> Result<Step<Value, Wait>, SimError> {
-        while self.pages.len() < STACK_PAGES + THREAD_PAGES {
-            match done!(self.page.step(k, c), Ok) {
-                Ok(pfn) => self.pages.push(pfn),
+        let (stack, of_stack) = stack(k.mem.profile());
+        while self.blocks.len() < stack + THREAD_PAGES {
+            let order = if self.blocks.len() < stack { of_stack } else { Order::ZERO };
+            let block = self.block.get_or_insert_with(|| Allocation::new(Gfp::KERNEL, order));
+            let taken = done!(block.step(k, c), Ok);
+            self.block = None;
+            match taken {
+                Ok(pfn) => self.blocks.push((pfn, order)),
                 Err(AllocFailure::Failed) => return Ok(self.give_up(k, c)),
                 Err(AllocFailure::OutOfMemory) => {
-                    return Err(SimError::OutOfMemory { what: "a page of the kernel, for a thread".to_string() });
+                    return Err(SimError::OutOfMemory { what: "a block of the kernel, for a thread".to_string() });
                 }
             }
         }
@@ -49,7 +49,7 @@ impl Spawn {
             return Ok(self.give_up(k, c));
         }
         let program = self.program.take().expect("it is made once");
-        let thread = k.family.add_thread((self.process, self.thread), program, std::mem::take(&mut self.pages));
+        let thread = k.family.add_thread((self.process, self.thread), program, std::mem::take(&mut self.blocks));
         c.now += ns(k.costs.fork);
         // Ends the turn, so that the thread gets its first one.
         c.horizon = c.now;
@@ -58,8 +58,8 @@ impl Spawn {
 
     /// The caller has been killed; create no thread.
     fn give_up(&mut self, k: &mut Kernel, c: &mut Context) -> Step<Value, Wait> {
-        for pfn in self.pages.drain(..) {
-            k.mem.free(c.cpu, pfn, Order::ZERO);
+        for (pfn, order) in self.blocks.drain(..) {
+            k.mem.free(c.cpu, pfn, order);
         }
         k.charge(&mut c.now);
         Step::Done(Value::Unit)

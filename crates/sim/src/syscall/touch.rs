@@ -10,7 +10,7 @@ use crate::base::wait::Wait;
 use crate::kernel::Kernel;
 use crate::paging::fault::Fault;
 use crate::state::object::TABLE_PAGES;
-use crate::state::process::address_space::{Entry, Mapping};
+use crate::state::process::mapping::{Entry, Mapping};
 use crate::state::process::mmap_lock::FaultLock;
 use kontig_mm::Step;
 use kontig_program::{Op, Region, Value};

@@ -22,8 +22,8 @@ pub(crate) struct Process {
     id: ProcessId,
     /// Number in its process; the first thread's is 0.
     thread: u32,
-    /// Kernel pages of a thread other than the first.
-    pages: Vec<Pfn>,
+    /// The kernel's blocks of a thread other than the first.
+    blocks: Vec<(Pfn, Order)>,
     /// Whether it occupies a CPU between its turns.
     on_cpu: bool,
     program: Box<dyn Program>,
@@ -67,7 +67,7 @@ impl Process {
         Process {
             id,
             thread: 0,
-            pages: Vec::new(),
+            blocks: Vec::new(),
             on_cpu: false,
             program,
             current: None,
@@ -83,8 +83,8 @@ impl Process {
 
     /// A thread, the first of its process or a later one, made by descendants of the task `root`.
     pub(crate) fn born(birth: Birth, now: u64, root: TaskId) -> Process {
-        let Birth { process, thread, program, pages } = birth;
-        Process { thread, pages, root: Some(root), ..Process::new(process, program, now) }
+        let Birth { process, thread, program, blocks } = birth;
+        Process { thread, blocks, root: Some(root), ..Process::new(process, program, now) }
     }
 
     pub(crate) fn id(&self) -> ProcessId {
@@ -145,13 +145,13 @@ impl Process {
         for queue in k.family.threads(self.id).end(self.thread, program) {
             k.queues.wake_all(queue);
         }
-        self.free_pages(k, c);
+        self.free_blocks(k, c);
         self.leaving = Some(Leaving::Thread);
     }
 
-    fn free_pages(&mut self, k: &mut Kernel, c: &mut Context) {
-        for pfn in self.pages.drain(..) {
-            k.mem.free(c.cpu, pfn, Order::ZERO);
+    fn free_blocks(&mut self, k: &mut Kernel, c: &mut Context) {
+        for (pfn, order) in self.blocks.drain(..) {
+            k.mem.free(c.cpu, pfn, order);
         }
         k.charge(&mut c.now);
     }
@@ -169,7 +169,7 @@ impl Process {
                 Some(Leaving::Process(exit)) => match exit.step(k, c) {
                     Step::Working => continue,
                     Step::Done(()) => {
-                        self.free_pages(k, c);
+                        self.free_blocks(k, c);
                         return Ok(Step::Done(()));
                     }
                     step => return Ok(step),

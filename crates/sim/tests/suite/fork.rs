@@ -48,6 +48,17 @@ fn before_4_15_the_top_table_of_a_memory_map_is_one_page() {
 }
 
 #[test]
+fn before_3_15_a_stack_is_half_as_large() {
+    let taken = |version| {
+        let mut p = Prompt::new(machine(2, 16, linux(version)), 1);
+        let before = free_pages(&p.m);
+        p.fork(0);
+        before - free_pages(&p.m)
+    };
+    assert_eq!((taken("3.13"), taken("4.6")), (OF_PROCESS - 3, OF_PROCESS - 1));
+}
+
+#[test]
 fn where_there_are_slabs_they_hold_what_describes_a_process_and_many_of_their_pages_stay() {
     let mut p = Prompt::new(machine_with_disk(2, 32, "6.1"), 1);
     let pages = |p: &Prompt| {

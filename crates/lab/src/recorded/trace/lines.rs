@@ -1,4 +1,4 @@
-//! Lines of a text that may be large, none longer than it may be.
+//! Reads a large text line by line; refuses a line above 64 KiB.
 
 use kontig_error::{AskedWrongly, Error};
 use std::io::{BufRead, BufReader, Read};
@@ -19,7 +19,7 @@ impl<R: Read> Lines<BufReader<R>> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line, which is the one of this number.
+    /// The next line. `number` is for messages.
     ///
     /// # Errors
     /// If it is longer, is no text, or has no end.

@@ -9,12 +9,10 @@ use crate::base::id::TaskId;
 use crate::base::queue::QueueId;
 use crate::sched::CpuTime;
 use crate::state::file::Cache;
+use kontig_mm::rules::Stack;
 use kontig_mm::{Order, Pfn, Profile};
 use kontig_program::{Process, Program};
 
-/// Kernel pages of a stack: `THREAD_SIZE`, 16 KiB on x86-64, in single pages since 4.9
-/// (`CONFIG_VMAP_STACK`).
-pub(crate) const STACK_PAGES: usize = 4;
 /// The slab objects that describe a process, and how many of each. The ten processes of a small
 /// build, traced, had 40 pages of slabs for the first five, 21 for mappings, 9 for nodes of their
 /// trees and 6 for `anon_vma`; hardly any of these pages came back. A page holds 21, 16 and 39 of
@@ -37,6 +35,15 @@ pub(crate) const THREAD_PAGES: usize = 2;
 /// levels below. The 552 memory maps of a small kernel build, traced in an emulator whose processor
 /// has five levels, had 1.8, 3.3 and 4.2 of these on the average, nine in all.
 pub(crate) const UPPER_TABLES: usize = 10;
+
+/// The blocks of a stack in the kernel: their number, and the order of each.
+pub(crate) fn stack(profile: &Profile) -> (usize, Order) {
+    match profile.processes.stack {
+        Stack::Order1 => (1, Order::new(1)),
+        Stack::Order2 => (1, Order::new(2)),
+        Stack::FourPages => (4, Order::ZERO),
+    }
+}
 
 /// The order of the top level's table.
 pub(crate) fn top_table(profile: &Profile) -> Order {
@@ -81,8 +88,8 @@ pub(crate) struct Birth {
     /// Number in the process; the first thread's is 0.
     pub(crate) thread: u32,
     pub(crate) program: Box<dyn Program>,
-    /// Kernel pages of a thread other than the first.
-    pub(crate) pages: Vec<Pfn>,
+    /// The kernel's blocks of a thread other than the first.
+    pub(crate) blocks: Vec<(Pfn, Order)>,
 }
 
 /// All processes, by number.
@@ -118,7 +125,7 @@ impl Family {
         (member.parent, member.forked) = (Some(parent), true);
         member.threads.set_policy(0, TaskPolicy { policy, turn: 0 });
         self.member(parent).children.push(child);
-        self.births.push(Birth { process: child, thread: 0, program, pages: Vec::new() });
+        self.births.push(Birth { process: child, thread: 0, program, blocks: Vec::new() });
     }
 
     /// Adds a thread, made by another, with its program and kernel pages; its number.
@@ -126,12 +133,12 @@ impl Family {
         &mut self,
         (process, maker): (u32, u32),
         program: Box<dyn Program>,
-        pages: Vec<Pfn>,
+        blocks: Vec<(Pfn, Order)>,
     ) -> u32 {
         let TaskPolicy { policy, .. } = self.policy(process, maker);
         let thread = self.threads(process).add();
         self.set_policy(process, thread, TaskPolicy { policy, turn: 0 });
-        self.births.push(Birth { process, thread, program, pages });
+        self.births.push(Birth { process, thread, program, blocks });
         thread
     }
 
@@ -291,4 +298,16 @@ pub struct OomKill {
     pub rss: u64,
     /// Pages of its page tables.
     pub page_tables: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_one_block_up_to_4_8() {
+        let of = |version| stack(&kontig_profiles::linux(version));
+        assert_eq!([of("3.13"), of("4.6")], [(1, Order::new(1)), (1, Order::new(2))]);
+        assert_eq!(of("4.20-rc3"), (4, Order::ZERO));
+    }
 }
