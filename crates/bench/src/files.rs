@@ -50,10 +50,6 @@ impl Program for Streamer {
             });
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// A disk of flash.

@@ -43,10 +43,6 @@ impl Program for Scatterer {
             self.left -= 1;
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// Reads a whole file once.
@@ -69,10 +65,6 @@ impl Program for Reader {
                 self.at += PIECE;
             }
         }
-    }
-
-    fn progress(&self) -> f64 {
-        0.0
     }
 }
 

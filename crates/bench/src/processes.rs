@@ -37,10 +37,6 @@ impl Program for Child {
             todo.push(Op::Touch(self.region));
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// Forks children one after the other.

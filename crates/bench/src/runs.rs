@@ -155,10 +155,6 @@ impl Program for Runs {
             }
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 pub fn rows(o: &Options) -> Vec<Row> {

@@ -37,10 +37,6 @@ impl Program for Worker {
             }
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// A machine whose tasks compute and sleep for these times, each a little longer than the last.

@@ -41,10 +41,6 @@ impl Program for Sleeper {
             todo.push(Op::Sleep(self.sleep_ns));
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// Touches 64 pages and unmaps them repeatedly; one more page keeps the mapping.
@@ -61,10 +57,6 @@ impl Program for Faulter {
         let Some(region) = self.region else { return todo.push(Op::Mmap { pages: 65 }) };
         let gone = Region { pages: 64, ..region };
         (0..8).for_each(|_| todo.extend([Op::Touch(region), Op::Munmap(gone)]));
-    }
-
-    fn progress(&self) -> f64 {
-        0.0
     }
 }
 

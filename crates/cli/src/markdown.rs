@@ -92,7 +92,7 @@ fn described(v: &Variant, profile: &Profile) -> String {
         said += &format!("; switch {name} ({summary})");
     }
     if !profile.recorded {
-        said += "; followed from descriptions of the kernel, not recorded";
+        said += "; followed from source, not recorded";
     }
     said
 }

@@ -305,7 +305,4 @@ impl Program for Resting {
             _ => Op::Sleep(LONGEST_NS),
         });
     }
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }

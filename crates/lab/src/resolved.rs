@@ -291,8 +291,7 @@ impl Resolved {
         let mut names: Vec<String> = not_recorded.map(name).collect();
         names.dedup();
         let are = if names.len() == 1 { "profile" } else { "profiles" };
-        (!names.is_empty())
-            .then(|| format!("{are} {}: followed from descriptions of the kernel, none was recorded", names.join(", ")))
+        (!names.is_empty()).then(|| format!("{are} {}: followed from source, none was recorded", names.join(", ")))
     }
 
     /// The variants' names, baseline first.

@@ -32,7 +32,9 @@ pub trait Program: Any + Send + BoxedClone {
     }
 
     /// The share of its work that is done or handed over, 0 to 1.
-    fn progress(&self) -> f64;
+    fn progress(&self) -> f64 {
+        0.0
+    }
 }
 
 /// Clones a program of unknown type. Every program that is `Clone` implements it.

@@ -111,10 +111,6 @@ impl Program for Churner {
         let stretch = Region { first, pages: self.stretch, ..region };
         todo.extend([Op::Munmap(stretch), Op::Touch(stretch), Op::Sleep(self.pause_ns)]);
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 #[cfg(test)]

@@ -80,10 +80,6 @@ impl Program for Mapper {
         self.begun = Some(last.end_ns);
         todo.extend([Op::Sleep(self.pause_ns), Op::MmapAnywhere { pages: self.pages }]);
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 #[cfg(test)]

@@ -253,10 +253,6 @@ impl Program for Faulter {
             _ => {}
         }
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 #[cfg(test)]

@@ -160,10 +160,6 @@ impl Program for Threads {
         todo.extend((0..self.threads).map(|_| Op::Spawn(Box::new(self.walker.clone()))));
         todo.extend((1..=self.threads).map(|thread| Op::Join(Thread::new(thread))));
     }
-
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -203,10 +199,6 @@ impl Program for Walker {
             What::File(..) => Op::Load(region),
         };
         todo.extend((0..std::mem::take(&mut self.loops)).map(walk));
-    }
-
-    fn progress(&self) -> f64 {
-        0.0
     }
 }
 

@@ -35,7 +35,8 @@ fn intro(p: &Page) -> String {
          compaction events (begin, end, finished, pages isolated and migrated; under memory pressure reclaim's as \
          well) and end with the same lists in the same order. {equal} recordings are equal; {close} are within \
          {TOLERANCE} %; {others} are not reproduced. To test whether the recordings would notice a mistake, {planted} \
-         rules are broken, one at a time: {noticed} of these mistakes are noticed.\n\n\
+         rules are broken, one at a time: {noticed} of these mistakes are noticed. \
+         No mistake is planted in code that only kernels without recordings run.\n\n\
          **The multi-generational LRU is modelled for 6.12 and 7.2 alone**; the laboratory uses it where \
          `lru_gen.enabled` is not 0. Debian 13, Ubuntu since 23.10 and Fedora enable it with walks of page tables. \
          Recordings named `gen` have it on (`/sys/kernel/mm/lru_gen/enabled` is 1, of `gen-walk` 3 or 7), all others \

@@ -475,9 +475,6 @@ mod tests {
                 todo.push(Op::WaitAny);
             }
         }
-        fn progress(&self) -> f64 {
-            0.0
-        }
     }
 
     #[test]

@@ -15,10 +15,9 @@
 
 use super::Schedule;
 use super::cpu::NONE;
+use super::tick::next_tick;
 use std::cmp::Reverse;
 
-/// A scheduler tick, ns (`CONFIG_HZ=250`).
-const TICK_NS: u64 = 4_000_000;
 /// Interval between two comparisons of a busy CPU, for each CPU compared (`busy_factor` of 16, in
 /// ms).
 const BUSY_NS: u64 = 16_000_000;
@@ -34,7 +33,7 @@ impl Schedule {
         if self.movable == 0 {
             self.balance_at = u64::MAX;
         } else if self.balance_at == u64::MAX {
-            self.balance_at = (at / TICK_NS + 1) * TICK_NS;
+            self.balance_at = next_tick(at);
         }
     }
 

@@ -17,6 +17,15 @@ pub(crate) struct Waiting {
     pub(crate) weight: u32,
 }
 
+/// A task as its turn began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Picked {
+    pub(crate) vruntime: i64,
+    pub(crate) weight: u32,
+    /// The CPU's own time.
+    pub(crate) at: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
     /// Its place among all CPUs' next turns, once it has had a task.
@@ -29,8 +38,8 @@ pub(crate) struct Cpu {
     pub(crate) clock: u64,
     /// Start of the next turn: now, or when the running task has computed.
     pub(crate) turn_at: u64,
-    /// The running task's virtual runtime, weight and time when it was picked.
-    pub(crate) picked: (i64, u32, u64),
+    /// The running task when it was picked.
+    pub(crate) picked: Picked,
     /// Its virtual deadline, where deadlines decide.
     pub(crate) deadline: i64,
     /// Whether it is a kernel thread.
@@ -68,7 +77,7 @@ impl Cpu {
             last: NONE,
             clock: 0,
             turn_at: 0,
-            picked: (0, 0, 0),
+            picked: Picked { vruntime: 0, weight: 0, at: 0 },
             deadline: 0,
             is_kernel_thread: false,
             gives_way_at: None,
@@ -93,13 +102,13 @@ impl Cpu {
     /// Time that the running task has been running.
     #[inline]
     fn ran(&self) -> u64 {
-        self.clock - self.picked.2
+        self.clock - self.picked.at
     }
 
     /// Virtual runtime of the running task.
     #[inline]
     pub(crate) fn vruntime(&self) -> i64 {
-        self.picked.0 + virtual_time(self.ran(), self.picked.1)
+        self.picked.vruntime + virtual_time(self.ran(), self.picked.weight)
     }
 
     /// End of the running task's slice; never while no other waits.
@@ -108,7 +117,7 @@ impl Cpu {
         if self.queue.is_empty() {
             return u64::MAX;
         }
-        (self.picked.2 + self.slice).min(self.gives_way_at.unwrap_or(u64::MAX))
+        (self.picked.at + self.slice).min(self.gives_way_at.unwrap_or(u64::MAX))
     }
 
     /// Whether the running task must yield to another.
@@ -124,8 +133,8 @@ impl Cpu {
             return;
         }
         self.slice = match fair.by_deadline() {
-            None => fair.slice(self.runnable() as u64, self.picked.1, self.load),
-            Some(rule) => rule.slice_end(self.picked, self.deadline) - self.picked.2,
+            None => fair.slice(self.runnable() as u64, self.picked.weight, self.load),
+            Some(rule) => rule.slice_end(&self.picked, self.deadline) - self.picked.at,
         };
     }
 
@@ -149,7 +158,7 @@ impl Cpu {
     /// The running task's deadline, or the next one if it has passed it at this virtual runtime.
     pub(crate) fn deadline_from(&self, vruntime: i64, fair: &Fair) -> i64 {
         match fair.by_deadline() {
-            Some(rule) if vruntime >= self.deadline => rule.after(vruntime, self.picked.1),
+            Some(rule) if vruntime >= self.deadline => rule.after(vruntime, self.picked.weight),
             _ => self.deadline,
         }
     }
@@ -157,7 +166,7 @@ impl Cpu {
     /// The average virtual runtime of its tasks, by their weights: where a task is that has had
     /// exactly its share. Without any it stays.
     pub(crate) fn average(&self) -> i64 {
-        let runs = (self.current != NONE).then(|| (self.vruntime(), self.picked.1));
+        let runs = (self.current != NONE).then(|| (self.vruntime(), self.picked.weight));
         let all = self.queue.iter().map(|w| (w.vruntime, w.weight)).chain(runs);
         let (sum, weights) = all.fold((0i128, 0i128), |(sum, weights), (vruntime, weight)| {
             let weight = i128::from(weight);

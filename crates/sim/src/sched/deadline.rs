@@ -8,16 +8,10 @@
 //! waiting, or by sleeping until the others have caught up. Source: `kernel/sched/fair.c` of 7.2;
 //! kernel-behaviour §11.6.
 
+use super::cpu::Picked;
 use super::nice::virtual_time;
+use super::tick::TICK_NS;
 use kontig_mm::rules::SchedulerRules;
-
-/// Time between two ticks (`CONFIG_HZ` 250), ns.
-const TICK_NS: u64 = 4_000_000;
-
-/// The first tick after a time, ns.
-pub(crate) fn next_tick(at: u64) -> u64 {
-    (at + 1).next_multiple_of(TICK_NS)
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByDeadline {
@@ -43,8 +37,9 @@ impl ByDeadline {
         ByDeadline { slice, by_timer, spares_kernel_threads, new_tasks_wait, most_lag }
     }
 
-    /// When a task that was picked with this virtual runtime, weight and time has used its slice.
-    pub(crate) fn slice_end(&self, (vruntime, weight, at): (i64, u32, u64), deadline: i64) -> u64 {
+    /// When a task has used its slice.
+    pub(crate) fn slice_end(&self, picked: &Picked, deadline: i64) -> u64 {
+        let Picked { vruntime, weight, at } = *picked;
         let left = u64::try_from(deadline - vruntime).unwrap_or(0);
         let end = (at + (left * u64::from(weight)).div_ceil(1024)).max(at + 1);
         if self.by_timer { end } else { end.next_multiple_of(TICK_NS) }

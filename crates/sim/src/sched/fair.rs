@@ -78,29 +78,22 @@ impl Fair {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CFS: SchedulerRules = SchedulerRules {
-        earliest_deadline_first: false,
-        timers_end_slices: false,
-        spares_kernel_threads: false,
-        new_tasks_wait: false,
-        lag_up_to_slice_and_tick: false,
-    };
+    use kontig_profiles::linux;
 
     #[test]
     fn a_period_is_shared_by_weight_and_grows_with_many_tasks() {
-        let fair = Fair::new(48, &CFS);
+        let fair = Fair::new(48, &linux("6.1").scheduler);
         assert_eq!(fair.slice(2, 1024, 2048), 12_000_000);
         assert_eq!(fair.slice(8, 1024, 8 * 1024), 3_000_000);
         assert_eq!(fair.slice(80, 1024, 80 * 1024), 3_000_000);
-        assert_eq!(Fair::new(1, &CFS).slice(2, 1024, 2048), 3_000_000);
+        assert_eq!(Fair::new(1, &linux("6.1").scheduler).slice(2, 1024, 2048), 3_000_000);
         // A light task's slice is short, but not below the minimum.
         assert_eq!(fair.slice(2, 15, 1039), 3_000_000);
     }
 
     #[test]
     fn a_sleeper_has_half_a_period_of_credit_and_no_more() {
-        let fair = Fair::new(8, &CFS);
+        let fair = Fair::new(8, &linux("6.1").scheduler);
         assert_eq!(fair.of_woken(0, 1_000_000_000), 1_000_000_000 - 12_000_000);
         assert_eq!(fair.of_woken(999_999_000, 1_000_000_000), 999_999_000);
         assert!(fair.preempts(0, 1024, 4_000_001) && !fair.preempts(0, 1024, 4_000_000));

@@ -22,6 +22,7 @@ mod nice;
 mod place;
 #[cfg(test)]
 mod tests;
+mod tick;
 mod time;
 mod topology;
 
@@ -29,7 +30,7 @@ pub(crate) use nice::Nice;
 pub use time::{CpuTime, CpuUse};
 pub(crate) use topology::{Affinity, Topology};
 
-use cpu::{Cpu, NONE, Waiting};
+use cpu::{Cpu, NONE, Picked, Waiting};
 use fair::Fair;
 use kontig_mm::rules::SchedulerRules;
 use min_tree::{MinTree, NONE as NO_KEY};
@@ -415,7 +416,7 @@ impl Schedule {
         e.touched_at = c.clock;
         c.current = task;
         c.last = task;
-        c.picked = (e.vruntime, e.weight, c.clock);
+        c.picked = Picked { vruntime: e.vruntime, weight: e.weight, at: c.clock };
         (c.deadline, c.is_kernel_thread, c.gives_way_at) = (e.deadline, e.is_kernel_thread, None);
         c.renew_slice(&self.fair);
         c.renew_reference(&self.fair);

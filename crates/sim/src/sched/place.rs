@@ -6,7 +6,7 @@
 //! the CPU with the least load.
 
 use super::cpu::{NONE, Waiting};
-use super::deadline::next_tick;
+use super::tick::next_tick;
 use super::{Affinity, Schedule};
 
 impl Schedule {

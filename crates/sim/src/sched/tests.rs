@@ -3,27 +3,27 @@
 use super::deadline::ByDeadline;
 use super::*;
 use kontig_mm::{CpuId, NodeId};
+use kontig_profiles::linux;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const SWITCH_NS: u64 = 1_000;
 
-const CFS: SchedulerRules = SchedulerRules {
-    earliest_deadline_first: false,
-    timers_end_slices: false,
-    spares_kernel_threads: false,
-    new_tasks_wait: false,
-    lag_up_to_slice_and_tick: false,
-};
-const EEVDF: SchedulerRules = SchedulerRules { earliest_deadline_first: true, ..CFS };
-const LAZY: SchedulerRules = SchedulerRules {
-    earliest_deadline_first: true,
-    timers_end_slices: true,
-    spares_kernel_threads: true,
-    new_tasks_wait: true,
-    lag_up_to_slice_and_tick: true,
-};
+/// The rules of 6.1: CFS.
+fn cfs() -> SchedulerRules {
+    linux("6.1").scheduler
+}
+
+/// The rules of 6.12: EEVDF, with ticks.
+fn eevdf() -> SchedulerRules {
+    linux("6.12").scheduler
+}
+
+/// The rules of 7.2: EEVDF, with timers and lazy preemption.
+fn lazy() -> SchedulerRules {
+    linux("7.2").scheduler
+}
 
 /// This many nodes, with this many CPUs each.
 fn topology(nodes: usize, cpus: usize, threads: usize) -> Topology {
@@ -59,7 +59,7 @@ struct Bench {
 
 impl Bench {
     fn new(topology: Topology) -> Bench {
-        Bench::with(topology, &CFS)
+        Bench::with(topology, &cfs())
     }
 
     fn with(topology: Topology, rules: &SchedulerRules) -> Bench {
@@ -179,7 +179,7 @@ fn ten_busy_tasks_on_four_cpus_get_two_fifths_of_a_cpu_each_in_the_long_run() {
 
 #[test]
 fn two_tasks_on_a_cpu_share_it_by_their_weights() {
-    for rules in [CFS, EEVDF, LAZY] {
+    for rules in [cfs(), eevdf(), lazy()] {
         for (nice, expected) in [(0, 0.5), (5, 1024.0 / 1359.0), (19, 1024.0 / 1039.0)] {
             let mut b = Bench::with(topology(1, 1, 1), &rules);
             b.add(BUSY, Affinity::Any, 0, 0);
@@ -192,7 +192,7 @@ fn two_tasks_on_a_cpu_share_it_by_their_weights() {
 
 #[test]
 fn a_slice_ends_at_the_tick_after_its_deadline_or_by_a_timer() {
-    for (rules, expected) in [(EEVDF, 245..=251), (LAZY, 1420..=1430)] {
+    for (rules, expected) in [(eevdf(), 245..=251), (lazy(), 1420..=1430)] {
         let mut b = Bench::with(topology(1, 1, 1), &rules);
         (0..2).for_each(|_| _ = b.add(BUSY, Affinity::Any, 0, 0));
         b.pass(SECOND);
@@ -224,17 +224,17 @@ fn wait_beside(rules: &SchedulerRules, lag: i64, is_kernel_thread: bool) -> u64 
 
 #[test]
 fn a_task_that_is_owed_time_has_it_at_once_but_late_kernels_spare_kernel_threads() {
-    for rules in [EEVDF, LAZY] {
+    for rules in [eevdf(), lazy()] {
         assert_eq!(wait_beside(&rules, 200_000, false), 0);
     }
-    assert_eq!(wait_beside(&EEVDF, 200_000, true), 0);
+    assert_eq!(wait_beside(&eevdf(), 200_000, true), 0);
     // A new task's first slice is half of 0.7 ms.
-    assert_eq!(wait_beside(&LAZY, 200_000, true), 250_000);
+    assert_eq!(wait_beside(&lazy(), 200_000, true), 250_000);
 }
 
 #[test]
 fn a_task_that_has_run_alone_shares_its_cpu_with_one_that_is_moved_there() {
-    for rules in [CFS, EEVDF, LAZY] {
+    for rules in [cfs(), eevdf(), lazy()] {
         let mut b = Bench::with(topology(1, 2, 1), &rules);
         let alone = b.add(BUSY, Affinity::Cpu(1), 0, 1);
         b.add(BUSY, Affinity::Cpu(0), 0, 0);
@@ -254,7 +254,7 @@ fn a_task_that_has_run_alone_shares_its_cpu_with_one_that_is_moved_there() {
 #[test]
 fn a_spared_kernel_thread_gives_way_at_the_next_tick() {
     // On eight CPUs a new task's first slice is 1.4 ms.
-    let mut s = Schedule::new(topology(1, 8, 1), &LAZY, 0);
+    let mut s = Schedule::new(topology(1, 8, 1), &lazy(), 0);
     let only = Affinity::Cpu(0);
     let [sleeps, thread] = [false, true].map(|thread| s.add(only, Nice::ZERO, 0, thread));
     s.begin_new(sleeps, 0);
@@ -270,15 +270,15 @@ fn a_spared_kernel_thread_gives_way_at_the_next_tick() {
 
 #[test]
 fn a_task_that_has_had_its_share_waits_for_the_slice_of_the_running_one() {
-    assert_eq!(wait_beside(&EEVDF, 0, false), 4 * MS - 100_000, "to the tick");
-    assert_eq!(wait_beside(&LAZY, 0, false), 250_000);
+    assert_eq!(wait_beside(&eevdf(), 0, false), 4 * MS - 100_000, "to the tick");
+    assert_eq!(wait_beside(&lazy(), 0, false), 250_000);
 }
 
 #[test]
 fn a_new_task_waits_for_a_slice_on_late_kernels() {
     // Beside a light task the running one has had more than its share after 1 ms; on eight CPUs
     // its slice is longer.
-    for (rules, expected) in [(EEVDF, 0), (SchedulerRules { new_tasks_wait: true, ..EEVDF }, 3 * MS)] {
+    for (rules, expected) in [(eevdf(), 0), (SchedulerRules { new_tasks_wait: true, ..eevdf() }, 3 * MS)] {
         let mut s = Schedule::new(topology(1, 8, 1), &rules, 0);
         let [runs, light, new] = [0, 19, 0].map(|nice| s.add(Affinity::Cpu(0), Nice::new(nice), 0, false));
         s.begin_new(runs, 0);
@@ -297,7 +297,7 @@ fn a_new_task_waits_for_a_slice_on_late_kernels() {
 #[test]
 fn the_lag_that_is_kept_is_two_slices_or_a_tick_or_on_late_kernels_their_sum() {
     // On one CPU a slice is 0.7 ms, on eight 2.8.
-    for (rules, factor, most) in [(EEVDF, 1, 4 * MS), (EEVDF, 4, 5_600_000), (LAZY, 1, 4_700_000)] {
+    for (rules, factor, most) in [(eevdf(), 1, 4 * MS), (eevdf(), 4, 5_600_000), (lazy(), 1, 4_700_000)] {
         let rule = ByDeadline::new(factor, &rules);
         assert_eq!(rule.lag(10 * MS as i64, 0, 1024), most as i64);
         assert_eq!(rule.lag(0, 10 * MS as i64, 1024), -(most as i64));
@@ -377,7 +377,7 @@ fn bound_tasks_stay_and_an_idle_cpu_does_not_help() {
 
 #[test]
 fn a_number_of_a_task_that_is_gone_is_used_again() {
-    let mut s = Schedule::new(topology(1, 1, 1), &CFS, 0);
+    let mut s = Schedule::new(topology(1, 1, 1), &cfs(), 0);
     let first = s.add(Affinity::Any, Nice::ZERO, 0, false);
     s.begin_new(first, 0);
     let turn = s.next().expect("it runs");
@@ -391,7 +391,7 @@ fn a_number_of_a_task_that_is_gone_is_used_again() {
 
 #[test]
 fn time_without_a_task_is_for_io_while_one_waits_for_it() {
-    let mut s = Schedule::new(topology(1, 2, 1), &CFS, 0);
+    let mut s = Schedule::new(topology(1, 2, 1), &cfs(), 0);
     let task = s.add(Affinity::Any, Nice::ZERO, 0, false);
     s.begin_new(task, 100);
     let turn = s.next().expect("it runs");
@@ -460,7 +460,7 @@ proptest! {
         threads in 1..3usize,
         tasks in prop::collection::vec((habit(), 0..64usize, -20..20i8, 0..10 * MS), 1..14),
     ) {
-        for rules in [CFS, EEVDF, LAZY] {
+        for rules in [cfs(), eevdf(), lazy()] {
             let (times, uses) = run(&rules, nodes, cores * threads, threads, &tasks);
             prop_assert_eq!((&times, &uses), (&run(&rules, nodes, cores * threads, threads, &tasks).0, &uses));
             // The CPUs' time is the tasks' time plus the switches.

@@ -107,9 +107,6 @@ impl Program for Wanderer {
             }
         }
     }
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// 48 MiB with a disk and as much swap, huge pages always, and a khugepaged that never rests.

@@ -54,9 +54,6 @@ impl Program for Counter {
             todo.push(Op::Compute(MS));
         }
     }
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// Starts threads that count to ten, joins them, and adds up their counts.
@@ -79,9 +76,6 @@ impl Program for Adder {
     fn joined(&mut self, thread: Box<dyn Program>) {
         let thread: Box<dyn std::any::Any> = thread;
         self.sum += thread.downcast::<Counter>().expect("what was made").asked;
-    }
-    fn progress(&self) -> f64 {
-        0.0
     }
 }
 
@@ -271,9 +265,6 @@ fn faults_beside_munmap(profile: &str) -> (u64, u64) {
         fn joined(&mut self, thread: Box<dyn Program>) {
             let thread: Box<dyn std::any::Any> = thread;
             self.1 = thread.downcast::<Script>().expect("the thread's").log.clone();
-        }
-        fn progress(&self) -> f64 {
-            0.0
         }
     }
     let id = m.spawn(Box::new(Keeper(ops(list), Vec::new())), Placement::Any);

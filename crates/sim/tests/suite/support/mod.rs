@@ -111,9 +111,6 @@ impl Program for Script {
         }
         todo.extend((self.next)(&self.log));
     }
-    fn progress(&self) -> f64 {
-        0.0
-    }
 }
 
 /// The outcomes of a script so far.
@@ -309,9 +306,6 @@ impl Program for Obedient {
         let op = inbox.todo.take();
         inbox.busy = op.is_some();
         todo.push(op.unwrap_or(Op::Sleep(POLL_NS)));
-    }
-    fn progress(&self) -> f64 {
-        0.0
     }
 }
 
