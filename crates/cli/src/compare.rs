@@ -71,6 +71,7 @@ pub fn compare(a: &CompareArgs) -> Result<(), Error> {
         let page = Page {
             title: "Kontig".into(),
             subtitle: format!("Stored results beside each other: {}", names.join(", ")),
+            overview: None,
             experiments: outcomes.iter().map(on_page).collect(),
         };
         write_file(file, kontig_report::html::page(&page).as_bytes())?;

@@ -16,7 +16,7 @@ use kontig_lab::session::Session;
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, WhatIf, what_if};
 use kontig_profiles::STANDARD_INPUT;
-use kontig_report::overview::Listed;
+use kontig_report::overview::{Listed, Overview};
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult, Seeds};
 use kontig_terminal::Ending;
 use std::collections::BTreeMap;
@@ -283,14 +283,7 @@ fn show(
         let figures = o.figures.wanted();
         let mut text = String::new();
         if overview {
-            let series = |result| source(session, result).map_or("", |source| source.experiment.series());
-            let listed: Vec<Listed<'_>> =
-                outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect();
-            let unfinished: Vec<String> = (session.resolved().iter())
-                .filter(|r| !outcomes.iter().any(|x| (&x.result.id, &x.result.case) == (&r.experiment.id, &r.case)))
-                .map(|r| format!("{} {}", r.experiment.id, r.case).trim_end().to_owned())
-                .collect();
-            text += &kontig_report::overview::render(&listed, &unfinished, width, terminal);
+            text += &overview_of(session, outcomes).text(width, terminal);
             text += "\n";
         }
         for cases in outcomes.chunk_by(|a, b| a.result.id == b.result.id).filter(|_| !overview) {
@@ -312,7 +305,8 @@ fn show(
         kontig_terminal::print(&text)?;
     }
     if let Some(file) = &o.html {
-        write_file(file, page(session, outcomes).as_bytes())?;
+        let all = overview.then(|| overview_of(session, outcomes));
+        write_file(file, page(session, outcomes, all).as_bytes())?;
     }
     if let Some(file) = &o.markdown {
         write_file(file, crate::markdown::page(session.resolved(), outcomes)?.as_bytes())?;
@@ -324,6 +318,18 @@ fn show(
         write_file(file, svg.as_bytes())?;
     }
     Ok(())
+}
+
+/// The overview of all outcomes.
+fn overview_of(session: &Session, outcomes: &[Outcome]) -> Overview {
+    let series = |result| source(session, result).map_or("", |source| source.experiment.series());
+    let listed: Vec<Listed<'_>> =
+        outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect();
+    let unfinished: Vec<String> = (session.resolved().iter())
+        .filter(|r| !outcomes.iter().any(|x| (&x.result.id, &x.result.case) == (&r.experiment.id, &r.case)))
+        .map(|r| format!("{} {}", r.experiment.id, r.case).trim_end().to_owned())
+        .collect();
+    Overview::new(&listed, &unfinished)
 }
 
 /// The experiment's case that this result is of.
@@ -350,7 +356,7 @@ fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> Expe
     ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }
 }
 
-fn page(session: &Session, outcomes: &[Outcome]) -> String {
+fn page(session: &Session, outcomes: &[Outcome], overview: Option<Overview>) -> String {
     let results: Vec<ExperimentResult> = outcomes.iter().map(|x| with_remarks_on_kernels(session, &x.result)).collect();
     let experiments = outcomes
         .iter()
@@ -370,6 +376,7 @@ fn page(session: &Session, outcomes: &[Outcome]) -> String {
     kontig_report::html::page(&kontig_report::html::Page {
         title: "Kontig".into(),
         subtitle: "Experiments on a simulated machine, next to what was published".into(),
+        overview,
         experiments,
     })
 }

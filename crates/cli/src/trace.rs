@@ -170,12 +170,13 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (incomplete, window): (&I
     }
     let (most, us) = by_task.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
     let conclusion = format!(
-        "Compaction took {} ms in {} within {:.3} s; {} of it was {most}'s. Of the runs, {}{} did nothing, and {} \
+        "Compaction took {} ms in {} within {:.3} s; {} of it was {}'s. Of the runs, {}{} did nothing, and {} \
          missed that their scanners met.",
         milliseconds(all.us),
         counted(all.runs),
         (end - begin) as f64 / 1e6,
         share(us, all.us),
+        most.escape_debug(),
         all.succeeded.map_or(String::new(), |n| format!("{} left a block, ", share(n, all.runs))),
         share(all.did_nothing, all.runs),
         share(all.missed_meeting, all.runs)
@@ -185,7 +186,7 @@ fn summary(runs: &[Run], all: &Kind, kinds: &Rows<'_>, (incomplete, window): (&I
     let mut grid = Grid::new(head, &[0, 1, 2]);
     for ((task, zone, mode), kind) in kinds {
         grid.row(vec![
-            (*task).into(),
+            task.escape_debug().to_string(),
             format!("{:#x}–{:#x}", zone.0, zone.1),
             (*mode).into(),
             grouped(kind.runs),

@@ -111,8 +111,8 @@ pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), Error> {
         }
     }
     machine(&w.machine).map_err(|error| source.wrong_name(&["machine"], error))?;
-    for name in w.sysctls.keys() {
-        sysctls::setting(name).map_err(|error| source.wrong_name(&["sysctls", name], error))?;
+    for (name, value) in experiment::texts(&w.sysctls) {
+        sysctls::check_of_workload(&name, &value).map_err(|error| source.wrong_name(&["sysctls", &name], error))?;
     }
     Ok((w, id, source))
 }

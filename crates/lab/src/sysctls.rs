@@ -40,30 +40,53 @@ pub fn check(variant: &Variant, profile: &Profile, name: &str, value: &str) -> R
     }
 }
 
+/// Checks that some kernel takes this setting.
+///
+/// # Errors
+/// If there is no such sysctl, or no profile takes the value.
+pub(crate) fn check_of_workload(name: &str, value: &str) -> Result<(), Error> {
+    let sysctl = setting(name)?;
+    let mut refused = None;
+    for profile in kontig_profiles::all() {
+        match sysctl.parse(&profile, value) {
+            Err(SysctlError::Absent { .. }) => {}
+            Ok(_) | Err(SysctlError::NotModelled { .. }) => return Ok(()),
+            Err(e) => refused = Some(e),
+        }
+    }
+    refused.map_or(Ok(()), |e| Err(AskedWrongly::Value(e.to_string()).into()))
+}
+
 /// Applies a workload's own settings to each variant that does not set them and whose kernel takes
-/// them. Returns a note.
+/// them. Returns notes: what is set, and what a kernel does not take.
 ///
 /// # Errors
 /// If a variant or the workload names an unknown sysctl.
 pub fn set_own(variants: &mut [Variant], own: &[(String, String)]) -> Result<Vec<String>, Error> {
-    let mut set = Vec::new();
+    let (mut set, mut notes) = (Vec::new(), Vec::new());
     for (name, value) in own {
         let sysctl = setting(name)?;
         for v in &mut *variants {
             let names = v.sysctls.keys().map(|name| setting(name)).collect::<Result<Vec<_>, _>>()?;
+            if names.iter().any(|set| set.name == sysctl.name) {
+                continue;
+            }
             let profile = profiles::with_switches(&v.profile, &v.switches)?;
-            if names.iter().any(|set| set.name == sysctl.name) || sysctl.parse(&profile, value).is_err() {
+            let said = format!("{name}={value}");
+            if let Err(e) = sysctl.parse(&profile, value) {
+                notes.push(format!("{}: the workload's {said} is not set: {e}", v.name));
                 continue;
             }
             v.sysctls.insert(name.clone(), toml::Value::String(value.clone()));
-            let said = format!("{name}={value}");
             if !set.contains(&said) {
                 set.push(said);
             }
         }
     }
-    let all = set.join(", ");
-    Ok(if set.is_empty() { Vec::new() } else { vec![format!("the workload sets {all}; --set changes that")] })
+    if !set.is_empty() {
+        notes.insert(0, format!("the workload sets {}; --set changes that", set.join(", ")));
+    }
+    Ok(notes)
 }
 
 /// Checks that a setting leaves a machine of `pages` memory to allocate.

@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let html = page(&Page {
         title: "Proactive compaction, reproduced".into(),
         subtitle: "A sample of Kontig's report, with invented figures".into(),
+        overview: None,
         experiments: vec![experiment(&table, &large, &pace, "1 TiB"), experiment(&unpublished, &small, &[], "64 MiB")],
     });
     std::fs::write(directory.join("page.html"), html)?;

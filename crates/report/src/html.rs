@@ -6,6 +6,7 @@
 //! neither tags nor comments.
 
 mod left_out;
+mod overview;
 mod rounds;
 
 use crate::bounds;
@@ -14,6 +15,7 @@ use crate::data::Data;
 pub use crate::data::PageExperiment;
 use crate::limits::LIMITS;
 use crate::number;
+use crate::overview::Overview;
 use crate::standing::{self, Count, Layout};
 use crate::take_away;
 use crate::verdict::{self, Standing};
@@ -27,6 +29,8 @@ pub struct Page<'a> {
     pub title: String,
     /// A sentence under the heading; may be empty.
     pub subtitle: String,
+    /// The overview of all experiments, if it was asked for.
+    pub overview: Option<Overview>,
     /// The experiments, in order.
     pub experiments: Vec<PageExperiment<'a>>,
 }
@@ -51,7 +55,7 @@ const SCRIPTS: [&str; 6] = [
 
 /// The page as one HTML document.
 pub fn page(page: &Page<'_>) -> String {
-    let mut body = String::new();
+    let mut body = page.overview.as_ref().map(overview::section).unwrap_or_default();
     for (i, experiment) in page.experiments.iter().enumerate() {
         section(&mut body, i, experiment);
     }

@@ -20,54 +20,98 @@ pub struct Listed<'a> {
 /// The most missed rows that are shown.
 const WORST: usize = 20;
 
-/// The overview for a terminal of `width` columns. `unfinished` names the tables that lack runs.
-pub fn render(listed: &[Listed<'_>], unfinished: &[String], width: Option<usize>, colour: bool) -> String {
-    let mut total = Score::default();
-    listed.iter().for_each(|one| total.add(&one.result.score));
-    let mut out = String::new();
-    if !unfinished.is_empty() {
+/// The overview's text, in no form yet.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// The tables that lack runs; empty if none does.
+    pub(crate) unfinished: String,
+    pub(crate) conclusion: String,
+    /// A row for each series, and for each of its experiments.
+    pub(crate) rows: Vec<[String; 8]>,
+    pub(crate) missed: Option<Missed>,
+}
+
+/// The rows that are missed most, headline rows first.
+#[derive(Clone, Debug)]
+pub(crate) struct Missed {
+    pub(crate) head: String,
+    pub(crate) rows: Vec<[String; 4]>,
+    /// Notes below the table, as several rows may share a reason.
+    pub(crate) reasons: Vec<String>,
+}
+
+pub(crate) const HEAD: [&str; 8] =
+    ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
+pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
+pub(crate) const EXPLAINED: &str = "\
+direction: rows published to change by a tenth or more that change the published way; to zero: rows that vanish as \
+published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
+change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
+that the median row is off by";
+
+impl Overview {
+    /// `unfinished` names the tables that lack runs.
+    pub fn new(listed: &[Listed<'_>], unfinished: &[String]) -> Overview {
+        let mut total = Score::default();
+        listed.iter().for_each(|one| total.add(&one.result.score));
         let (done, all) = (listed.len(), listed.len() + unfinished.len());
         let missing = plain(&unfinished.join(", "));
-        out += &wrapped(&format!("{done} of {all} tables; not finished: {missing}"), width);
-        out += "\n";
-    }
-    out += &wrapped(&conclusion(&total), width);
-    out += "\n";
-    let head = ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
-    let mut table = empty(true, colour);
-    table.set_header(head);
-    let mut series: Vec<&str> = listed.iter().map(|one| one.series).collect();
-    series.dedup();
-    for name in series {
-        let of_series: Vec<&ExperimentResult> =
-            listed.iter().filter(|one| one.series == name).map(|one| one.result).collect();
-        let mut sum = Score::default();
-        of_series.iter().for_each(|result| sum.add(&result.score));
-        let all = of_series.iter().flat_map(|result| levels(result)).collect();
-        table.add_row(cells(&plain(name), &sum, all));
-        if of_series.len() > 1 {
-            for result in of_series {
-                let name = format!("  {}", plain(&standing::title(result)));
-                table.add_row(cells(&name, &result.score, levels(result)));
+        let unfinished = match done == all {
+            true => String::new(),
+            false => format!("{done} of {all} tables; not finished: {missing}"),
+        };
+        let mut rows = Vec::new();
+        let mut series: Vec<&str> = listed.iter().map(|one| one.series).collect();
+        series.dedup();
+        for name in series {
+            let of_series: Vec<&ExperimentResult> =
+                listed.iter().filter(|one| one.series == name).map(|one| one.result).collect();
+            let mut sum = Score::default();
+            of_series.iter().for_each(|result| sum.add(&result.score));
+            let all = of_series.iter().flat_map(|result| levels(result)).collect();
+            rows.push(cells(&plain(name), &sum, all));
+            if of_series.len() > 1 {
+                for result in of_series {
+                    let name = format!("  {}", plain(&standing::title(result)));
+                    rows.push(cells(&name, &result.score, levels(result)));
+                }
             }
         }
+        Overview { unfinished, conclusion: conclusion(&total), rows, missed: Missed::of(listed) }
     }
-    for column in 1..head.len() {
+
+    /// For a terminal of `width` columns.
+    pub fn text(&self, width: Option<usize>, colour: bool) -> String {
+        let mut out = String::new();
+        if !self.unfinished.is_empty() {
+            out += &wrapped(&self.unfinished, width);
+            out += "\n";
+        }
+        out += &wrapped(&self.conclusion, width);
+        out += "\n";
+        let mut table = empty(true, colour);
+        table.set_header(HEAD);
+        self.rows.iter().for_each(|row| _ = table.add_row(row.iter().map(Cell::new)));
+        out += &arranged(numbers_right(table, 1..HEAD.len()), width);
+        out += "\n";
+        out += &wrapped(EXPLAINED, width);
+        let Some(missed) = &self.missed else { return out };
+        let mut table = empty(true, colour);
+        table.set_header(MISSED_HEAD);
+        missed.rows.iter().for_each(|row| _ = table.add_row(row.iter().map(Cell::new)));
+        out += &format!("\n{}{}\n", wrapped(&missed.head, width), arranged(numbers_right(table, 1..3), width));
+        missed.reasons.iter().for_each(|reason| out += &wrapped(reason, width));
+        out
+    }
+}
+
+fn numbers_right(mut table: comfy_table::Table, columns: std::ops::Range<usize>) -> comfy_table::Table {
+    for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    out += &arranged(table, width);
-    out += "\n";
-    out += &wrapped(
-        "direction: rows published to change by a tenth or more that change the published way; to zero: rows that \
-         vanish as published; false alarms: rows published to change by less that change by more; headline: within \
-         2× of the published change, and how many would be if nothing changed; baseline: levels within 2× of the \
-         published ones, and the factor that the median row is off by",
-        width,
-    );
-    out += &worst(listed, width, colour);
-    out
+    table
 }
 
 fn conclusion(score: &Score) -> String {
@@ -92,17 +136,19 @@ fn conclusion(score: &Score) -> String {
     )
 }
 
-/// The factors by which the baseline's levels are off, for rows with a level above 0 on both sides.
+/// The factors by which the baseline's levels are off, for rows with a level above 0 on either
+/// side.
 fn levels(result: &ExperimentResult) -> Vec<f64> {
     let factor = |row: &Row| {
         let (published, measured) = (*row.published.first()?, row.measured.first().copied().flatten()?.value);
-        (row.caveat.is_none() && !row.below && published > 0.0 && measured > 0.0)
-            .then(|| (measured / published).max(published / measured))
+        // One that is 0 on one side alone is off by more than any factor.
+        let factor = (measured / published).max(published / measured);
+        (row.caveat.is_none() && !row.below && published + measured > 0.0).then_some(factor)
     };
     result.rows.iter().filter_map(factor).collect()
 }
 
-fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
+fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> [String; 8] {
     let Counts { direction, to_zero, false_alarms, headline_within_2x: headline, ageing } = score.measured;
     let of = |n: u32, of: u32| if of == 0 { none() } else { format!("{n}/{of}") };
     levels.sort_by(f64::total_cmp);
@@ -111,7 +157,9 @@ fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
         None => none(),
         Some((lower, upper)) => {
             let near = levels.iter().filter(|factor| **factor <= 2.0).count();
-            format!("{near}/{} ×{:.1}", levels.len(), (lower + upper) / 2.0)
+            let middle = (lower + upper) / 2.0;
+            let middle = if middle.is_finite() { format!("{middle:.1}") } else { "∞".into() };
+            format!("{near}/{} ×{middle}", levels.len())
         }
     };
     [
@@ -124,8 +172,6 @@ fn cells(name: &str, score: &Score, mut levels: Vec<f64>) -> Vec<Cell> {
         of(ageing.agree, ageing.of),
         baseline,
     ]
-    .map(Cell::new)
-    .into()
 }
 
 /// A missed row, its step that is off most, and by how much.
@@ -156,55 +202,45 @@ impl<'a> Miss<'a> {
     }
 }
 
-/// The rows that are missed most, headline rows first. Reasons are notes below the table, as
-/// several rows may share one.
-fn worst(listed: &[Listed<'_>], width: Option<usize>, colour: bool) -> String {
-    let mut missed: Vec<(&ExperimentResult, Miss<'_>)> = Vec::new();
-    for Listed { result, .. } in listed {
-        let rows = result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed);
-        missed.extend(rows.filter_map(|row| Some((*result, Miss::of(result, row)?))));
-    }
-    if missed.is_empty() {
-        return String::new();
-    }
-    missed.sort_by(|(_, a), (_, b)| {
-        b.row.headline.cmp(&a.row.headline).then(b.off.total_cmp(&a.off)).then(a.row.name.cmp(&b.row.name))
-    });
-    let mut reasons: Vec<&str> = Vec::new();
-    let mut table = empty(true, colour);
-    table.set_header(["missed", "published", "measured", "reason"]);
-    for (result, miss) in missed.iter().take(WORST) {
-        let change = |change: Option<f64>| change.map_or_else(none, |change| format!("×{}", short(change)));
-        let reason = match &miss.row.lack {
-            None => "no cause shown".to_owned(),
-            Some(reason) => {
-                let known = reasons.iter().position(|known| known == reason);
-                let number = known.unwrap_or_else(|| {
-                    reasons.push(reason);
-                    reasons.len() - 1
-                });
-                format!("({})", number + 1)
-            }
-        };
-        table.add_row([
-            miss.name(result),
-            change(verdict::published_step(miss.row, miss.step)),
-            change(verdict::measured_step(miss.row, miss.step)),
-            reason,
-        ]);
-    }
-    for column in 1..3 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
+impl Missed {
+    fn of(listed: &[Listed<'_>]) -> Option<Missed> {
+        let mut missed: Vec<(&ExperimentResult, Miss<'_>)> = Vec::new();
+        for Listed { result, .. } in listed {
+            let rows = result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed);
+            missed.extend(rows.filter_map(|row| Some((*result, Miss::of(result, row)?))));
         }
+        if missed.is_empty() {
+            return None;
+        }
+        missed.sort_by(|(_, a), (_, b)| {
+            b.row.headline.cmp(&a.row.headline).then(b.off.total_cmp(&a.off)).then(a.row.name.cmp(&b.row.name))
+        });
+        let mut known: Vec<&str> = Vec::new();
+        let mut rows = Vec::new();
+        for (result, miss) in missed.iter().take(WORST) {
+            let change = |change: Option<f64>| change.map_or_else(none, |change| format!("×{}", short(change)));
+            let reason = match &miss.row.lack {
+                None => "no cause shown".to_owned(),
+                Some(reason) => {
+                    let number = known.iter().position(|known| known == reason).unwrap_or_else(|| {
+                        known.push(reason);
+                        known.len() - 1
+                    });
+                    format!("({})", number + 1)
+                }
+            };
+            rows.push([
+                miss.name(result),
+                change(verdict::published_step(miss.row, miss.step)),
+                change(verdict::measured_step(miss.row, miss.step)),
+                reason,
+            ]);
+        }
+        let shown = missed.len().min(WORST);
+        let head = format!("{} rows are missed; the {shown} that are off most, headline rows (*) first:", missed.len());
+        let reasons = known.iter().zip(1..).map(|(reason, n)| format!("({n}) {}", plain(reason))).collect();
+        Some(Missed { head, rows, reasons })
     }
-    let shown = missed.len().min(WORST);
-    let head = format!("{} rows are missed; the {shown} that are off most, headline rows (*) first:", missed.len());
-    let mut out = format!("\n{}{}\n", wrapped(&head, width), arranged(table, width));
-    for (number, reason) in reasons.iter().enumerate() {
-        out += &wrapped(&format!("({}) {}", number + 1, plain(reason)), width);
-    }
-    out
 }
 
 fn short(change: f64) -> String {
@@ -272,7 +308,7 @@ mod tests {
         series.steps = judge::steps(&published, &measured.map(Some), Noise::Unknown);
         let mut result = result("x", vec![series]);
         result.variants.push("c".into());
-        let text = render(&[Listed { series: "Seed 1", result: &result }], &[], None, false);
+        let text = Overview::new(&[Listed { series: "Seed 1", result: &result }], &[]).text(None, false);
         let line = text.lines().find(|line| line.trim_start().starts_with("x: ")).expect("a miss");
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["x:", "scans,", "to", "b", "*", "×0.50", "×2.00", "no", "cause", "shown"]);
@@ -288,10 +324,12 @@ mod tests {
         let wrong = result("y", vec![scans, row("faults", [10.0, 5.0], [10.0, 9.9], false)]);
         let listed = [Listed { series: "Seed 1", result: &right }, Listed { series: "Seed 1", result: &wrong }];
         assert!(
-            render(&listed, &["z".into()], None, false).starts_with("2 of 3 tables; not finished: z\n\n1 of 3 rows"),
+            Overview::new(&listed, &["z".into()])
+                .text(None, false)
+                .starts_with("2 of 3 tables; not finished: z\n\n1 of 3 rows"),
             "a part is not taken for the whole"
         );
-        let text = render(&listed, &[], None, false);
+        let text = Overview::new(&listed, &[]).text(None, false);
         assert!(text.starts_with("1 of 3 rows change the published way (33 %)"), "{text}");
         let line =
             |begin: &str| text.lines().find(|line| line.trim_start().starts_with(begin)).expect("a line").to_owned();

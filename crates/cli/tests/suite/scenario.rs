@@ -163,6 +163,7 @@ fn a_benchmark_that_nothing_else_knows_has_its_figures_in_the_table_the_json_and
     let page = kontig_report::html::page(&kontig_report::html::Page {
         title: "t".into(),
         subtitle: String::new(),
+        overview: None,
         experiments: vec![kontig_report::html::PageExperiment {
             result: &e,
             runs: &runs,

@@ -110,8 +110,8 @@ fn latencies(h: &Histogram) -> String {
     h.buckets.iter().filter(|(_, n)| *n > 0).map(|(bound, n)| format!("{n} {:.0}\n", bound * ns)).collect()
 }
 
-/// The share of each pass of `highalloc`, rounded down, as the benchmark prints it: two passes under
-/// load and one at rest.
+/// The share of each pass of `highalloc`, rounded down, as the benchmark prints it: two passes
+/// under load and one at rest.
 fn passes(round: &Round) -> Option<Benchmark> {
     const HEADS: [&str; 3] =
         ["Under Load Test Results Pass 1", "Under Load Test Results Pass 2", "Test Results while Rested"];

@@ -17,7 +17,7 @@ fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
 fn html_with_pace(result: &ExperimentResult, runs: &[RunResult], pace: &[PacePoint], text: &str) -> String {
     let (pace_machine, summary, notes) = (text.into(), text.into(), text.into());
     let experiment = PageExperiment { result, runs, pace, pace_machine, summary, notes };
-    page(&Page { title: text.into(), subtitle: text.into(), experiments: vec![experiment] })
+    page(&Page { title: text.into(), subtitle: text.into(), overview: None, experiments: vec![experiment] })
 }
 
 /// The JSON for the page's script.
@@ -174,7 +174,7 @@ fn rows_without_published_figures_stand_under_a_heading() {
 
 #[test]
 fn an_empty_page_and_empty_runs_are_pages() {
-    let none = Page { title: "None".into(), subtitle: String::new(), experiments: vec![] };
+    let none = Page { title: "None".into(), subtitle: String::new(), overview: None, experiments: vec![] };
     assert!(page(&none).ends_with("</html>\n"));
     let mut run = common::run(0, 0, &[("node 0 Normal", 4)], 2);
     run.map = Default::default();

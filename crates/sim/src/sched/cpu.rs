@@ -2,6 +2,7 @@
 
 use super::fair::Fair;
 use super::nice::virtual_time;
+use super::picked::Picked;
 use super::time::CpuTime;
 use std::collections::VecDeque;
 
@@ -15,15 +16,6 @@ pub(crate) struct Waiting {
     pub(crate) deadline: i64,
     pub(crate) task: u32,
     pub(crate) weight: u32,
-}
-
-/// A task as its turn began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Picked {
-    pub(crate) vruntime: i64,
-    pub(crate) weight: u32,
-    /// The CPU's own time.
-    pub(crate) at: u64,
 }
 
 #[derive(Clone, Debug)]

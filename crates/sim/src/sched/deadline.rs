@@ -8,8 +8,8 @@
 //! waiting, or by sleeping until the others have caught up. Source: `kernel/sched/fair.c` of 7.2;
 //! kernel-behaviour §11.6.
 
-use super::cpu::Picked;
 use super::nice::virtual_time;
+use super::picked::Picked;
 use super::tick::TICK_NS;
 use kontig_mm::rules::SchedulerRules;
 

@@ -19,6 +19,7 @@ mod deadline;
 mod fair;
 mod min_tree;
 mod nice;
+mod picked;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -30,10 +31,11 @@ pub(crate) use nice::Nice;
 pub use time::{CpuTime, CpuUse};
 pub(crate) use topology::{Affinity, Topology};
 
-use cpu::{Cpu, NONE, Picked, Waiting};
+use cpu::{Cpu, NONE, Waiting};
 use fair::Fair;
 use kontig_mm::rules::SchedulerRules;
 use min_tree::{MinTree, NONE as NO_KEY};
+use picked::Picked;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Turn {

@@ -113,7 +113,7 @@ const TIED: [(&str, &[&str]); 10] = [
         ],
     ),
     ("program", &["batch", "op", "outcome", "program"]),
-    ("report", &["html", "html/rounds"]),
+    ("report", &["html", "html/overview", "html/rounds"]),
     (
         "sim",
         &[

@@ -1,7 +1,7 @@
 //! Marks of use: what reclaim and the walks that age generations learn from page tables.
 //!
-//! The processor marks an entry as used, and on some kernels its table. Whoever asks clears the
-//! mark. Sources: `mm/rmap.c`, and of generations `lru_gen_look_around` and `walk_mm` in
+//! The processor marks an entry as used, and on some kernels its table. The caller that asks clears
+//! the mark. Sources: `mm/rmap.c`, and of generations `lru_gen_look_around` and `walk_mm` in
 //! `mm/vmscan.c`.
 
 use super::address_space::AddressSpaces;
