@@ -300,4 +300,14 @@ mod tests {
         );
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }
+
+    #[test]
+    fn a_workloads_setting_that_a_kernel_lacks_is_noted() {
+        let mut variants = [variant("6.1", &[]).0, variant("7.2", &[]).0];
+        variants[0].name = "old".into();
+        let notes = set_own(&mut variants, &[("vm.defrag_mode".into(), "1".into())]).unwrap();
+        assert!(notes[0].starts_with("the workload sets vm.defrag_mode=1;"), "{notes:?}");
+        assert!(notes[1].starts_with("old: the workload's vm.defrag_mode=1 is not set: "), "{notes:?}");
+        assert_eq!(variants.map(|v| v.sysctls.len()), [0, 1]);
+    }
 }

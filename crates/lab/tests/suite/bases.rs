@@ -364,3 +364,20 @@ fn every_file_of_the_folders_is_built_in() {
         assert_eq!(catalog::target(&target).unwrap().0.id, target);
     }
 }
+
+#[test]
+fn a_sysctl_of_a_workload_that_no_kernel_takes_is_refused_where_it_stands() {
+    let mine = Mine::new(workload);
+    let with = |sysctl: &str| {
+        let text = format!("summary = 's'\nbase = 'watch'\n\n[sysctls]\n{sysctl}\n");
+        mine.said_of(&mine.write("mine.toml", &text))
+    };
+    for value in ["'banana'", "900", "-3", "nan"] {
+        let said = with(&format!("'vm.compaction_proactiveness' = {value}"));
+        assert!(said.starts_with("mine.toml:5: vm.compaction_proactiveness"), "{said}");
+    }
+    assert!(with("'thp.enabled' = 'allways'").starts_with("mine.toml:5: thp.enabled"));
+    // Kernels from 6.15 on have this one, so others only say that they do not.
+    let file = mine.write("mine.toml", "summary = 's'\nbase = 'watch'\n[sysctls]\n'vm.defrag_mode' = 1\n");
+    assert!(catalog::workload(file.to_str().unwrap()).is_ok());
+}
