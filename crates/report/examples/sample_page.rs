@@ -5,6 +5,7 @@
 mod common;
 
 use kontig_report::html::{Page, PageExperiment, page};
+use kontig_report::overview::{Listed, Overview};
 use kontig_report::svg::{Picture, memory_map_svg};
 use std::path::PathBuf;
 
@@ -27,10 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ),
         notes: "These figures are made up by a test.\n\nThey show the page, and say nothing about Linux.".into(),
     };
+    let listed = [&table, &unpublished].map(|result| Listed { series: "Seed 000", result });
     let html = page(&Page {
         title: "Proactive compaction, reproduced".into(),
         subtitle: "A sample of Kontig's report, with invented figures".into(),
-        overview: None,
+        overview: Some(Overview::new(&listed, &[])),
         experiments: vec![experiment(&table, &large, &pace, "1 TiB"), experiment(&unpublished, &small, &[], "64 MiB")],
     });
     std::fs::write(directory.join("page.html"), html)?;

@@ -75,6 +75,10 @@ impl CompactRun {
         !own && t != MigrateType::Movable && self.cc.mode != MigrateMode::Async
     }
 
+    fn is_inside_pageblock(&self) -> bool {
+        self.migrate.pfn > self.migrate.pfn.pageblock_start()
+    }
+
     fn finished_untraced(&mut self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
         if self.is_cut_off(rules) {
@@ -110,7 +114,7 @@ impl CompactRun {
             {
                 CompactResult::Continue
             }
-            Some(_) if self.finishing_block && !self.migrate.pfn.is_pageblock_aligned() => CompactResult::Continue,
+            Some(_) if self.finishing_block && self.is_inside_pageblock() => CompactResult::Continue,
             Some(order) if m.shared.profile.compaction.ends_by_low_mark && !self.is_above_low_mark(m, order) => {
                 CompactResult::Continue
             }
@@ -122,7 +126,7 @@ impl CompactRun {
                 self.finishing_block = false;
                 if self.has_block(m, order) {
                     let finishes = m.shared.profile.compaction.finishes_before_taking && self.must_take_block(m, order);
-                    self.finishing_block = finishes && !self.migrate.pfn.is_pageblock_aligned();
+                    self.finishing_block = finishes && self.is_inside_pageblock();
                     if self.finishing_block { CompactResult::Continue } else { CompactResult::Success }
                 } else if self.met_held_lock {
                     CompactResult::Contended

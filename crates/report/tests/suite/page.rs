@@ -5,6 +5,7 @@ use crate::common;
 use kontig_report::html::{Page, PageExperiment, page};
 use kontig_report::limits::LIMITS;
 use kontig_report::map::{self, MapError};
+use kontig_report::overview::{Listed, Overview};
 use kontig_report::svg::{Picture, memory_map_svg};
 use kontig_report::table::{Figures, render};
 use kontig_results::PacePoint;
@@ -17,7 +18,8 @@ fn html(result: &ExperimentResult, runs: &[RunResult], text: &str) -> String {
 fn html_with_pace(result: &ExperimentResult, runs: &[RunResult], pace: &[PacePoint], text: &str) -> String {
     let (pace_machine, summary, notes) = (text.into(), text.into(), text.into());
     let experiment = PageExperiment { result, runs, pace, pace_machine, summary, notes };
-    page(&Page { title: text.into(), subtitle: text.into(), overview: None, experiments: vec![experiment] })
+    let overview = Some(Overview::new(&[Listed { series: text, result }], &[text.into()]));
+    page(&Page { title: text.into(), subtitle: text.into(), overview, experiments: vec![experiment] })
 }
 
 /// The JSON for the page's script.
@@ -170,6 +172,18 @@ fn rows_without_published_figures_stand_under_a_heading() {
     assert!(others.contains("pages migrated <"));
     table.rows.iter_mut().for_each(|row| row.published.clear());
     assert!(!html_of(&table).contains("Not published"));
+}
+
+#[test]
+fn the_overview_comes_first_and_says_what_it_says_in_a_terminal() {
+    let html = html(&common::table(), &[], "Seed 000");
+    let (_, overview) = html.split_once("<h2>All experiments</h2>").expect("an overview");
+    let (overview, rest) = overview.split_once("</section>").expect("its end");
+    assert!(rest.contains("<section"), "the experiments follow");
+    let text = Overview::new(&[Listed { series: "Seed 000", result: &common::table() }], &[]).text(None, false);
+    let conclusion = text.lines().next().expect("a conclusion");
+    assert!(overview.contains(conclusion), "{conclusion}");
+    assert!(overview.contains("1 of 2 tables; not finished: Seed 000") && overview.contains("<td>Seed 000</td>"));
 }
 
 #[test]
