@@ -5,7 +5,7 @@ use crate::overview::{EXPLAINED, HEAD, MISSED_HEAD, Overview};
 use std::fmt::Write;
 
 pub(super) fn section(overview: &Overview) -> String {
-    let mut out = String::from("<section class=\"prose\"><h2>All experiments</h2>");
+    let mut out = String::from("<section class=\"overview\"><h2>All experiments</h2>");
     for said in [&overview.unfinished, &overview.conclusion].into_iter().filter(|said| !said.is_empty()) {
         let _ = write!(out, "<p class=\"take-away\">{}</p>", escape(said));
     }
