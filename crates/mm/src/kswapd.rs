@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_5_2_kswapd_that_was_not_asked_again_balances_the_lowest_zone_and_sleeps_by_the_highest() {
+    fn in_4_20_and_5_0_kswapd_that_was_not_asked_again_balances_the_lowest_zone_and_sleeps_by_the_highest() {
         for (profile, then, sleeps_by) in
             [("5.0", ZoneType::Dma, ZoneType::Normal), ("5.6", ZoneType::Normal, ZoneType::Dma32)]
         {

@@ -110,17 +110,19 @@ fn latencies(h: &Histogram) -> String {
     h.buckets.iter().filter(|(_, n)| *n > 0).map(|(bound, n)| format!("{n} {:.0}\n", bound * ns)).collect()
 }
 
+/// A figure's value, if the round has it.
+fn figure(round: &Round, name: &str) -> Option<f64> {
+    round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value)
+}
+
 /// The share of each pass of `highalloc`, rounded down, as the benchmark prints it: two passes
 /// under load and one at rest.
 fn passes(round: &Round) -> Option<Benchmark> {
     const HEADS: [&str; 3] =
         ["Under Load Test Results Pass 1", "Under Load Test Results Pass 2", "Test Results while Rested"];
-    let share = |pass: usize| {
-        let name = format!("success {pass}");
-        round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value)
-    };
     let pass = |(head, pass): (&str, usize)| {
-        Some(format!("HighAlloc {head}\n% Success:            {:.0}\n", share(pass)?.floor()))
+        let share = figure(round, &format!("success {pass}"))?;
+        Some(format!("HighAlloc {head}\n% Success:            {:.0}\n", share.floor()))
     };
     let log: String = HEADS.into_iter().zip(1..).filter_map(pass).collect();
     (!log.is_empty()).then(|| Benchmark::new("stress-highalloc", "log.txt", log))
@@ -128,8 +130,8 @@ fn passes(round: &Round) -> Option<Benchmark> {
 
 /// The success of a driver of huge pages. The share is a whole number, as the benchmark prints it.
 fn stress_highalloc(round: &Round) -> Option<Benchmark> {
-    let figure = |name: &str| round.figures.iter().find(|r| r.figure.name == name).and_then(|r| r.value);
-    let (allocated, failed) = (figure("2M hugepages allocated")? as u64, figure("failed allocations")? as u64);
+    let figure = |name| figure(round, name).map(|value| value as u64);
+    let (allocated, failed) = (figure("2M hugepages allocated")?, figure("failed allocations")?);
     let attempted = allocated + failed;
     if attempted == 0 {
         return None;

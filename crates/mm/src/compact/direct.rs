@@ -134,14 +134,13 @@ impl DirectCompact {
         };
         let zone = run.zone();
         let captured = run.captured();
-        let met_held_lock = run.met_held_lock();
+        let (met_held_lock, was_cut_off) = (run.met_held_lock(), run.gave_way());
         if captured.is_some() && m.shared.profile.compaction.captured_is_success {
             status = CompactResult::Success;
         }
         self.run = None;
         self.add_result(m, status);
         self.add_held_lock(m, met_held_lock);
-        let was_cut_off = status == CompactResult::Contended && !met_held_lock;
         let by_zone = judges_each_zone(m);
         if m.page_is_made(zone, self.order, self.request.gfp.highest_zone(), self.flags, status) {
             if by_zone {

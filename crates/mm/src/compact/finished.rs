@@ -59,20 +59,26 @@ impl CompactRun {
     pub(super) fn has_block(&self, m: &Memory, order: Order) -> bool {
         let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
         match m.shared.profile.compaction.ends_by_own_type {
-            false => order.and_up().any(|o| !z.free_list(o, t).is_empty() || z.claimable_at(o, t)),
+            false => self.serves_with_own(m, order).is_some(),
             true => {
                 order.and_up().any(|o| !z.free_list(o, t).is_empty() || order.is_whole_pageblock() && z.nr_free(o) != 0)
             }
         }
     }
 
-    /// Whether a synchronous run has made no block of its request's own type, and what it has made
-    /// is not for a movable request: the request will take from another type's pageblocks.
-    fn must_take_block(&self, m: &Memory, order: Order) -> bool {
+    /// Whether the smallest block that serves a request for this order is of the request's type;
+    /// `None` if there is no such block.
+    fn serves_with_own(&self, m: &Memory, order: Order) -> Option<bool> {
         let (z, t) = (&m.zones[self.zone], self.cc.migratetype);
-        let first = order.and_up().find(|o| !z.free_list(*o, t).is_empty() || z.claimable_at(*o, t));
-        let own = first.is_some_and(|o| !z.free_list(o, t).is_empty());
-        !own && t != MigrateType::Movable && self.cc.mode != MigrateMode::Async
+        let at = |o| if z.free_list(o, t).is_empty() { z.claimable_at(o, t).then_some(false) } else { Some(true) };
+        order.and_up().find_map(at)
+    }
+
+    /// Whether the request will take a block from another type's pageblocks, which a synchronous
+    /// run for other than movable requests empties as far as it can first.
+    fn takes_foreign_block(&self, m: &Memory, order: Order) -> bool {
+        let empties = self.cc.migratetype != MigrateType::Movable && self.cc.mode != MigrateMode::Async;
+        empties && self.serves_with_own(m, order) == Some(false)
     }
 
     fn is_inside_pageblock(&self) -> bool {
@@ -125,7 +131,8 @@ impl CompactRun {
             Some(order) => {
                 self.finishing_block = false;
                 if self.has_block(m, order) {
-                    let finishes = m.shared.profile.compaction.finishes_before_taking && self.must_take_block(m, order);
+                    let finishes =
+                        m.shared.profile.compaction.finishes_before_taking && self.takes_foreign_block(m, order);
                     self.finishing_block = finishes && self.is_inside_pageblock();
                     if self.finishing_block { CompactResult::Continue } else { CompactResult::Success }
                 } else if self.met_held_lock {

@@ -168,13 +168,13 @@ impl CompactRun {
     /// Whether the run ends because another task waits for its CPU; if it does not end, it offers
     /// the CPU.
     #[inline(always)]
-    fn gives_way<O: Owner>(&self, m: &mut Memory, owner: &mut O) -> bool {
+    fn gives_way<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> bool {
         let ends = m.shared.profile.compaction.async_gives_way && self.cc.mode == MigrateMode::Async;
-        if ends && owner.is_awaited(m) {
-            return true;
+        self.gave_way = ends && owner.is_awaited(m);
+        if !self.gave_way {
+            self.offer_cpu(m, owner);
         }
-        self.offer_cpu(m, owner);
-        false
+        self.gave_way
     }
 
     /// Offers the CPU to a daemon that waits for it. Blocks the daemon frees are not captured for

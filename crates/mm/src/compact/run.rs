@@ -25,6 +25,11 @@ impl CompactRun {
         self.met_held_lock
     }
 
+    /// Whether the run ended because another task waited for the CPU.
+    pub(crate) fn gave_way(&self) -> bool {
+        self.gave_way
+    }
+
     /// Takes the lock; false if it is held, and that ends the run. By the oldest rule, false if it
     /// is wanted: the run lets go of it, this once.
     #[inline(always)]

@@ -64,6 +64,8 @@ pub struct CompactRun {
     /// The run has found such a lock held when it needed it, so it ends, at once or with its
     /// pageblock.
     pub(super) met_held_lock: bool,
+    /// It has ended because another task waited for the CPU.
+    pub(super) gave_way: bool,
     /// Goes on to the end of its pageblock, though a block of another type could be taken.
     pub(super) finishing_block: bool,
     /// The block captured for the request.
@@ -178,6 +180,7 @@ impl CompactRun {
             started: false,
             is_locked: [false; 2],
             met_held_lock: false,
+            gave_way: false,
             finishing_block: false,
             captured: None,
         }

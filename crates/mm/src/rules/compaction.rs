@@ -140,8 +140,8 @@ mechanism! {
         /// Between two zones, an asynchronous compaction ends if another task waits for the CPU.
         #[rule(section = "5.9")]
         pub gives_way_between_zones: bool,
-        /// A run that ended because another task waits for the CPU ends the whole compaction. From
-        /// 3.18 to 4.7.
+        /// A run that ended because another task waits for the CPU ends the whole compaction. In
+        /// 4.4 and 4.6.
         #[rule(section = "5.9")]
         pub cut_off_ends_all: bool,
         /// How the two scanners walk, and when they have met.

@@ -45,7 +45,7 @@ mechanism! {
         pub clears_hints_after_nap: bool,
         /// Where nodes are balanced: kswapd that could not sleep, and was not asked again, balances
         /// the lowest zone alone; later, the zones as before. Before it sleeps it goes by the
-        /// highest zone that it was or is asked for; later, by that which it is. From 4.11 to 5.2.
+        /// highest zone that it was or is asked for; later, by that which it is. In 4.20 and 5.0.
         #[rule(section = "4.4")]
         pub unasked_balances_lowest_zone: bool,
         /// A run that a boost started does not count as failed if it reclaims nothing.
