@@ -64,6 +64,7 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
         headline: false,
         published: Vec::new(),
         below: false,
+        zero_is_none: false,
         measured: by_variant.iter().map(|runs| merged(quantity, runs)).collect(),
         pairs: against().map(|(runs, baseline)| pairs(quantity, baseline?, runs)).collect(),
         steps: Vec::new(),
@@ -76,7 +77,8 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
 /// A published row, with its verdict.
 fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
     let row = row(quantity, by_variant);
-    let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map(|m| m.value)).collect();
+    let none = of.zero_is_none.then_some(0.0);
+    let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map_or(none, |m| Some(m.value))).collect();
     let caveat = subject.caveat(&of.name);
     let noise = match (&caveat, of.null_test) {
         (Some(caveat), _) if caveat.kind == CaveatKind::NullTest => Noise::Itself,
@@ -84,7 +86,15 @@ fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: 
         (_, None) => Noise::Unknown,
     };
     let steps = judge::steps(&of.values, &measured, noise);
-    Row { headline: of.headline, published: of.values.clone(), below: of.below, steps, caveat, ..row }
+    Row {
+        headline: of.headline,
+        published: of.values.clone(),
+        below: of.below,
+        zero_is_none: of.zero_is_none,
+        steps,
+        caveat,
+        ..row
+    }
 }
 
 /// The variants of a sweep against its first.

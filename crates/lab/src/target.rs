@@ -49,6 +49,10 @@ pub struct TargetRow {
     /// The published figures are upper bounds.
     #[serde(default)]
     pub below: bool,
+    /// A published 0 stands for a figure that nothing was counted for, such as the mean of no
+    /// fault.
+    #[serde(default)]
+    pub zero_is_none: bool,
     /// The figure or distribution of the runs, if its name differs.
     pub of: Option<String>,
     /// The phase, if it is not the whole measurement.

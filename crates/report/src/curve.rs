@@ -56,6 +56,7 @@ mod tests {
             caveat: None,
             lack: None,
             below: false,
+            zero_is_none: false,
             statistics: vec![],
         };
         let rows = [

@@ -187,6 +187,7 @@ mod tests {
             caveat: None,
             lack: None,
             below: false,
+            zero_is_none: false,
             statistics: Vec::new(),
         };
         let of_measure = vec![measured(10.0, 8.0, 12.0), measured(5.0, 4.0, 8.0), measured(20.0, 13.0, 30.0), None];

@@ -8,7 +8,7 @@ use crate::standing;
 use crate::terminal::{arranged, empty, none, plain, wrapped};
 use crate::verdict::{self, Standing};
 use comfy_table::{Cell, CellAlignment};
-use kontig_results::{Counts, ExperimentResult, JudgedStep, Row, Score};
+use kontig_results::{Counts, ExperimentResult, JudgedStep, Row, Score, Tally};
 
 /// An experiment, or a case of it, with the name of the series it belongs to.
 #[derive(Clone, Copy)]
@@ -44,7 +44,8 @@ pub(crate) const HEAD: [&str; 8] =
     ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
 pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
 pub(crate) const EXPLAINED: &str = "\
-direction: rows published to change by a tenth or more that change the published way; to zero: rows that vanish as \
+direction: rows published to change by a tenth or more that change the published way (half of those that change at \
+all would by chance); to zero: rows that vanish as \
 published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
 change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
 that the median row is off by";
@@ -117,10 +118,16 @@ fn numbers_right(mut table: comfy_table::Table, columns: std::ops::Range<usize>)
 fn conclusion(score: &Score) -> String {
     let Counts { direction, to_zero, false_alarms, headline_within_2x: headline, .. } = score.measured;
     let percent = |n: u32, of: u32| kontig_text::percent(f64::from(n) / f64::from(of.max(1)));
+    let chance = match score.beyond_chance {
+        Tally { of: 0, .. } => String::new(),
+        Tally { agree, of } => {
+            format!(" Of {of} that change the published way and whose runs vary, {agree} differ by more than chance.")
+        }
+    };
     format!(
-        "{} of {} rows change the published way ({}), and {} of {} vanish as published. {} of {} headline rows change \
-         by the published size within 2× ({}; {} would if nothing ever changed). Of {} rows that should not move, {} \
-         do ({}).",
+        "{} of {} rows change the published way ({}), and {} of {} vanish as published.{chance} {} of {} headline rows \
+         change by the published size within 2× ({}; {} would if nothing ever changed). Of {} rows that should not \
+         move, {} do ({}).",
         direction.agree,
         direction.of,
         percent(direction.agree, direction.of),
@@ -271,6 +278,7 @@ mod tests {
             headline,
             published: published.into(),
             below: false,
+            zero_is_none: false,
             measured: measured.map(|value| Some(once(value))).into(),
             pairs: vec![],
             steps: judge::steps(&published, &measured.map(Some), Noise::Unknown),

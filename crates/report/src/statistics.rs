@@ -99,6 +99,7 @@ mod tests {
             caveat: None,
             lack: None,
             below: false,
+            zero_is_none: false,
             statistics: vec![Statistics::of(&a, Better::Lower, None), Statistics::of(&b, Better::Lower, Some(&a))],
         };
         let e = ExperimentResult {

@@ -22,6 +22,7 @@ pub(crate) fn row(name: &str, better: Better, values: &[f64]) -> Row {
         caveat: None,
         lack: None,
         below: false,
+        zero_is_none: false,
         statistics: vec![],
     }
 }

@@ -79,6 +79,7 @@ impl Verdict {
                 Some(false) => Verdict::NotBelow,
             }];
         }
+        let there = |i: usize| there(i) || row.stands_for_none(i);
         let of = |step: &JudgedStep| {
             if there(step.against) && there(step.variant) { of_step(row, step) } else { Verdict::NoFigure }
         };
@@ -261,6 +262,7 @@ mod tests {
             caveat: None,
             lack: None,
             below: false,
+            zero_is_none: false,
             statistics: vec![],
         }
     }
@@ -289,6 +291,18 @@ mod tests {
         assert_eq!(Verdict::of(&row(false, &[2.0, 1.0], &[Some(1.0), None])), [Verdict::NoFigure]);
         assert_eq!(of(false, [0.0, 20.0], [0.0, 14.0]), Verdict::Agrees);
         assert!(missed(Verdict::Off(3.0)) && !missed(Verdict::AgreesOff(3.0)));
+    }
+
+    #[test]
+    fn a_published_zero_that_stands_for_none_agrees_with_none() {
+        let none = [None, None];
+        let counted = row(false, &[0.0, 0.0], &none);
+        assert_eq!((text(&counted), counted.is_missed()), ("MISSED: no figure".into(), true));
+        let steps = judge::steps(&[0.0, 0.0], &[Some(0.0); 2], Noise::Unknown);
+        let mean = Row { zero_is_none: true, steps, ..counted };
+        assert_eq!((text(&mean), mean.is_missed()), ("agrees".into(), false));
+        let other = Row { published: vec![0.0, 3.0], ..mean };
+        assert!(other.is_missed(), "3 stands for 3");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum CaveatKind {
     FewSamples,
     /// Both columns are the same code; they differ by noise alone.
     NullTest,
+    /// Another table has the same figures, and counts them.
+    ScoredElsewhere,
 }
 
 impl CaveatKind {
@@ -25,6 +27,7 @@ impl CaveatKind {
             CaveatKind::Artefact => "artefact",
             CaveatKind::FewSamples => "few-samples",
             CaveatKind::NullTest => "null-test",
+            CaveatKind::ScoredElsewhere => "scored-elsewhere",
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct JudgedStep {
     /// Whether the size agrees by the rule; null if there is none to judge.
     pub size_agrees: Option<bool>,
     /// Whether it moves by a tenth or more though less was published; null for all rules but
-    /// [`Rule::Still`] and [`Rule::StaysZero`].
+    /// [`Rule::Still`] and [`Rule::StaysZero`], and without a measurement.
     pub false_alarm: Option<bool>,
 }
 
@@ -154,7 +154,7 @@ pub fn judge(
     // A measured change too small to count if published agrees with nothing.
     let same_way = || moves && measured.is_some_and(|m| (m[1] > m[0]) == (published[1] > published[0]));
     let direction_agrees = counts.then(same_way);
-    let false_alarm = matches!(rule, Rule::Still | Rule::StaysZero).then_some(moves);
+    let false_alarm = measured.filter(|_| matches!(rule, Rule::Still | Rule::StaysZero)).map(changes);
     JudgedStep { variant, against, rule, direction_agrees, ratio_off, size_agrees, false_alarm }
 }
 
@@ -213,11 +213,7 @@ mod tests {
         assert_eq!(judged([18.58, 9.0], [6.0, 3.0]), (Rule::Ratio, Some(true), None));
         assert!(step([18.58, 17.94], [6.0, 3.7]).missed(false));
         let none = judge(1, 0, [18.58, 17.94], None, Noise::Unknown);
-        assert_eq!(
-            (none.size_agrees, none.false_alarm),
-            (Some(false), Some(false)),
-            "what was not measured never moved"
-        );
+        assert_eq!((none.size_agrees, none.false_alarm), (Some(false), None), "nobody knows whether it moved");
     }
 
     #[test]

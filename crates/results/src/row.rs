@@ -22,6 +22,9 @@ pub struct Row {
     pub published: Vec<f64>,
     /// The published figures are bounds: the measured ones must be less.
     pub below: bool,
+    /// A published 0 stands for no figure.
+    #[serde(default)]
+    pub zero_is_none: bool,
     /// One a variant; null if nothing was measured.
     pub measured: Vec<Option<Measured>>,
     /// Each variant against the baseline, seed by seed; null for the baseline, and if fewer than
@@ -43,10 +46,15 @@ impl Row {
     /// Whether it counts as missed: one of its steps is, or a column lacks a figure though one was
     /// published. A row with a caveat never is.
     pub fn is_missed(&self) -> bool {
-        let no_figure =
-            !self.published.is_empty() && (self.measured.is_empty() || self.measured.iter().any(Option::is_none));
+        let lacks = |i: usize| self.measured.get(i).is_none_or(Option::is_none) && !self.stands_for_none(i);
+        let no_figure = (0..self.published.len()).any(lacks);
         let step_missed = self.steps.iter().any(|step| step.missed(self.headline));
         self.caveat.is_none() && (no_figure || step_missed || self.keeps_bounds() == Some(false))
+    }
+
+    /// Whether a column's published figure stands for none.
+    pub fn stands_for_none(&self, variant: usize) -> bool {
+        self.zero_is_none && self.published.get(variant) == Some(&0.0)
     }
 
     /// Whether every measured figure is below the published one; `None` if no bounds were

@@ -76,11 +76,11 @@ impl Benchmark for HugeFaults {
         let count = |of: &Option<Latencies>| of.as_ref().map_or(0, |of| of.histogram.len()) as f64;
         let (huges, all) = (count(&huge), count(&huge) + count(&base));
         let share = (all > 0.0).then(|| 100.0 * huges / all);
-        // MMTests takes 0 for the mean of a class that was never seen.
-        let mean = |of: &Option<Latencies>| of.as_ref().map_or(0.0, |of| of.histogram.mean() / 1e3);
+        let seen = |of: &&Latencies| !of.histogram.is_empty();
+        let mean = |of: &Option<Latencies>| of.as_ref().filter(seen).map(|of| of.histogram.mean() / 1e3);
         let figures = vec![
-            Figure::new("mean fault-base", "us").lower().read(mean(&base)),
-            Figure::new("mean fault-huge", "us").lower().read(mean(&huge)),
+            Figure::new("mean fault-base", "us").lower().read_or(mean(&base), "no small page was faulted in"),
+            Figure::new("mean fault-huge", "us").lower().read_or(mean(&huge), "no huge page was faulted in"),
             Figure::new("faults that were huge", "%").higher().read_or(share, "nothing was touched"),
         ];
         Measured { figures, latencies: [huge, base].into_iter().flatten().collect(), ..Measured::default() }
@@ -258,6 +258,20 @@ mod tests {
         assert_eq!(measured.latencies.iter().map(|of| of.longest_ns).collect::<Vec<_>>(), [Some(210), Some(210)]);
         let values: Vec<_> = measured.figures.iter().map(|reading| reading.value).collect();
         assert_eq!(values[2], Some(50.0));
+        assert!(values[0].is_some_and(|mean| mean > 0.0) && values[1].is_some_and(|mean| mean > 0.0));
+    }
+
+    #[test]
+    fn of_huge_faults_that_never_happened_there_is_no_mean() {
+        let benchmark = HugeFaults { size: "2 MiB".into(), threads: 1, advised: false };
+        let mut faults = benchmark.program(&Start::default()).expect("it can be read");
+        next(&mut faults, &[(Value::Unit, 0)]);
+        next(&mut faults, &[(Value::Region(Region { pages: 512, ..MAPPED }), 0)]);
+        next(&mut faults, &[(Value::Unit, 1000), (Value::Pages(0), 1100), (Value::Unit, 1200)]);
+        let figures = benchmark.measured(&[&faults]).figures;
+        let of = |name: &str| figures.iter().find(|reading| reading.figure.name == name).expect("a figure").value;
+        assert!(of("mean fault-base").is_some());
+        assert_eq!((of("mean fault-huge"), of("faults that were huge")), (None, Some(0.0)));
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         caveat: None,
         lack: None,
         below: false,
+        zero_is_none: false,
         statistics: vec![],
     }
 }
