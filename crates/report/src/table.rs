@@ -97,7 +97,7 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
     if !held && e.elsewhere.is_empty() {
         out.push_str("nothing was published to hold these rows against\n");
     }
-    out.push_str(&remarks(&e.elsewhere, width));
+    out.push_str(&remarks(&standing::of_no_step(e), width));
     if let Some(mark) = standing::mark_explained(e) {
         out.push_str(&wrapped(&mark, width));
     }

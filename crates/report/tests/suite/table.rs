@@ -80,11 +80,14 @@ fn a_publication_of_the_workload_stands_in_place_of_nothing() {
     let line = "nothing was published to hold these rows against";
     assert!(render(&table, &Figures::All, None, false).contains(line));
     let published = Remark { variant: None, text: "'kontig reproduce five' compares this workload".into() };
-    table.elsewhere = vec![published, Remark { variant: Some(1), text: "the published step".into() }];
+    let step = "published of this step: p50 ×0.5 (here ×2)";
+    table.elsewhere = vec![published, Remark { variant: Some(1), text: step.into() }];
     let text = render(&table, &Figures::All, None, false);
     assert!(!text.contains(line), "{text}");
-    let here = "\n'kontig reproduce five' compares this workload\nB: the published step\n† too few samples";
-    assert!(text.contains(here), "{text}");
+    assert!(text.contains("\n'kontig reproduce five' compares this workload\n† too few samples"), "{text}");
+    // The rest of the conclusion is read against what was published of the step.
+    assert!(text.contains(&format!("\n  B = 100\nB against A, {step}\nB (100) against A:\n")), "{text}");
+    assert_eq!(text.matches(step).count(), 1, "{text}");
 }
 
 #[test]
