@@ -434,6 +434,49 @@ fn a_target_that_does_not_fit_is_refused() {
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
 }
 
+/// Before anything runs: such a row would be a miss after the last run.
+#[test]
+fn a_target_of_what_no_run_measures_is_refused_with_the_nearest_name() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = 2\ntarget = \"./target.toml\"")]);
+    let row = "name = \"hugepage alloc latency p50\"\nunit = \"us\"";
+    write(dir, "target.toml", TARGET);
+    kontig(dir, &["reproduce", &e]).assert().success();
+    for (to, says) in [
+        (
+            "name = \"hugepage aloc latency p50\"\nunit = \"us\"",
+            "./target.toml:5: row 'hugepage aloc latency p50': unknown figure 'hugepage aloc latency p50': did you mean \
+             'hugepage alloc latency p50'?",
+        ),
+        (
+            "name = \"x\"\nof = \"hugepage alloc latenzy\"\nstat = \"p90\"\nunit = \"us\"",
+            "./target.toml:6: row 'x': unknown figure 'hugepage alloc latenzy': did you mean 'hugepage alloc latency'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"s\"\nof = \"elapsed\"\nphase = \"prepares\"",
+            "./target.toml:8: row 'x': unknown phase 'prepares': did you mean 'prepare'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"s\"\nformula = \"2 * [elapsd] + [system, total]\"",
+            "./target.toml:7: row 'x': unknown figure 'elapsd': did you mean 'elapsed'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"pages\"\nof = \"elapsed\"",
+            "./target.toml:6: row 'x': elapsed is in s, which is not pages",
+        ),
+        (
+            "name = \"requests of the database\"\nunit = \"s\"",
+            "./target.toml:5: row 'requests of the database': no run has a figure 'requests of the database': 'kontig \
+             run … --all-figures' prints all",
+        ),
+    ] {
+        write(dir, "target.toml", &changed(TARGET, &[(row, to)]));
+        refused(dir, &["reproduce", &e, "--out", "r"], ASKED_WRONGLY, &[&format!("kontig: {says}\n")]);
+        assert!(!dir.join("r").exists());
+    }
+}
+
 #[test]
 fn a_machine_that_cannot_be_is_refused() {
     let d = tmp();
