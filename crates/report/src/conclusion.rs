@@ -1,6 +1,6 @@
 //! The conclusion of a table, before the table: what each variant makes worse and better than the
-//! baseline, how surely, and where no difference shows. What was published of a variant's step comes
-//! first, as the rest is read against it.
+//! baseline, how surely, and where no difference shows. Before that comes what was published of a
+//! variant's step, as the rest is read against it.
 
 use crate::number;
 use crate::order;
@@ -75,7 +75,7 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     lines
 }
 
-/// What was published of the steps that variants make.
+/// The published changes of the steps that variants make.
 fn published_steps(e: &ExperimentResult, called: Called) -> impl Iterator<Item = String> {
     let of_step = move |remark: &Remark| {
         let variant = remark.variant.filter(|variant| *variant < e.variants.len())?;

@@ -41,7 +41,7 @@ pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
     lines
 }
 
-/// What was published of an experiment's workload, but for the steps that its conclusion begins
+/// The remarks on what was published of a workload, but for the steps that the conclusion begins
 /// with.
 pub(crate) fn of_no_step(e: &ExperimentResult) -> Vec<Remark> {
     e.elsewhere.iter().filter(|remark| remark.variant.is_none()).cloned().collect()

@@ -136,6 +136,20 @@ fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
     }
 }
 
+/// As wide as half a screen of code, or a telephone: a table would have a letter a line.
+#[test]
+fn where_no_table_fits_each_row_is_a_list() {
+    let text = render(&common::table(), &Figures::Matter, Some(40), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    let row = "\nhugepage alloc latency p50 *, us\n  published: A 21,229, B 4, ×0.00019\n  measured: A 19,840, B 3.7, \
+               ×0.00019\n  → agrees\n";
+    assert!(text.contains(row), "{text}");
+    let text = render(&common::repeated(), &Figures::Matter, Some(40), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    assert!(text.contains("\nelapsed per page, us\n  measured: A 12 (9–20), B 10 (8–14),\n"), "{text}");
+    assert!(text.contains("\n  B against A, by seed: won 3 of 5,\n"), "{text}");
+}
+
 #[test]
 fn without_more_being_asked_for_a_table_has_what_the_conclusion_is_about() {
     let text = render(&common::repeated(), &Figures::Matter, None, false);
