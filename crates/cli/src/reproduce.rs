@@ -282,9 +282,9 @@ pub fn run_session(
     })
 }
 
-/// What a result took.
+/// The time and memory of a result.
 struct Took {
-    /// In all sessions.
+    /// Of all sessions, one after the other.
     in_all: HostFacts,
     /// In this one, if it resumed another, s.
     now_s: Option<f64>,

@@ -98,7 +98,7 @@ pub(crate) fn unrun(plan: &RunPlan) -> Result<RunResult, Error> {
             }
         }
         run.end_phase();
-        // A task that took no time has no figure of it, and beside an unnamed one that did, none has.
+        // A task that took no time has no figure of it; beside an unnamed one that did, none has.
         let tasks = run.phases.iter_mut().flat_map(|phase| &mut phase.counted.tasks);
         let named = tasks.filter(|((name, _), _)| name != WORKLOAD);
         named.for_each(|(_, time)| time.system_ns = time.system_ns.max(1));

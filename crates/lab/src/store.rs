@@ -82,7 +82,7 @@ struct Request {
     seed: Seeds,
     /// SHA-256 of the inputs of each experiment or case.
     input_sha256: BTreeMap<String, String>,
-    /// What its runs leave elsewhere, by option: of a finished run nothing is written again.
+    /// Places where its runs leave files, by option: of a finished run nothing is written again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     beside: BTreeMap<String, PathBuf>,
 }
@@ -126,7 +126,7 @@ pub struct Store {
     dir: PathBuf,
     /// Whether it was not there before.
     made: bool,
-    /// What earlier sessions took.
+    /// Time and memory of the earlier sessions.
     earlier: HostFacts,
     /// Held as long as the session lasts, so that no other continues it meanwhile.
     _lock: File,
@@ -223,7 +223,7 @@ impl Store {
         Ok(Store { dir: dir.into(), made: false, earlier: facts.unwrap_or_default(), _lock: lock })
     }
 
-    /// What all sessions together took, with this one's facts.
+    /// Time and memory of all sessions together, with this one's facts.
     pub fn in_all(&self, now: &HostFacts) -> HostFacts {
         HostFacts {
             wall_s: self.earlier.wall_s + now.wall_s,
@@ -382,7 +382,7 @@ fn read_run(dir: &Path, name: &str) -> Result<RunResult, Error> {
     })
 }
 
-/// What to do with a result that this build cannot read.
+/// The remedy for a result that this build cannot read.
 const AGAIN: &str = "run it again, or use the build that wrote it";
 
 /// The fault of JSON, without the names that serde would have taken instead.

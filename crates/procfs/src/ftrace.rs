@@ -25,8 +25,8 @@ pub struct TraceLine<'a> {
 }
 
 impl<'a> TraceLine<'a> {
-    /// Parses a line. `None` for an empty line, a comment, a note about lost events, a call that led
-    /// to the event above, and the number of CPUs with which trace-cmd's report begins.
+    /// Parses a line. `None` for an empty line, a comment, a note about lost events, a call that
+    /// led to the event above, and the number of CPUs with which trace-cmd's report begins.
     ///
     /// # Errors
     /// If it is none of these.

@@ -1,4 +1,4 @@
-//! What the reader of a TOML text complains of, in the words of the file instead of Rust's types.
+//! Complaints of the reader of a TOML text, in the words of the file instead of Rust's types.
 //!
 //! What a complaint names is looked for in the text, so that it comes with its line; a name nobody
 //! knows is answered with the nearest that is known there.
@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 pub struct Complaint {
     /// Where in the text, in bytes.
     pub at: usize,
-    /// One line.
+    /// The reason, without a line break.
     pub reason: String,
 }
 
@@ -50,11 +50,11 @@ fn named_after(text: &str, from: usize, word: &str) -> usize {
 /// The name of a value.
 #[derive(Clone, Copy)]
 enum Key<'a> {
-    /// `key = VALUE`.
+    /// Of a value by itself: `key = VALUE`.
     Value(&'a str),
     /// `key = [ …, VALUE`.
     Listed(&'a str),
-    /// `[key]`.
+    /// Of a table with a head: `[key]`.
     Table(&'a str),
 }
 

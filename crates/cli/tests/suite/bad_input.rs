@@ -802,7 +802,7 @@ fn a_result_that_is_none_cannot_be_rerun() {
     refused(dir, &["rerun", "."], FAILED, &["./result.json", "UTF-8"]);
 }
 
-/// What is JSON of a session, but with other fields than this build writes.
+/// JSON of a session, but with other fields than this build writes.
 #[test]
 fn a_result_of_another_build_is_refused_with_what_to_do() {
     let d = tmp();
