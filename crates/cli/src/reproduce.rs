@@ -3,7 +3,7 @@
 use crate::run_args::{OutputArgs, ReproduceArgs, RerunArgs, RunArgs};
 use crate::shard::Shard;
 use crate::values;
-use kontig_error::files::{check_directory, check_distinct, check_new, check_not_read, check_writable, write_file};
+use kontig_error::files::{check_directory, check_distinct, check_not_read, check_writable, write_file};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_lab::catalog;
 use kontig_lab::expected::Expected;
@@ -25,7 +25,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The time that a session took is stored again after so long.
+const BETWEEN_FACTS: Duration = Duration::from_secs(1);
 
 pub fn reproduce(a: &ReproduceArgs) -> Result<(), Error> {
     read_once(a.names.iter().map(String::as_str))?;
@@ -152,16 +155,25 @@ fn carry_out(
         maps,
     };
     let mut session = Session::new(resolved, o.seed.clone(), &views)?;
-    // Fail on unwritable outputs now, not after a minute of work.
-    let open = if o.resume { Store::resume } else { Store::create };
-    let store = o.out.as_deref().map(|dir| open(dir, &o.seed, session.resolved())).transpose()?;
     let planned = session.jobs().len();
-    if let Some(shard) = shard {
-        session = shard.part_of(session, store.as_ref().filter(|_| o.resume).zip(o.out.as_deref()))?;
+    let resumes = o.resume && o.out.as_deref().is_some_and(Store::is_begun);
+    // Fail on unwritable outputs now, not after a minute of work. What is there is a resumed
+    // session's own: it was checked when that began.
+    if !resumes {
+        if let Some(shard) = shard {
+            session = shard.part_of(session, None)?;
+        }
+        session.check_new()?;
+    }
+    let open = if o.resume { Store::resume } else { Store::create };
+    let store = o.out.as_deref().map(|dir| open(dir, &o.seed, session.resolved(), &views)).transpose()?;
+    if let Some(shard) = shard.filter(|_| resumes) {
+        session = shard.part_of(session, store.as_ref().zip(o.out.as_deref()))?;
     }
     if let Some(store) = store.as_ref().filter(|_| o.resume) {
         let (had, all) = (session.resume(|plan| store.run(plan))?, session.jobs().len());
         kontig_terminal::say(&format!("{had} of {all} runs are finished already"));
+        session.clear_unfinished()?;
     }
     for file in [&o.html, &o.svg, &o.markdown].into_iter().flatten() {
         check_writable(file)?;
@@ -170,7 +182,6 @@ fn carry_out(
         check_writable(file)?;
     }
     for file in session.histories() {
-        check_new(file)?;
         check_writable(file)?;
     }
     for dir in [&o.procfs, &o.mmtests].into_iter().flatten() {
@@ -179,10 +190,17 @@ fn carry_out(
     session.check_mmtests()?;
     let files = Mutex::new(BTreeMap::new());
     let runs_kept = AtomicUsize::new(0);
+    let facts = || HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
+    let told = Mutex::new(Instant::now());
     let finished = |run: &RunResult| {
         if let Some(store) = &store {
             let (path, file) = store.keep_run(run)?;
             files.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path, file);
+            let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if told.elapsed() > BETWEEN_FACTS {
+                store.keep_host(&facts())?;
+                *told = Instant::now();
+            }
         }
         runs_kept.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -190,7 +208,7 @@ fn carry_out(
     let (outcomes, error) = run_session(&session, o.jobs, &finished);
     let files = files.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let runs_kept = runs_kept.into_inner();
-    let host = HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
+    let host = facts();
     // Runs finished before an interrupt or an error are a result too, of fewer runs.
     if let Some(store) = store.as_ref().filter(|_| error.is_none() || runs_kept > 0) {
         let result = StoredResult::new(&o.seed, session.resolved(), &outcomes, files)?;
@@ -205,7 +223,8 @@ fn carry_out(
             "shard {shard}: {runs_kept} of its {runs} runs are in {dir}, of {planned} in all\n"
         ))?;
     } else if !outcomes.is_empty() {
-        show(&session, &outcomes, o, overview, &host)?;
+        let in_all = store.as_ref().map_or_else(|| host.clone(), |store| store.in_all(&host));
+        show(&session, &outcomes, o, overview, &Took { in_all, now_s: resumes.then_some(host.wall_s) })?;
     }
     match error {
         None => Ok(()),
@@ -215,7 +234,11 @@ fn carry_out(
                 (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
                 (n, None) => match &o.mmtests {
                     Some(dir) => {
-                        format!("{n} of {total} runs were finished; their iterations are in {}", dir.display())
+                        let dir = dir.display();
+                        format!(
+                            "{n} of {total} runs were finished; their iterations are in {dir}. Without --out they \
+                             cannot be resumed: remove {dir} and begin again with --out"
+                        )
                     }
                     None => format!("{n} of {total} runs were finished and are not stored (no --out)"),
                 },
@@ -259,20 +282,30 @@ pub fn run_session(
     })
 }
 
+/// The time and memory of a result.
+struct Took {
+    /// Of all sessions, one after the other.
+    in_all: HostFacts,
+    /// In this one, if it resumed another, s.
+    now_s: Option<f64>,
+}
+
+impl Took {
+    fn said(&self) -> String {
+        let gib = self.in_all.peak_rss_bytes as f64 / (1u64 << 30) as f64;
+        let now = self.now_s.map_or(String::new(), |now| format!(" in all, {now:.1} s in this session"));
+        format!("{:.1} s{now}, {gib:.1} GiB at most", self.in_all.wall_s)
+    }
+}
+
 /// Prints the outcomes and writes the pages.
-fn show(
-    session: &Session,
-    outcomes: &[Outcome],
-    o: &OutputArgs,
-    overview: bool,
-    host: &HostFacts,
-) -> Result<(), Error> {
+fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, overview: bool, took: &Took) -> Result<(), Error> {
     if o.json {
         let doc = Reproduction {
             schema: REPRODUCE_SCHEMA.into(),
             seed: o.seed.clone(),
-            wall_s: host.wall_s,
-            peak_rss_bytes: host.peak_rss_bytes,
+            wall_s: took.in_all.wall_s,
+            peak_rss_bytes: took.in_all.peak_rss_bytes,
             experiments: outcomes.iter().map(|x| kontig_report::answer(&x.result)).collect(),
         };
         kontig_terminal::print_json(&doc)?;
@@ -299,9 +332,8 @@ fn show(
             let together = kontig_report::table::together(&cases.iter().map(|x| &x.result).collect::<Vec<_>>());
             text += &together.map_or(String::new(), |line| line + "\n");
         }
-        let gib = host.peak_rss_bytes as f64 / (1u64 << 30) as f64;
         let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
-        text += &format!("{}; {:.1} s, {gib:.1} GiB at most\n", o.seed.said(most), host.wall_s);
+        text += &format!("{}; {}\n", o.seed.said(most), took.said());
         kontig_terminal::print(&text)?;
     }
     if let Some(file) = &o.html {

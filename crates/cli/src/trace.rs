@@ -138,7 +138,9 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
     }
     let mut all = Kind::default();
     let mut kinds: BTreeMap<(&str, (u64, u64), &str), Kind> = BTreeMap::new();
+    let mut unknown = Unknown::new();
     for run in &runs {
+        run.unknown().into_iter().for_each(|value| *unknown.entry(value).or_default() += 1);
         all.add(run, window);
         let mode = run.mode.as_deref().unwrap_or("–");
         kinds.entry((&run.comm, run.zone, mode)).or_default().add(run, window);
@@ -151,11 +153,30 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
         });
         let document = serde_json::json!({
             "schema": "kontig.trace/1", "all": all, "kinds": rows.collect::<Vec<_>>(),
-            "unended": incomplete.unended, "cut": incomplete.cut, "lost_events": incomplete.lost_events
+            "unended": incomplete.unended, "cut": incomplete.cut, "lost_events": incomplete.lost_events,
+            "unknown": unknown.iter().map(|((field, value), runs)| {
+                serde_json::json!({ "field": field, "value": value, "runs": runs })
+            }).collect::<Vec<_>>()
         });
         return print(&format!("{document:#}\n"));
     }
-    print(&summary(&runs, &all, &kinds, (&incomplete, window)))
+    print(&(summary(&runs, &all, &kinds, (&incomplete, window)) + &said(&unknown)))
+}
+
+/// Fields with values that no kernel prints, and in how many runs.
+type Unknown<'a> = BTreeMap<(&'static str, &'a str), u64>;
+
+/// A line on each value that no kernel prints.
+fn said(unknown: &Unknown<'_>) -> String {
+    let line = |((field, value), runs): (&(&'static str, &str), &u64)| {
+        let what = match *value {
+            "" => format!("without a {field}"),
+            value => format!("with the unknown {field} '{}'", value.escape_debug()),
+        };
+        let whose = if *field == "status" { ": nothing says whether a block was left" } else { "" };
+        wrap("", &format!("{} {what}{whose}", counted(*runs)), 0, width())
+    };
+    unknown.iter().map(line).collect()
 }
 
 type Rows<'a> = [((&'a str, (u64, u64), &'a str), Kind)];

@@ -2,8 +2,8 @@
 //! or not at all.
 
 use crate::error::{AskedWrongly, Error, Failed};
-use std::fs::{File, Permissions};
-use std::io::Read;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -36,8 +36,13 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses a file in a directory that does not exist: a misspelled directory is not created.
+/// Refuses a file in a directory that does not exist: a misspelled directory is not created. What
+/// other programs take for standard output is no name either.
 fn has_directory(path: &Path) -> Result<(), Error> {
+    if path == Path::new("-") {
+        let reason = "- names no file, and standard output is taken: name a file, or ./- for one of that name";
+        return Err(AskedWrongly::Value(reason.into()).into());
+    }
     let dir = directory(path);
     match std::fs::metadata(dir) {
         Ok(there) if there.is_dir() => Ok(()),
@@ -54,7 +59,7 @@ fn has_directory(path: &Path) -> Result<(), Error> {
 /// # Errors
 /// The path, and the reason.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    written(path, |part| std::fs::write(part, bytes))
+    written(path, bytes, |_| Ok(()))
 }
 
 /// Writes a file into an existing directory that other users read, whatever the umask: at no
@@ -63,21 +68,20 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// # Errors
 /// As [`write_file`].
 pub fn write_file_for_all(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    written(path, |part| {
-        std::fs::write(part, bytes)?;
-        if is_device(part) { Ok(()) } else { std::fs::set_permissions(part, Permissions::from_mode(0o644)) }
-    })
+    written(path, bytes, |part| std::fs::set_permissions(part, Permissions::from_mode(0o644)))
 }
 
-fn written(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
+fn written(path: &Path, bytes: &[u8], finish: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
     let fail = |e: std::io::Error| unwritten(path, e.to_string());
     if is_device(path) {
-        return write(path).map_err(fail);
+        // Standard output may lead to a file, which has other text already.
+        let open = OpenOptions::new().append(true).open(path);
+        return open.and_then(|mut file| file.write_all(bytes)).map_err(fail);
     }
     has_directory(path)?;
     // A full disk never leaves half a file under the final name.
     let part = part_of(path);
-    write(&part).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
+    std::fs::write(&part, bytes).and_then(|()| finish(&part)).and_then(|()| std::fs::rename(&part, path)).map_err(|e| {
         let _ = std::fs::remove_file(&part);
         fail(e)
     })
@@ -121,7 +125,7 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     if path.exists() {
-        std::fs::OpenOptions::new().append(true).open(path).map_err(fail)?;
+        OpenOptions::new().append(true).open(path).map_err(fail)?;
     }
     has_directory(path)?;
     let part = part_of(path);
@@ -147,9 +151,14 @@ fn part_of(path: &Path) -> PathBuf {
     part.into()
 }
 
-/// Whether the path is a pipe or a device such as `/dev/stdout`, which a rename must not replace.
+/// Whether the path is a pipe or a device such as `/dev/stdout`, which a rename must not replace,
+/// even where that leads to a regular file.
 fn is_device(path: &Path) -> bool {
-    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
+    let is_descriptor = || {
+        let dir = directory(path).canonicalize().unwrap_or_default();
+        dir == Path::new("/dev") || (dir.starts_with("/proc") && dir.ends_with("fd"))
+    };
+    path.metadata().is_ok_and(|m| !m.is_dir() && (!m.is_file() || is_descriptor()))
 }
 
 /// Refuses two outputs in one place, of which the later would replace the earlier. A device takes
@@ -293,7 +302,6 @@ pub fn check_named_once(dirs: &[PathBuf]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     fn names(dir: &Path) -> Vec<String> {
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
@@ -320,6 +328,25 @@ mod tests {
         assert!(said(&file).ends_with(": cannot be read: it is longer than 1 MiB, as no such file is"));
         std::fs::write(&file, [0xff]).expect("written");
         assert!(said(&file).contains("UTF-8"), "{}", said(&file));
+    }
+
+    #[test]
+    fn a_dash_is_no_file_and_a_descriptor_is_written_to_and_never_replaced() {
+        let tmp = tempfile::tempdir().expect("a folder");
+        for refused in
+            [check_writable(Path::new("-")), write_file(Path::new("-"), b"x"), check_directory(Path::new("-"))]
+        {
+            let refused = refused.expect_err("it is no name");
+            assert_eq!(refused.exit_code(), 2);
+            assert!(refused.to_string().ends_with("name a file, or ./- for one of that name"), "{refused}");
+        }
+        let mut file = File::create(tmp.path().join("out")).expect("made");
+        file.write_all(b"first\n").expect("written");
+        let descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        check_writable(Path::new(&descriptor)).expect("it can be");
+        write_file(Path::new(&descriptor), b"second\n").expect("written");
+        assert_eq!(std::fs::read(tmp.path().join("out")).expect("there"), b"first\nsecond\n");
+        assert_eq!(names(tmp.path()), ["out"]);
     }
 
     #[test]

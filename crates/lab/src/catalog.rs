@@ -244,11 +244,11 @@ pub fn published() -> Result<Vec<String>, Error> {
     Ok(published.into_iter().map(|e| e.id).collect())
 }
 
-/// A target by name or file, with the text it came from.
-pub fn target(name: &str) -> Result<(Target, String), Error> {
+/// A target by name or file, with its file.
+pub fn target(name: &str) -> Result<(Target, Source), Error> {
     let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone())?;
     t.validate().map_err(|wrong| source.wrong(wrong))?;
-    Ok((t, source.text))
+    Ok((t, source))
 }
 
 #[cfg(test)]

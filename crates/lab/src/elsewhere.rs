@@ -3,7 +3,8 @@
 //! A what-if has no published column of its own. The remarks still say what was published of its
 //! workload: from which kernel to which, how the headline rows changed, and what this model is
 //! known to miss of it. A variant that makes the published step, with all of its switches and
-//! sysctl values, is compared with it row by row; if its kernel differs, the remark says so.
+//! sysctl values, is compared with it row by row; if its kernel differs, the remark says so. A
+//! table's conclusion begins with that.
 
 use crate::catalog;
 use crate::experiment::{Experiment, Variant};
@@ -89,26 +90,26 @@ impl Elsewhere {
                 let quantity = Quantity::of_row(row, runs);
                 let both = [merged(&quantity, &by_variant[0])?, merged(&quantity, &by_variant[i])?];
                 let measured = both.map(|m| m.value);
-                let samples = both.iter().filter_map(|m| m.samples).min().map(|n| format!(" ({n} samples)"));
+                let samples = both.iter().filter_map(|m| m.samples).min().map(|n| format!(", {n} samples"));
                 let noise = row.null_test.map_or(Noise::Unknown, Noise::Published);
                 let step = judge::judge(1, 0, *values, Some(measured), noise);
                 let moves = judge::changes(measured);
                 let standing = match (step.direction_agrees, step.false_alarm) {
-                    (Some(false), _) if moves => " (THE OTHER WAY)",
-                    (Some(false), _) => " (unchanged here)",
-                    (None, Some(true)) => " (hardly moves there)",
+                    (Some(false), _) if moves => ", THE OTHER WAY",
+                    (Some(false), _) => ", unchanged",
+                    (None, Some(true)) => ", though it hardly moved there",
                     _ => "",
                 };
                 let samples = samples.unwrap_or_default();
-                Some(format!("{} {}{samples}, published {}{standing}", row.name, change(measured), change(*values)))
+                Some(format!("{} {} (here {}{samples}{standing})", row.name, change(*values), change(measured)))
             });
             let held: Vec<String> = held.collect();
             if !held.is_empty() {
                 let kernel = match variants[i].profile == to.profile {
                     true => String::new(),
-                    false => format!(" by the rules of {} instead of {}", variants[i].profile, to.profile),
+                    false => format!(" with {}, by the rules of {} here", to.profile, variants[i].profile),
                 };
-                let text = format!("the published step, here from '{}'{kernel}: {}", variants[0].name, held.join("; "));
+                let text = format!("published of this step{kernel}: {}", held.join("; "));
                 remarks.push(Remark { variant: Some(i), text });
             }
         }

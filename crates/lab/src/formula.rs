@@ -94,6 +94,20 @@ impl Formula {
         })
     }
 
+    /// The figures it names, each with its phase.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut terms = vec![&self.0];
+        std::iter::from_fn(move || {
+            loop {
+                match terms.pop()? {
+                    Term::Figure { name, phase } => return Some((name.as_str(), phase.as_str())),
+                    Term::Of(a, _, b) => terms.extend([b.as_ref(), a.as_ref()]),
+                    Term::Number(_) | Term::Counter(_) => {}
+                }
+            }
+        })
+    }
+
     /// Whether it uses only figures of phases other than the measurement, which a run has once,
     /// however many rounds it has.
     pub(crate) fn is_of_other_phases(&self) -> bool {

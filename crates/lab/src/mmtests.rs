@@ -54,11 +54,11 @@ pub(crate) fn epoch_ms(ns: u64) -> i64 {
     (BOOT * 1000 + ns / 1_000_000) as i64
 }
 
-/// Checks before anything runs that a variant can be written.
+/// Checks before anything runs that nothing is in a variant's place.
 ///
 /// # Errors
-/// If something is in its place, or the directory cannot be written to.
-pub fn check(run: &Path) -> Result<(), Error> {
+/// If something is.
+pub(crate) fn check_new(run: &Path) -> Result<(), Error> {
     flat::check_name(run)?;
     if run.symlink_metadata().is_ok() {
         let reason = format!(
@@ -67,8 +67,42 @@ pub fn check(run: &Path) -> Result<(), Error> {
         );
         return Err(AskedWrongly::Value(reason).into());
     }
-    flat::check(run)?;
+    flat::check(run)
+}
+
+/// Checks before anything runs that a variant can be written.
+///
+/// # Errors
+/// If the directory cannot be written to.
+pub(crate) fn check_writable(run: &Path) -> Result<(), Error> {
     check_directory(run.parent().unwrap_or(Path::new(".")))
+}
+
+/// Removes what a run that is resumed left of its iterations: their rounds are measured again.
+///
+/// # Errors
+/// If something cannot be removed.
+pub(crate) fn clear(of: &MmtestsRun, rounds: u32) -> Result<(), Error> {
+    let fail =
+        |path: &Path, e: std::io::Error| Failed::Write { path: path.display().to_string(), reason: e.to_string() };
+    for n in of.first..of.first + rounds {
+        for dir in [of.dir.join(format!("iter-{n}")), part_of(&of.dir, n)] {
+            if dir.is_dir() {
+                std::fs::remove_dir_all(&dir).map_err(|e| fail(&dir, e))?;
+            }
+        }
+        let stamps = flat::stamps(&of.dir, n);
+        if stamps.is_file() {
+            std::fs::remove_file(&stamps).map_err(|e| fail(&stamps, e))?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of an iteration that is being written: MMTests takes every name that begins with iter-
+/// for an iteration.
+fn part_of(run: &Path, n: u32) -> PathBuf {
+    run.join(format!(".iter-{n}.part"))
 }
 
 /// Puts a file under a second name: as a hard link where possible.
@@ -124,8 +158,7 @@ impl Iteration {
         let (round, times) = of;
         let benchmarks = logs::benchmarks(round, times);
         let whole = run.join(format!("iter-{n}"));
-        // MMTests takes every name that begins with iter- for an iteration.
-        let part = run.join(format!(".iter-{n}.part"));
+        let part = part_of(run, n);
         let mut write = || -> Result<(), (PathBuf, std::io::Error)> {
             let put = |name: &str, bytes: &[u8]| {
                 let path = part.join(name);

@@ -4,9 +4,11 @@
 //! counters. A run of several rounds has a value for each, unless the figure is of the whole run.
 
 use crate::formula::{Formula, NoValue, Values};
+use crate::names::{did_you_mean, nearest};
 use crate::target::{Stat, TargetRow};
 use crate::unit;
 use kontig_results::{Figure, Histogram, MEASURE, Merge, Reading, RunResult, TOTAL, samples_needed};
+use kontig_workload::Wrong;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -133,6 +135,53 @@ impl Quantity {
             factor,
             at: Cell::default(),
         }
+    }
+
+    /// The part of a published row that no run has, with the nearest name, as far as runs that have
+    /// not run tell.
+    pub(crate) fn unmeasured(row: &TargetRow, runs: &[RunResult]) -> Option<Wrong> {
+        let quantity = Quantity::of_row(row, runs);
+        let (key, name, phase) = match &quantity.from {
+            From::Formula(formula) => {
+                let is_there = |(name, phase): &(&str, &str)| {
+                    let rounds = runs.iter().flat_map(|run| &run.rounds).flat_map(|round| &round.figures);
+                    let mut all = runs.iter().flat_map(|run| &run.figures).chain(rounds);
+                    all.any(|r| r.figure.name == *name && r.figure.phase == *phase)
+                };
+                let (name, phase) = formula.figures().find(|figure| !is_there(figure))?;
+                ("formula", name, phase)
+            }
+            From::Nothing(Some(reason)) => {
+                let key = if reason.starts_with('p') && row.stat.is_some() { "stat" } else { "unit" };
+                return Some(Wrong::at(&[key], format!("row '{}': {reason}", row.name)));
+            }
+            From::Nothing(None) => {
+                let phase = row.phase.as_deref().unwrap_or(MEASURE);
+                match &row.of {
+                    Some(of) => ("of", of.as_str(), phase),
+                    None => ("name", row.name.as_str(), phase),
+                }
+            }
+            From::Figure(_) | From::Distribution => return None,
+        };
+        let (mut phases, mut names): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+        let rounds = || runs.iter().flat_map(|run| &run.rounds);
+        let figures = runs.iter().flat_map(|run| &run.figures).chain(rounds().flat_map(|round| &round.figures));
+        let histograms =
+            runs.iter().flat_map(|run| &run.histograms).chain(rounds().flat_map(|round| &round.histograms));
+        let all = figures.map(|r| (&*r.figure.name, &*r.figure.phase));
+        for (known, of) in all.chain(histograms.map(|h| (&*h.name, &*h.phase))) {
+            phases.extend((!phases.contains(&of)).then_some(of));
+            names.extend((of == phase && !names.contains(&known)).then_some(known));
+        }
+        let of_row = |reason: String| format!("row '{}': {reason}", row.name);
+        if names.is_empty() {
+            let key = if row.phase.is_some() { "phase" } else { key };
+            return Some(Wrong::at(&[key], of_row(did_you_mean("phase", phase, &phases))));
+        }
+        let of_phase = if phase == MEASURE { String::new() } else { format!(" in phase '{phase}'") };
+        let unknown = || format!("no run has a figure '{name}'{of_phase}: 'kontig run … --all-figures' prints all");
+        Some(Wrong::at(&[key], of_row(nearest("figure", name, &names).unwrap_or_else(unknown))))
     }
 
     /// The value in one window.

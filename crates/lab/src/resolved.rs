@@ -2,10 +2,13 @@
 
 use crate::beginning::Beginning;
 use crate::experiment::{Case, Experiment, Variant};
+use crate::gate::Available;
 use crate::groups;
 use crate::host_snapshot::HostSnapshot;
 use crate::mmtests::MmtestsRun;
 use crate::plan::{RunPlan, Views, key, room};
+use crate::quantity::Quantity;
+use crate::run::unrun;
 use crate::source::Source;
 use crate::sweep;
 use crate::sysctls;
@@ -13,6 +16,7 @@ use crate::target::{Target, TargetRow, is_of_case};
 use crate::{catalog, names, profiles};
 use kontig_error::files::file_name;
 use kontig_error::{AskedWrongly, Error};
+use kontig_live::Roots;
 use kontig_mm::Profile;
 use kontig_results::Seeds;
 use kontig_sim::MachineFile;
@@ -110,7 +114,7 @@ impl Resolved {
             return Err(wrong(Wrong::at(&["variant"], reason)));
         }
         let profiles = profiles::of_each(experiment.variant.iter().map(Variant::kernel))?;
-        let target = experiment.target.as_deref().map(|t| catalog::target(t).map(|(t, _)| t)).transpose()?;
+        let (target, of_target) = experiment.target.as_deref().map(catalog::target).transpose()?.unzip();
         if let Some(t) = &target
             && t.variants.len() != experiment.variant.len()
         {
@@ -124,7 +128,34 @@ impl Resolved {
             Resolved { experiment, case, machine, machines, begins_as, profiles, target, pace_machine, notes };
         resolved.check_target().map_err(&wrong)?;
         resolved.fits().map_err(|e| wrong(if at.is_empty() { e } else { Wrong::at(at, e.reason) }))?;
+        // A test checks those that are built in.
+        if let Some(source) = of_target.filter(|source| !source.built_in) {
+            resolved.check_rows()?.map_err(|wrong| source.wrong(wrong))?;
+        }
         Ok(resolved)
+    }
+
+    /// Checks that the runs of a variant measure what the target's rows are of. An experiment that
+    /// cannot run is refused elsewhere.
+    ///
+    /// # Errors
+    /// If a run cannot be built. The inner error is the first row that is of nothing.
+    pub(crate) fn check_rows(&self) -> Result<Result<(), Wrong>, Error> {
+        let rows = self.target.iter().flat_map(|t| t.row.iter().enumerate());
+        let mut left: Vec<(usize, &TargetRow)> = rows.filter(|(_, row)| is_of_case(&row.case, &self.case)).collect();
+        let mut lacking = None;
+        let available = Available::read(&Roots::default()).bytes;
+        for variant in 0..self.experiment.variant.len() {
+            let plan = self.plan(variant, 1)?;
+            if plan.check().is_err() || plan.machine.host_bytes().is_ok_and(|bytes| bytes > available) {
+                return Ok(Ok(()));
+            }
+            let runs = [unrun(&plan)?];
+            left.retain(|(_, row)| Quantity::unmeasured(row, &runs).is_some());
+            let Some((i, row)) = left.first() else { return Ok(Ok(())) };
+            lacking = Quantity::unmeasured(row, &runs).map(|wrong| wrong.below(&["row", &i.to_string()]));
+        }
+        Ok(lacking.map_or(Ok(()), Err))
     }
 
     /// The experiment's name, followed by a slash and the case.
@@ -365,5 +396,20 @@ impl Resolved {
             }
         }
         Ok(plans)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_a_built_in_target_is_of_something_that_its_experiment_measures() {
+        for e in catalog::experiments().unwrap_or_else(|e| panic!("{e}")) {
+            for case in Resolved::all(&e, None).unwrap_or_else(|e| panic!("{e}")) {
+                let rows = case.check_rows().unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(rows, Ok(()), "{}", case.key());
+            }
+        }
     }
 }

@@ -56,35 +56,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
     pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
-        let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
-            .with_threads_per_core(plan.machine.threads_per_core);
-        let failed = |reason: String| Error::from(Failed::Run { run: plan.title(), reason });
-        machine.set_processor(plan.machine.translation.clone());
-        machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
-        machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
-        if !plan.scenario.groups.is_empty() {
-            machine.make_groups(&groups::entries(&plan.scenario.groups)).map_err(failed)?;
-        }
-        if let Some(beginning) = &plan.begins_as {
-            machine.adopt(&beginning.pages(&plan.machine, plan.seed).map_err(failed)?).map_err(failed)?;
-        }
-        for (name, pages) in plan.scenario.files() {
-            if !machine.lay_file(name, pages) {
-                return Err(failed(format!("{name} does not fit on its disk, or exists already")));
-            }
-        }
-        let mut run = Running {
-            plan,
-            machine,
-            control,
-            programs: Vec::new(),
-            phases: Vec::new(),
-            in_phase: false,
-            phase_began: Counters::default(),
-            sampler: Sampler::new(plan.pictures),
-            measured: Vec::new(),
-            endings: Vec::new(),
-        };
+        let mut run = Running::new(plan, control)?;
         let prepared = run.first_measured();
         run.go_through(0..prepared, (0, 1))?;
         Ok(Prepared(run))
@@ -98,6 +70,41 @@ impl<'a> Prepared<'a> {
     pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, Error> {
         Running { plan, control, ..self.0 }.measure()
     }
+}
+
+/// A result with every figure and distribution that a run of this plan measures, for their names:
+/// its tasks are started, and none runs.
+///
+/// # Errors
+/// If the machine cannot be built, or a task cannot start.
+pub(crate) fn unrun(plan: &RunPlan) -> Result<RunResult, Error> {
+    let control = RunControl::default();
+    let mut run = Running::new(plan, &control)?;
+    let prepared = run.first_measured();
+    for phase in &plan.scenario.phases[..prepared] {
+        run.phase(phase);
+        run.begin(phase)?;
+    }
+    let before = Before::of(&run.machine);
+    let (first, mut rounds) = (run.phases.len(), Vec::new());
+    for _ in 0..plan.rounds {
+        let of_round = run.phases.len();
+        for phase in &plan.scenario.phases[prepared..] {
+            run.phase(phase);
+            let begun = run.begin(phase)?;
+            if phase.measured {
+                let measured = run.read(phase, &begun);
+                run.measured.push(OfPhase { phase: phase.name.clone(), measured });
+            }
+        }
+        run.end_phase();
+        // A task that took no time has no figure of it; beside an unnamed one that did, none has.
+        let tasks = run.phases.iter_mut().flat_map(|phase| &mut phase.counted.tasks);
+        let named = tasks.filter(|((name, _), _)| name != WORKLOAD);
+        named.for_each(|(_, time)| time.system_ns = time.system_ns.max(1));
+        rounds.push(run.round(&before, of_round));
+    }
+    Ok(run.result(&before, first, rounds))
 }
 
 /// A program of the workload.
@@ -126,7 +133,40 @@ struct Running<'a> {
     endings: Vec<Ending>,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    /// Builds the machine of a plan.
+    fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Running<'a>, Error> {
+        let mut machine = Machine::new(plan.memory()?, CostModel::new(&plan.machine.costs))
+            .with_threads_per_core(plan.machine.threads_per_core);
+        let failed = |reason: String| Error::from(Failed::Run { run: plan.title(), reason });
+        machine.set_processor(plan.machine.translation.clone());
+        machine.attach_nodes(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
+        machine.attach_disks(&plan.machine).map_err(|wrong| failed(wrong.reason))?;
+        if !plan.scenario.groups.is_empty() {
+            machine.make_groups(&groups::entries(&plan.scenario.groups)).map_err(failed)?;
+        }
+        if let Some(beginning) = &plan.begins_as {
+            machine.adopt(&beginning.pages(&plan.machine, plan.seed).map_err(failed)?).map_err(failed)?;
+        }
+        for (name, pages) in plan.scenario.files() {
+            if !machine.lay_file(name, pages) {
+                return Err(failed(format!("{name} does not fit on its disk, or exists already")));
+            }
+        }
+        Ok(Running {
+            plan,
+            machine,
+            control,
+            programs: Vec::new(),
+            phases: Vec::new(),
+            in_phase: false,
+            phase_began: Counters::default(),
+            sampler: Sampler::new(plan.pictures),
+            measured: Vec::new(),
+            endings: Vec::new(),
+        })
+    }
+
     fn failed(&self, e: &SimError) -> Error {
         Failed::Run { run: self.plan.title(), reason: e.to_string() }.into()
     }
@@ -504,4 +544,52 @@ fn shares(scenario: &Scenario) -> Vec<(u32, u32)> {
         (1000 * from / all, 1000 * so_far / all)
     };
     scenario.phases.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+    use crate::experiment::{Experiment, Variant};
+    use crate::plan::Views;
+    use crate::resolved::Resolved;
+    use kontig_results::Seeds;
+    use std::collections::BTreeSet;
+
+    /// The figures and distributions of a run, with their phases.
+    fn names(run: &RunResult) -> BTreeSet<(String, String)> {
+        let rounds = run.rounds.iter();
+        let figures = rounds.clone().flat_map(|round| &round.figures).chain(&run.figures);
+        let histograms = rounds.flat_map(|round| &round.histograms).chain(&run.histograms);
+        let figures = figures.map(|r| (r.figure.name.to_string(), r.figure.phase.to_string()));
+        figures.chain(histograms.map(|h| (h.name.clone(), h.phase.to_string()))).collect()
+    }
+
+    #[test]
+    fn a_run_that_does_not_run_names_all_that_one_measures() {
+        let of = |(name, rounds): (&str, u32)| {
+            let (file, ..) = catalog::workload(name).unwrap_or_else(|e| panic!("{e}"));
+            let (compact, _) = catalog::experiment("compact-32g").unwrap_or_else(|e| panic!("{e}"));
+            let e = Experiment {
+                id: name.into(),
+                workload: file.workload,
+                machine: "box-2g".into(),
+                variant: vec![Variant { name: "v".into(), profile: "6.1".into(), ..Variant::default() }],
+                rounds,
+                ..compact
+            };
+            let e = Experiment { target: None, caveat: Vec::new(), lack: Vec::new(), pace: None, ..e };
+            let resolved = Resolved::new(e, None).unwrap_or_else(|e| panic!("{e}"));
+            let plans = resolved.plans(&Seeds::From(1), &Views::default()).expect("plans");
+            let plan = &plans[0][0];
+            let measured = names(&run(plan, &RunControl::default()).unwrap_or_else(|e| panic!("{e}")));
+            assert!(measured.len() > 100, "{name}");
+            let named = names(&unrun(plan).unwrap_or_else(|e| panic!("{e}")));
+            let lost: Vec<_> = measured.difference(&named).collect();
+            assert!(lost.is_empty(), "{name}: {lost:?}");
+        };
+        [("hugealloc-busy", 1), ("hugealloc", 2), ("java", 1), ("forking-store", 1), ("highalloc", 1)]
+            .into_iter()
+            .for_each(of);
+    }
 }

@@ -11,7 +11,7 @@ use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
-use kontig_error::files::file_name;
+use kontig_error::files::{check_new, file_name};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Roots;
 use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
@@ -160,16 +160,48 @@ impl Session {
         self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
     }
 
+    /// Removes what an earlier session left of unfinished runs, where it would be in their way.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub fn clear_unfinished(&self) -> Result<(), Error> {
+        let unfinished = self.jobs.iter().zip(&self.finished).filter(|(_, run)| run.is_none());
+        for plan in unfinished.map(|(job, _)| &job.plan) {
+            if let Some(history) = plan.history.as_deref().filter(|file| file.is_file()) {
+                let failed =
+                    |e: std::io::Error| Failed::Write { path: history.display().to_string(), reason: e.to_string() };
+                std::fs::remove_file(history).map_err(failed)?;
+            }
+            plan.mmtests.as_ref().map_or(Ok(()), |of| mmtests::clear(of, plan.rounds))?;
+        }
+        Ok(())
+    }
+
+    /// Checks before anything runs that nothing is where its runs write in MMTests' layout, or
+    /// write histories.
+    ///
+    /// # Errors
+    /// If something is.
+    pub fn check_new(&self) -> Result<(), Error> {
+        self.histories().try_for_each(check_new)?;
+        self.mmtests().into_iter().try_for_each(mmtests::check_new)
+    }
+
     /// Checks before anything runs that each variant can be written in MMTests' layout, if
     /// requested.
     ///
     /// # Errors
-    /// As [`mmtests::check`].
+    /// If it cannot.
     pub fn check_mmtests(&self) -> Result<(), Error> {
+        self.mmtests().into_iter().try_for_each(mmtests::check_writable)
+    }
+
+    /// The directories of its variants in MMTests' layout.
+    fn mmtests(&self) -> Vec<&Path> {
         let mut of_variants: Vec<&Path> =
             self.jobs.iter().filter_map(|job| Some(&*job.plan.mmtests.as_ref()?.dir)).collect();
         of_variants.dedup();
-        of_variants.into_iter().try_for_each(mmtests::check)
+        of_variants
     }
 
     /// The runs with their progress.

@@ -54,9 +54,10 @@ pub struct RunFile {
     pub sha256: String,
 }
 
-/// The contents of `host.json`.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+/// The contents of `host.json`, of all sessions that wrote to the directory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct HostFacts {
+    /// Their times, one after the other.
     pub wall_s: f64,
     pub peak_rss_bytes: u64,
 }
@@ -81,12 +82,19 @@ struct Request {
     seed: Seeds,
     /// SHA-256 of the inputs of each experiment or case.
     input_sha256: BTreeMap<String, String>,
+    /// Places where its runs leave files, by option: of a finished run nothing is written again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    beside: BTreeMap<String, PathBuf>,
 }
 
 impl Request {
-    fn of(seed: &Seeds, inputs: &[Resolved]) -> Result<Request, Error> {
+    fn of(seed: &Seeds, inputs: &[Resolved], views: &Views) -> Result<Request, Error> {
         let (version, seed) = (env!("CARGO_PKG_VERSION").into(), seed.clone());
-        Ok(Request { version, seed, input_sha256: input_sha256(inputs)? })
+        // No `..`: what a run leaves must be the same when it is resumed.
+        let Views { procfs, mmtests, trace, history, maps: _ } = views;
+        let beside = [("--procfs", procfs), ("--mmtests", mmtests), ("--trace", trace), ("--history", history)];
+        let beside = beside.into_iter().filter_map(|(option, path)| Some((option.into(), path.clone()?))).collect();
+        Ok(Request { version, seed, input_sha256: input_sha256(inputs)?, beside })
     }
 }
 
@@ -118,6 +126,8 @@ pub struct Store {
     dir: PathBuf,
     /// Whether it was not there before.
     made: bool,
+    /// Time and memory of the earlier sessions.
+    earlier: HostFacts,
     /// Held as long as the session lasts, so that no other continues it meanwhile.
     _lock: File,
 }
@@ -127,7 +137,7 @@ impl Store {
     ///
     /// # Errors
     /// If it holds a result or a part of one, or cannot be created or written to.
-    pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, Error> {
+    pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved], views: &Views) -> Result<Store, Error> {
         let taken = |there: &str| {
             let reason = format!(
                 "{} holds {there} of an earlier result, which is never overwritten: continue it with --resume, give \
@@ -147,33 +157,42 @@ impl Store {
             std::io::ErrorKind::AlreadyExists => taken(RUNS),
             _ => Failed::Write { path: runs.display().to_string(), reason: e.to_string() }.into(),
         })?;
-        let request = json(&Request::of(seed, inputs)?, dir)?;
+        let request = json(&Request::of(seed, inputs, views)?, dir)?;
         write_with_directory(&dir.join(REQUEST), &request)?;
-        Ok(Store { dir: dir.into(), made, _lock: lock(dir)? })
+        Ok(Store { dir: dir.into(), made, earlier: HostFacts::default(), _lock: lock(dir)? })
+    }
+
+    /// Whether a session has begun in the directory, so that another can resume it.
+    pub fn is_begun(dir: &Path) -> bool {
+        dir.join(REQUEST).exists()
     }
 
     /// The directory of an interrupted session of the same request; a new one if there is none.
     ///
     /// # Errors
     /// If it belongs to another request, or as [`Store::create`].
-    pub fn resume(dir: &Path, seed: &Seeds, inputs: &[Resolved]) -> Result<Store, Error> {
+    pub fn resume(dir: &Path, seed: &Seeds, inputs: &[Resolved], views: &Views) -> Result<Store, Error> {
         let path = dir.join(REQUEST);
         let shown = path.display().to_string();
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Store::create(dir, seed, inputs),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Store::create(dir, seed, inputs, views),
             Err(e) => return Err(AskedWrongly::Unreadable { path: shown, reason: e.to_string() }.into()),
         };
         let there: Request = serde_json::from_str(&text).map_err(|e| AskedWrongly::Malformed {
             path: shown,
             line: e.line(),
-            reason: "no request of an earlier session".into(),
+            reason: match e.is_data() {
+                true => foreign(&e, "give --out another directory"),
+                false => format!("no request of an earlier session ({}): give --out another directory", fault(&e)),
+            },
         })?;
         let lock = lock(dir)?;
-        let now = Request::of(seed, inputs)?;
+        let now = Request::of(seed, inputs, views)?;
         let other = |what: String| {
             let reason = format!(
-                "{} holds runs of {what}: resume with the same arguments and files, or give --out another directory",
+                "{} holds runs of {what}: resume with the same arguments, files and build of kontig, or give --out \
+                 another directory",
                 dir.display()
             );
             Err(AskedWrongly::Value(reason).into())
@@ -192,7 +211,32 @@ impl Store {
                 false => format!("other experiments, not of {key}"),
             });
         }
-        Ok(Store { dir: dir.into(), made: false, _lock: lock })
+        let differs = |option: &&String| there.beside.get(*option) != now.beside.get(*option);
+        if let Some(option) = there.beside.keys().chain(now.beside.keys()).find(differs) {
+            return other(match there.beside.get(option) {
+                Some(path) => format!("a session with {option} {}", path.display()),
+                None => format!("a session without {option}"),
+            });
+        }
+        // A file of another form says nothing of the time, and nothing but the time.
+        let facts = std::fs::read(dir.join(HOST)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(Store { dir: dir.into(), made: false, earlier: facts.unwrap_or_default(), _lock: lock })
+    }
+
+    /// Time and memory of all sessions together, with this one's facts.
+    pub fn in_all(&self, now: &HostFacts) -> HostFacts {
+        HostFacts {
+            wall_s: self.earlier.wall_s + now.wall_s,
+            peak_rss_bytes: self.earlier.peak_rss_bytes.max(now.peak_rss_bytes),
+        }
+    }
+
+    /// Writes what all sessions together took so far, for the one that goes on if this is killed.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_host(&self, now: &HostFacts) -> Result<(), Error> {
+        write_with_directory(&self.dir.join(HOST), &json(&self.in_all(now), &self.dir)?)
     }
 
     /// A run that an earlier session has finished.
@@ -203,9 +247,13 @@ impl Store {
         let path = self.dir.join(run_path(&plan.experiment, &plan.case, &plan.variant.name, plan.repetition));
         let bad = |reason: String| Error::from(Failed::Result { path: path.display().to_string(), reason });
         match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|e| bad(format!("no run that a session has written, remove it: {e}"))),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| match e.is_data() {
+                true => bad(foreign(&e, "give --out another directory")),
+                false => bad(format!(
+                    "no run that a session has written ({}): remove it, and --resume repeats it",
+                    fault(&e)
+                )),
+            }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(bad(e.to_string())),
         }
@@ -232,10 +280,8 @@ impl Store {
     /// # Errors
     /// If it cannot be written.
     pub fn complete(&self, result: &StoredResult, host: &HostFacts) -> Result<(), Error> {
-        for (name, value) in [(RESULT, json(result, &self.dir)?), (HOST, json(host, &self.dir)?)] {
-            write_with_directory(&self.dir.join(name), &value)?;
-        }
-        Ok(())
+        write_with_directory(&self.dir.join(RESULT), &json(result, &self.dir)?)?;
+        self.keep_host(host)
     }
 }
 
@@ -330,7 +376,25 @@ fn read_run(dir: &Path, name: &str) -> Result<RunResult, Error> {
     let file = dir.join(name);
     let bad = |reason: String| Error::from(Failed::Result { path: file.display().to_string(), reason });
     let bytes = std::fs::read(&file).map_err(|e| bad(format!("this run's file cannot be read: {e}")))?;
-    serde_json::from_slice(&bytes).map_err(|e| bad(format!("no run that a session has written: {e}")))
+    serde_json::from_slice(&bytes).map_err(|e| match e.is_data() {
+        true => bad(foreign(&e, AGAIN)),
+        false => bad(format!("no run that a session has written: {}", fault(&e))),
+    })
+}
+
+/// The remedy for a result that this build cannot read.
+const AGAIN: &str = "run it again, or use the build that wrote it";
+
+/// The fault of JSON, without the names that serde would have taken instead.
+fn fault(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    text.split(", expected one of").next().unwrap_or_default().replace('`', "'")
+}
+
+/// JSON of another form than this build writes.
+fn foreign(e: &serde_json::Error, remedy: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("written by another build of kontig than this one ({version}), or changed since ({}): {remedy}", fault(e))
 }
 
 /// The directory of a result, given by itself or by its `result.json`.
@@ -416,18 +480,20 @@ impl StoredResult {
             }
             Some(other) => {
                 return Err(bad(format!(
-                    "schema {other}, this version of kontig reads {RESULT_SCHEMA}: rerun it with the version that \
-                     wrote it"
+                    "written by another version of kontig: schema {other}, and this one reads {RESULT_SCHEMA}: {AGAIN}"
                 )));
             }
             None => return Err(bad("not a result: it names no schema".into())),
         }
-        let stored: StoredResult = serde_json::from_value(value)
-            .map_err(|e| bad(format!("damaged, or written by another build of kontig: {e}")))?;
+        let stored: StoredResult = serde_json::from_value(value).map_err(|e| bad(foreign(&e, AGAIN)))?;
         for r in &stored.inputs {
             let id = r.key();
             if stored.input_sha256.get(&id) != Some(&sha256(&json(r, Path::new(&id))?)) {
-                return Err(bad(format!("the inputs of {id} are not those it was made from: their hash differs")));
+                return Err(bad(format!(
+                    "the inputs of {id} have another hash than it names: written by another build of kontig than this \
+                     one ({}), or changed since: {AGAIN}",
+                    env!("CARGO_PKG_VERSION")
+                )));
             }
             r.check().map_err(|reason| bad(format!("the inputs of {id} contradict themselves: {reason}")))?;
         }
@@ -526,15 +592,16 @@ mod tests {
     #[test]
     fn a_directory_is_one_sessions_and_is_left_as_it_was_if_nothing_was_kept() {
         let dir = std::env::temp_dir().join(format!("kontig-store-{}", std::process::id()));
-        let first = Store::create(&dir, &Seeds::From(1), &[]).expect("nobody has it");
-        let second = Store::create(&dir, &Seeds::From(1), &[]).err().expect("taken").to_string();
+        let create = || Store::create(&dir, &Seeds::From(1), &[], &Views::default());
+        let first = create().expect("nobody has it");
+        let second = create().err().expect("taken").to_string();
         assert!(second.contains("which is never overwritten"), "{second}");
-        let both = Store::resume(&dir, &Seeds::From(1), &[]).err().expect("at work").to_string();
+        let both = Store::resume(&dir, &Seeds::From(1), &[], &Views::default()).err().expect("at work").to_string();
         assert!(both.contains("another kontig is at work in"), "{both}");
         drop(first);
         assert!(!dir.exists(), "it was made for the session");
         std::fs::create_dir(&dir).expect("made");
-        drop(Store::create(&dir, &Seeds::From(1), &[]).expect("free again"));
+        drop(create().expect("free again"));
         std::fs::remove_dir(&dir).expect("it was there before, and is empty");
     }
 

@@ -4,7 +4,8 @@
 //! and a process number in parentheses may stand before the CPU (`record-tgid`). The text of `perf
 //! script` is read, too: there the line begins with `COMM TID`, or with `COMM PID/TID` if these
 //! fields are asked for, and the event with its system, `kmem:`; and `trace-cmd report`, which
-//! begins each line of a buffer of its own with its name.
+//! begins each line of a buffer of its own with its name. The calls that led to an event (`perf
+//! script -g`, ftrace's option `stacktrace`) stand below it, a line each, and are no events.
 
 use crate::error::BadText;
 
@@ -24,8 +25,8 @@ pub struct TraceLine<'a> {
 }
 
 impl<'a> TraceLine<'a> {
-    /// Parses a line. `None` for an empty line, a comment, a note about lost events, and the number
-    /// of CPUs with which trace-cmd's report begins.
+    /// Parses a line. `None` for an empty line, a comment, a note about lost events, a call that
+    /// led to the event above, and the number of CPUs with which trace-cmd's report begins.
     ///
     /// # Errors
     /// If it is none of these.
@@ -35,6 +36,10 @@ impl<'a> TraceLine<'a> {
             return Ok(None);
         }
         let found = TraceLine::fields(line);
+        // A task may have a name like an address.
+        if found.is_none() && is_call(line) {
+            return Ok(None);
+        }
         let reason = || format!("no line of a trace, 'COMM-PID [CPU] FLAGS TIME: EVENT: TEXT': {}", start(line));
         found.map(Some).ok_or_else(|| BadText { file: file.into(), line: number, reason: reason() })
     }
@@ -122,6 +127,17 @@ fn without_buffer(line: &str) -> &str {
     if name.len() > 1 && name.ends_with(':') { line[name.len()..].trim_start() } else { line }
 }
 
+/// Whether the line is of a stack: of perf `ffffffff8129e5c1 compact_zone+0x121
+/// ([kernel.kallsyms])`, indented; of ftrace ` => compact_zone`, below a line with `<stack trace>`
+/// in place of an event.
+fn is_call(line: &str) -> bool {
+    let call = line.trim_start();
+    let address = call.split_whitespace().next().unwrap_or_default();
+    let is_address = (4..=16).contains(&address.len()) && address.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_indented = call.len() < line.len();
+    (is_indented && (is_address || call.starts_with("=> "))) || line.ends_with(": <stack trace>")
+}
+
 /// The start of a line, for a message.
 fn start(line: &str) -> String {
     line.chars().take(60).collect()
@@ -164,6 +180,21 @@ mod tests {
     }
 
     #[test]
+    fn the_calls_below_an_event_are_none() {
+        for line in [
+            "\tffffffff8129e5c1 compact_zone+0x121 ([kernel.kallsyms])",
+            "            7f2a5c5a1b10 [unknown] (/usr/lib/x86_64-linux-gnu/libc.so.6)",
+            "\t          401136 main+0x1f (/tmp/a b.out)",
+            " => compact_zone_order",
+            "      kcompactd0-58 [001] .....   1.500000: <stack trace>",
+        ] {
+            assert_eq!(TraceLine::parse("trace", 1, line), Ok(None), "{line}");
+        }
+        let named_so = "            cafe  4711 [002]  1.5: kmem:mm_page_free: pfn=0x12 order=3";
+        assert_eq!(parsed(named_so).comm, "cafe");
+    }
+
+    #[test]
     fn lines_of_a_buffer_of_trace_cmds_own_are_read() {
         let line = "kx:     k14-21133 [001] 51333.936775: mm_page_free:     page=0x47c340 pfn=0x47c340 order=0";
         let TraceLine { comm, pid, at_us, event, .. } = parsed(line);
@@ -188,6 +219,9 @@ mod tests {
     fn comments_and_notes_are_no_events_and_anything_else_is_refused_with_its_line() {
         for line in ["# tracer: nop", "", "CPU:3 [LOST 27 EVENTS]", "cpus=8"] {
             assert_eq!(TraceLine::parse("trace", 1, line), Ok(None));
+        }
+        for line in ["ffffffff8129e5c1 compact_zone", "  addresses of calls", "=> compact_zone", "   root:x:0:0"] {
+            TraceLine::parse("trace", 7, line).expect_err("no trace");
         }
         let refused = TraceLine::parse("trace", 7, "root:x:0:0").expect_err("no trace");
         assert_eq!((refused.file.as_str(), refused.line), ("trace", 7));

@@ -4,6 +4,7 @@
 //! meant, one about a value lists the values the rule takes.
 
 use crate::builtin::{file_of, is_built_in, is_path, names};
+use crate::complaint::Complaint;
 use crate::error::ProfileError;
 use crate::kernel::neighbours;
 use crate::nearest::nearest;
@@ -125,8 +126,11 @@ pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
 
 /// The whole profile as a table; `above` are the files that lead here.
 fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, ProfileError> {
-    let document = DeTable::parse(&source.text)
-        .map_err(|e| source.wrong(e.span().map_or(0, |s| s.start), joined_lines(e.message())))?;
+    let malformed = |e: toml::de::Error| {
+        let Complaint { at, reason } = Complaint::of(&source.text, &e);
+        source.wrong(at, reason)
+    };
+    let document = DeTable::parse(&source.text).map_err(malformed)?;
     let document = document.get_ref();
     check_names(source, document)?;
     let mut rules = match document.get("base") {

@@ -7,6 +7,7 @@
 
 mod builtin;
 mod catalog;
+mod complaint;
 mod error;
 mod file;
 mod history;
@@ -16,6 +17,7 @@ mod switch;
 
 pub use builtin::{is_path, names, text};
 pub use catalog::{all, find, linux, of_kernel, open};
+pub use complaint::Complaint;
 pub use error::ProfileError;
 pub use file::{MOST_BYTES, STANDARD_INPUT, check, read, read_text, said};
 pub use history::History;

@@ -1,5 +1,6 @@
 //! The conclusion of a table, before the table: what each variant makes worse and better than the
-//! baseline, how surely, and where no difference shows.
+//! baseline, how surely, and where no difference shows. Before that comes what was published of a
+//! variant's step, as the rest is read against it.
 
 use crate::number;
 use crate::order;
@@ -8,7 +9,7 @@ use crate::sweep;
 use crate::terminal::{letter, plain};
 use crate::verdict::{change_to, measured};
 use kontig_results::judge::CHANGE_THAT_COUNTS;
-use kontig_results::{Ended, ExperimentResult, Row};
+use kontig_results::{Ended, ExperimentResult, Remark, Row};
 
 /// Figures that a sentence names of the only variant, where there are two, and where each has one
 /// line.
@@ -55,7 +56,7 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
         return Vec::new();
     }
     let rows = order::judged(e);
-    let mut lines: Vec<String> = unequal_work(e, called).into_iter().collect();
+    let mut lines: Vec<String> = published_steps(e, called).chain(unequal_work(e, called)).collect();
     let in_a_sweep = |variant: &usize| e.sweeps.iter().any(|sweep| sweep.variants[1..].contains(variant));
     let told = e.sweeps.len() + (1..variants).filter(|variant| !in_a_sweep(variant)).count();
     if variants > MOST && told > FEW {
@@ -72,6 +73,15 @@ pub(crate) fn lines(e: &ExperimentResult, called: Called) -> Vec<String> {
     }
     lines.extend(of_seeds(e));
     lines
+}
+
+/// The published changes of the steps that variants make.
+fn published_steps(e: &ExperimentResult, called: Called) -> impl Iterator<Item = String> {
+    let of_step = move |remark: &Remark| {
+        let variant = remark.variant.filter(|variant| *variant < e.variants.len())?;
+        Some(format!("{} against {}, {}", called.variant(e, variant), called.variant(e, 0), plain(&remark.text)))
+    };
+    e.elsewhere.iter().filter_map(of_step)
 }
 
 /// A sentence where too few seeds ran.

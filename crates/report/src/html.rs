@@ -476,7 +476,8 @@ fn variant_key(index: usize) -> String {
 
 /// Remarks on the runs.
 fn remarks(out: &mut String, e: &ExperimentResult) {
-    let remarks = [&e.elsewhere, &e.remarks].map(|all| standing::remarks(all)).concat();
+    let of_no_step = standing::of_no_step(e);
+    let remarks = [&of_no_step, &e.remarks].map(|all| standing::remarks(all)).concat();
     if remarks.is_empty() {
         return;
     }

@@ -5,7 +5,7 @@
 //! is judged apart from its changes: a model whose baseline is off by three predicts little.
 
 use crate::standing;
-use crate::terminal::{arranged, empty, none, plain, wrapped};
+use crate::terminal::{arranged, empty, keeps_words, none, plain, wrapped};
 use crate::verdict::{self, Standing};
 use comfy_table::{Cell, CellAlignment};
 use kontig_results::{Counts, ExperimentResult, JudgedStep, Row, Score, Tally};
@@ -93,17 +93,36 @@ impl Overview {
         let mut table = empty(true, colour);
         table.set_header(HEAD);
         self.rows.iter().for_each(|row| _ = table.add_row(row.iter().map(Cell::new)));
-        out += &arranged(numbers_right(table, 1..HEAD.len()), width);
-        out += "\n";
+        let table = arranged(numbers_right(table, 1..HEAD.len()), width);
+        let names = self.rows.iter().map(|row| row[0].as_str()).chain(HEAD);
+        out += &match keeps_words(&table, width, names) {
+            true => table + "\n",
+            false => self.rows.iter().map(|row| listed(&HEAD, row, width)).collect(),
+        };
         out += &wrapped(EXPLAINED, width);
         let Some(missed) = &self.missed else { return out };
         let mut table = empty(true, colour);
         table.set_header(MISSED_HEAD);
         missed.rows.iter().for_each(|row| _ = table.add_row(row.iter().map(Cell::new)));
-        out += &format!("\n{}{}\n", wrapped(&missed.head, width), arranged(numbers_right(table, 1..3), width));
+        let table = arranged(numbers_right(table, 1..3), width);
+        let names = missed.rows.iter().map(|row| row[0].as_str()).chain(MISSED_HEAD);
+        let table = match keeps_words(&table, width, names) {
+            true => table + "\n",
+            false => missed.rows.iter().map(|row| listed(&MISSED_HEAD, row, width)).collect(),
+        };
+        out += &format!("\n{}{table}", wrapped(&missed.head, width));
         missed.reasons.iter().for_each(|reason| out += &wrapped(reason, width));
         out
     }
+}
+
+/// A row with its cells below its name, each with its head, for a terminal that is too narrow for a
+/// table.
+fn listed(head: &[&str], row: &[String], width: Option<usize>) -> String {
+    let indent = row[0].len() - row[0].trim_start().len();
+    let cells = head.iter().zip(row).skip(1).filter(|(_, cell)| **cell != none());
+    let cells: Vec<String> = cells.map(|(head, cell)| format!("{head} {cell}")).collect();
+    wrapped(&row[0], width) + &wrapped(&format!("{:1$}{2}", "", indent + 2, cells.join("; ")), width)
 }
 
 fn numbers_right(mut table: comfy_table::Table, columns: std::ops::Range<usize>) -> comfy_table::Table {
@@ -320,6 +339,27 @@ mod tests {
         let line = text.lines().find(|line| line.trim_start().starts_with("x: ")).expect("a miss");
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["x:", "scans,", "to", "b", "*", "×0.50", "×2.00", "no", "cause", "shown"]);
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_names_stay_whole_and_nothing_is_wider() {
+        let name = "Seed 001: mm: page_alloc: defrag_mode kswapd/kcompactd watermarks";
+        let rows = || vec![row("compact_migrate_scanned, direct", [100.0, 50.0], [100.0, 200.0], true)];
+        let results = ["hugealloc-kbuild-vanillafix", "hugealloc-kbuild-handoff"].map(|id| result(id, rows()));
+        let listed = results.each_ref().map(|result| Listed { series: name, result });
+        for width in [40, 60, 80, 100] {
+            let text = Overview::new(&listed, &[]).text(Some(width), false);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+            for word in
+                ["hugealloc-kbuild-vanillafix", "compact_migrate_scanned,", "kswapd/kcompactd", "no cause shown"]
+            {
+                assert!(text.contains(word), "{width}, {word}: {text}");
+            }
+        }
+        let text = Overview::new(&listed, &[]).text(Some(40), false);
+        let lines = "\n  hugealloc-kbuild-vanillafix\n    direction 0/1; headline 0/1; if\n      nothing changed 0/1; \
+                     baseline 1/1\n      ×1.0\n";
+        assert!(text.contains(lines), "{text}");
     }
 
     #[test]

@@ -7,6 +7,20 @@ use kontig_procfs::{BadText, Lost, TraceLine, lost_events};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+/// The ends of runs since 4.0, as kernels print them; `partial` until 4.7.
+const STATUSES: [&str; 10] = [
+    "deferred",
+    "skipped",
+    "continue",
+    "partial",
+    "success",
+    "partial_skipped",
+    "complete",
+    "no_suitable_page",
+    "not_suitable_zone",
+    "contended",
+];
+
 /// A run of compaction over one zone.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
@@ -48,11 +62,22 @@ impl Run {
         self.taken > 0 && self.scanned[1] == 0 && matches!(self.status.as_str(), "2" | "partial")
     }
 
-    /// Whether it left a block of the order wanted. `None` if the status is a number: 2 is a run
-    /// with a block and one that gave up.
+    /// Whether it left a block of the order wanted. `None` if the status is a number, where 2 is a
+    /// run with a block and one that gave up, or no word of a kernel's.
     pub fn succeeded(&self) -> Option<bool> {
-        let is_number = self.status.bytes().all(|b| b.is_ascii_digit());
-        (!is_number).then_some(matches!(self.status.as_str(), "success" | "partial"))
+        STATUSES.contains(&self.status.as_str()).then_some(matches!(self.status.as_str(), "success" | "partial"))
+    }
+
+    /// Fields with a value that no kernel prints, or without one.
+    pub fn unknown(&self) -> Vec<(&'static str, &str)> {
+        let is_number = !self.status.is_empty() && self.status.bytes().all(|b| b.is_ascii_digit());
+        let mut unknown = Vec::new();
+        if !is_number && !STATUSES.contains(&self.status.as_str()) {
+            unknown.push(("status", self.status.as_str()));
+        }
+        unknown
+            .extend(self.mode.as_deref().filter(|mode| !["sync", "async"].contains(mode)).map(|mode| ("mode", mode)));
+        unknown
     }
 }
 
@@ -391,6 +416,30 @@ zone_end=0x4000, mode=sync
         let (runs, _) = runs("trace", old).expect("a trace");
         assert_eq!((runs[0].zone, runs[0].status.as_str(), runs[0].did_nothing()), ((4096, 16384), "2", true));
         assert_eq!(runs[0].succeeded(), None, "status 2 is a run that gave up, too");
+    }
+
+    #[test]
+    fn a_value_that_no_kernel_prints_is_told_from_those_that_one_does() {
+        let of = |from: &str, to: &str| runs("trace", &TRACE.replace(from, to)).expect("a trace").0.remove(1);
+        assert_eq!((of("", "").succeeded(), of("", "").unknown()), (Some(true), vec![]));
+        let worse = of("status=success", "status=succes");
+        assert_eq!((worse.succeeded(), worse.unknown()), (None, vec![("status", "succes")]));
+        let without = of(" status=success", "");
+        assert_eq!((without.succeeded(), without.unknown()), (None, vec![("status", "")]));
+        assert_eq!(of("mode=sync", "mode=lazy").unknown(), [("mode", "lazy")]);
+        assert_eq!(of("status=success", "status=2").unknown(), [], "a kernel before 4.0");
+    }
+
+    #[test]
+    fn the_calls_that_perf_prints_below_an_event_are_passed_over() {
+        let stack = "\n\tffffffff8129e5c1 compact_zone+0x121 ([kernel.kallsyms])\n\t    7f2a5c5a1b10 \
+                     __libc_start_call_main+0x80 (/usr/lib/x86_64-linux-gnu/libc.so.6)\n";
+        let perf: String = (TRACE.lines().skip(1))
+            .map(|line| {
+                line.replace("-", "  ").replace(" ....", "").replace("mm_", "compaction:mm_") + "\n" + stack + "\n"
+            })
+            .collect();
+        assert_eq!(runs("trace", &perf), runs("trace", TRACE));
     }
 
     #[test]

@@ -41,6 +41,12 @@ pub(crate) fn apart(e: &ExperimentResult) -> Vec<String> {
     lines
 }
 
+/// The remarks on what was published of a workload, but for the steps that the conclusion begins
+/// with.
+pub(crate) fn of_no_step(e: &ExperimentResult) -> Vec<Remark> {
+    e.elsewhere.iter().filter(|remark| remark.variant.is_none()).cloned().collect()
+}
+
 /// The counts of a score.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {

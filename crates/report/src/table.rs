@@ -8,7 +8,7 @@ use crate::conclusion::{self, Called};
 use crate::number;
 use crate::shown;
 use crate::standing::{self, Count, Layout};
-use crate::terminal::{arranged, empty, fits, letter, none, plain, stacked, wrapped};
+use crate::terminal::{arranged, empty, fits, keeps_words, letter, none, plain, stacked, wrapped};
 use crate::transposed;
 use crate::verdict::{self, Standing, measured};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Table};
@@ -35,7 +35,8 @@ impl Figures {
 /// The table of `e`, with a line for each variant and the conclusion above, and remarks below.
 ///
 /// `width` is the terminal's, in columns: in a wider table, unit, range and verdict move under the
-/// row's name or figure; figures never wrap. Without a width, lines are as long as they need.
+/// row's name or figure; where that breaks a name within a word, each row is a list. Figures never
+/// wrap. Without a width, lines are as long as they need.
 /// `colour` turns on ANSI colours. A `*` marks headline rows. With [`Figures::All`], rows without
 /// published figures follow in a second table, and figures by phase in a third.
 pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, colour: bool) -> String {
@@ -72,7 +73,7 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
         Figures::Matter => shown::that_matter(e).into_iter().filter(|row| !shown::is_nothing(row)).collect(),
     };
     if held {
-        out.push_str(&fitted(width, |form, width| paint.rows(&published, true, form, width)));
+        out.push_str(&paint.fitted(&published, true, width));
         out.push('\n');
         out.push_str(&wrapped(&nothing_changes(&e.score), width));
         if let Some(explained) = standing::counts_explained(&e.score) {
@@ -90,14 +91,14 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
                 out.push_str(&transposed::render(e, &others, width, colour));
                 out.push_str("\nchanges do not fit here: --html and --json have them");
             }
-            None => out.push_str(&fitted(width, |form, width| paint.rows(&others, false, form, width))),
+            None => out.push_str(&paint.fitted(&others, false, width)),
         }
         out.push('\n');
     }
     if !held && e.elsewhere.is_empty() {
-        out.push_str("nothing was published to hold these rows against\n");
+        out.push_str(&wrapped("nothing was published to hold these rows against", width));
     }
-    out.push_str(&remarks(&e.elsewhere, width));
+    out.push_str(&remarks(&standing::of_no_step(e), width));
     if let Some(mark) = standing::mark_explained(e) {
         out.push_str(&wrapped(&mark, width));
     }
@@ -208,6 +209,54 @@ impl Paint<'_> {
     /// Whether any row of a variant has a range.
     fn varies(&self, rows: &[&Row], variant: usize) -> bool {
         rows.iter().any(|row| measured(row, variant).is_some_and(|m| standing::range(row, m).is_some()))
+    }
+
+    /// The table of single figures in the widest form that fits, or a list.
+    fn fitted(&self, rows: &[&Row], held: bool, width: Option<usize>) -> String {
+        let table = fitted(width, |form, width| self.rows(rows, held, form, width));
+        let names: Vec<String> = rows.iter().map(|row| plain(&standing::name(row))).collect();
+        match keeps_words(&table, width, names.iter().map(String::as_str)) {
+            true => table,
+            false => self.list(rows, held, width).trim_end().to_owned(),
+        }
+    }
+
+    /// Each row with its figures below its name, for a terminal that is too narrow for a table.
+    fn list(&self, rows: &[&Row], held: bool, width: Option<usize>) -> String {
+        let variants = self.e.variants.len();
+        let of = |name: &str, figures: Vec<String>, change: &dyn Fn(usize) -> Option<f64>| {
+            let changes = changes(variants, held).filter_map(|to| {
+                let which = if variants > 2 { format!(" to {}", letter(to)) } else { String::new() };
+                Some(format!("{}{which}", number::factor(change(to)?)))
+            });
+            let figures = figures.into_iter().enumerate().map(|(i, figure)| format!("{} {figure}", letter(i)));
+            wrapped(&format!("  {name}: {}", figures.chain(changes).collect::<Vec<_>>().join(", ")), width)
+        };
+        let mut out = String::new();
+        for row in rows {
+            let star = if row.headline { " *" } else { "" };
+            out += &wrapped(&format!("{}{star}, {}", plain(&standing::name(row)), plain(&row.unit)), width);
+            if held {
+                let exact = |i: usize| row.published.get(i).map_or_else(none, |&value| number::exact(value));
+                out += &of("published", (0..variants).map(exact).collect(), &|_| verdict::published_change(row));
+            }
+            let figure = |i: usize| {
+                let Some(m) = measured(row, i) else { return none() };
+                let range = standing::range(row, m).map_or_else(String::new, |range| format!(" ({range})"));
+                standing::figure(m) + &range
+            };
+            out += &of("measured", (0..variants).map(figure).collect(), &|to| verdict::change_to(row, to));
+            for i in 1..variants {
+                if let Some(standing) = standing::against_baseline(row, i) {
+                    out += &wrapped(&format!("  {} against A, by seed: {standing}", letter(i)), width);
+                }
+            }
+            let verdict = verdict::text(row);
+            if held && verdict != none() {
+                out += &wrapped(&format!("  → {verdict}"), width);
+            }
+        }
+        out
     }
 
     /// The table of single figures, with or without published ones.

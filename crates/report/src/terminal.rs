@@ -42,6 +42,12 @@ pub(crate) fn fits(table: &str, width: Option<usize>) -> bool {
     width.is_none_or(|width| table.lines().next().is_none_or(|rule| rule.chars().count() <= width))
 }
 
+/// Whether a table fits and breaks none of these texts within a word.
+pub(crate) fn keeps_words<'a>(table: &str, width: Option<usize>, texts: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut words = texts.into_iter().flat_map(str::split_whitespace);
+    width.is_none() || (fits(table, width) && words.all(|word| table.contains(word)))
+}
+
 /// Marks a missing figure, which is not 0.
 pub(crate) fn none() -> String {
     "–".into()

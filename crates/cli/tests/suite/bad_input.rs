@@ -434,6 +434,49 @@ fn a_target_that_does_not_fit_is_refused() {
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["target", "did you mean 'hugepage-latency'?"]);
 }
 
+/// Before anything runs: such a row would be a miss after the last run.
+#[test]
+fn a_target_of_what_no_run_measures_is_refused_with_the_nearest_name() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[("repetitions = 2", "repetitions = 2\ntarget = \"./target.toml\"")]);
+    let row = "name = \"hugepage alloc latency p50\"\nunit = \"us\"";
+    write(dir, "target.toml", TARGET);
+    kontig(dir, &["reproduce", &e]).assert().success();
+    for (to, says) in [
+        (
+            "name = \"hugepage aloc latency p50\"\nunit = \"us\"",
+            "./target.toml:5: row 'hugepage aloc latency p50': unknown figure 'hugepage aloc latency p50': did you mean \
+             'hugepage alloc latency p50'?",
+        ),
+        (
+            "name = \"x\"\nof = \"hugepage alloc latenzy\"\nstat = \"p90\"\nunit = \"us\"",
+            "./target.toml:6: row 'x': unknown figure 'hugepage alloc latenzy': did you mean 'hugepage alloc latency'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"s\"\nof = \"elapsed\"\nphase = \"prepares\"",
+            "./target.toml:8: row 'x': unknown phase 'prepares': did you mean 'prepare'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"s\"\nformula = \"2 * [elapsd] + [system, total]\"",
+            "./target.toml:7: row 'x': unknown figure 'elapsd': did you mean 'elapsed'?",
+        ),
+        (
+            "name = \"x\"\nunit = \"pages\"\nof = \"elapsed\"",
+            "./target.toml:6: row 'x': elapsed is in s, which is not pages",
+        ),
+        (
+            "name = \"requests of the database\"\nunit = \"s\"",
+            "./target.toml:5: row 'requests of the database': no run has a figure 'requests of the database': 'kontig \
+             run … --all-figures' prints all",
+        ),
+    ] {
+        write(dir, "target.toml", &changed(TARGET, &[(row, to)]));
+        refused(dir, &["reproduce", &e, "--out", "r"], ASKED_WRONGLY, &[&format!("kontig: {says}\n")]);
+        assert!(!dir.join("r").exists());
+    }
+}
+
 #[test]
 fn a_machine_that_cannot_be_is_refused() {
     let d = tmp();
@@ -739,9 +782,12 @@ fn a_result_that_is_none_cannot_be_rerun() {
         ("[]", "names no schema"),
         ("{}", "names no schema"),
         (r#"{"schema": 1}"#, "names no schema"),
-        (r#"{"schema": "kontig.result/1"}"#, "schema kontig.result/1, this version of kontig reads kontig.result/7"),
-        (r#"{"schema": "kontig.result/3"}"#, "rerun it with the version that wrote it"),
-        (r#"{"schema": "kontig.result/7"}"#, "damaged, or written by another build of kontig: missing field"),
+        (
+            r#"{"schema": "kontig.result/1"}"#,
+            "written by another version of kontig: schema kontig.result/1, and this one reads kontig.result/7: run it \
+             again, or use the build that wrote it",
+        ),
+        (r#"{"schema": "kontig.result/7"}"#, "written by another build of kontig than this one (0.1.0), or changed"),
         (
             r#"{"schema": "kontig.reproduce/1"}"#,
             "schema kontig.reproduce/1 holds tables and no runs: give a directory that --out wrote",
@@ -754,6 +800,46 @@ fn a_result_that_is_none_cannot_be_rerun() {
     }
     std::fs::write(dir.join("result.json"), [0xff, 0xfe]).unwrap();
     refused(dir, &["rerun", "."], FAILED, &["./result.json", "UTF-8"]);
+}
+
+/// JSON of a session, but with other fields than this build writes.
+#[test]
+fn a_result_of_another_build_is_refused_with_what_to_do() {
+    let d = tmp();
+    let dir = d.path();
+    let e = experiment(dir, &[]);
+    kontig(dir, &["reproduce", &e, "--out", "r"]).assert().success();
+    let read =
+        |file: &str| -> serde_json::Value { serde_json::from_slice(&std::fs::read(dir.join(file)).unwrap()).unwrap() };
+    let put = |file: &str, value: &serde_json::Value| std::fs::write(dir.join(file), value.to_string()).unwrap();
+    let again = "run it again, or use the build that wrote it";
+    let whole = read("r/result.json");
+    let mut stored = whole.clone();
+    stored["inputs"][0]["machine"]["novel"] = 1.into();
+    put("r/result.json", &stored);
+    for command in ["rerun", "show"] {
+        let by = "kontig: r/result.json: written by another build of kontig than this one (0.1.0), or changed since";
+        refused(dir, &[command, "r"], FAILED, &[&format!("{by} (unknown field 'novel'): {again}\n")]);
+    }
+    // A field that this build does not read is in the hash of the one that wrote it.
+    let mut stored = whole.clone();
+    stored["inputs"][0]["novel"] = 1.into();
+    stored["input_sha256"]["small"] = "0".into();
+    put("r/result.json", &stored);
+    refused(dir, &["show", "r"], FAILED, &["the inputs of small have another hash", "another build", again]);
+    put("r/result.json", &whole);
+    let (run, resume) = ("r/runs/small/vanilla/1.json", ["reproduce", &*e, "--out", "r", "--resume"]);
+    let mut without = read(run);
+    without.as_object_mut().unwrap().remove("figures");
+    put(run, &without);
+    let by =
+        "1.json: written by another build of kontig than this one (0.1.0), or changed since (missing field 'figures'";
+    refused(dir, &resume, FAILED, &[by, ": give --out another directory"]);
+    let mut request = read("r/request.json");
+    request.as_object_mut().unwrap().remove("version");
+    put("r/request.json", &request);
+    let by = "r/request.json:1: written by another build of kontig than this one (0.1.0)";
+    refused(dir, &resume, ASKED_WRONGLY, &[by, "(missing field 'version'", ": give --out another directory"]);
 }
 
 #[test]
@@ -771,7 +857,11 @@ fn a_result_that_was_changed_is_found_out() {
     };
     let half = whole[..whole.len() / 2].to_string();
     tampered(half, FAILED, &["not a result"]);
-    tampered(whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"), FAILED, &["inputs of small", "hash differs"]);
+    tampered(
+        whole.replace("\"settle_s\": 1.0", "\"settle_s\": 2.0"),
+        FAILED,
+        &["inputs of small", "have another hash than it names"],
+    );
     let other_seed = whole.replace("\"seed\": 1,", "\"seed\": 2,");
     tampered(other_seed, DIFFERENT, &["not reproduced", "runs/small/", "sha256"]);
     let at = whole.find("\"measured\": [").unwrap() + "\"measured\": [".len();
@@ -920,12 +1010,23 @@ fn an_interrupted_session_is_resumed_and_its_result_is_that_of_an_uninterrupted_
     kontig(dir, &["reproduce", &e, "--out", "whole"]).assert().success();
     // Killed: no result, one run of four, and one that is another's.
     kontig(dir, &["reproduce", &e, "--out", "part"]).assert().success();
-    for file in ["result.json", "host.json", "runs/small/vanilla/1.json", "runs/small/patched__60/0.json"] {
+    for file in ["result.json", "runs/small/vanilla/1.json", "runs/small/patched__60/0.json"] {
         std::fs::remove_file(dir.join("part").join(file)).unwrap();
     }
+    write(dir, "part/host.json", r#"{"wall_s": 4000.0, "peak_rss_bytes": 3221225472}"#);
     let resumed = kontig(dir, &["reproduce", &e, "--out", "part", "--resume"]).assert().success();
     let stderr = String::from_utf8_lossy(&resumed.get_output().stderr).into_owned();
     assert_eq!(stderr, "kontig: 2 of 4 runs are finished already\n");
+    // The result took what all its sessions took.
+    let stdout = String::from_utf8_lossy(&resumed.get_output().stdout).into_owned();
+    let last = stdout.lines().last().unwrap_or_default();
+    let (in_all, now) = last.split_once(" s in all, ").unwrap_or_else(|| panic!("{last}"));
+    let in_all: f64 = in_all.split(' ').next_back().unwrap().parse().unwrap();
+    let now: f64 =
+        now.strip_suffix(" s in this session, 3.0 GiB at most").unwrap_or_else(|| panic!("{last}")).parse().unwrap();
+    assert!(now > 0.0 && (in_all - 4000.0 - now).abs() < 0.11, "{last}");
+    let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("part/host.json")).unwrap()).unwrap();
+    assert!((facts["wall_s"].as_f64().unwrap() - 4000.0 - now).abs() < 1.0, "{facts}");
     for file in files(&dir.join("whole")).into_iter().filter(|file| !file.ends_with("host.json")) {
         let read = |of: &str| std::fs::read(dir.join(of).join(&file)).unwrap();
         assert!(read("whole") == read("part"), "{} differs", file.display());

@@ -1,6 +1,6 @@
 //! Results in the layout of MMTests: complete for its scripts, and equal to the table.
 
-use crate::common::{ASKED_WRONGLY, FAILED, experiment, files, kontig, program, tmp, write};
+use crate::common::{ASKED_WRONGLY, FAILED, experiment, files, kontig, program, refused, tmp, write};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +80,60 @@ fn an_iteration_has_what_the_scripts_read() {
     let read = |file: &str| std::fs::read(d.path().join("log/small").join(file)).unwrap();
     assert_eq!(read("flat/2/tests-timestamp-vanilla"), read("vanilla/iter-1/tests-timestamp"));
     assert_eq!(read("flat/1/ftrace-patched__60-stutter.gz"), read("patched__60/iter-0/ftrace-stutter.gz"));
+}
+
+/// Every file below a directory, with its bytes.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |file: std::path::PathBuf| (file.display().to_string(), std::fs::read(dir.join(file)).unwrap());
+    files(dir).into_iter().map(read).collect()
+}
+
+#[test]
+fn a_resumed_session_completes_what_its_runs_leave_elsewhere() {
+    let d = tmp();
+    let dir = d.path();
+    experiment(dir, &[("repetitions = 2", "repetitions = 2\nrounds = 2")]);
+    let views = |of: &str| {
+        ["--mmtests", "log", "--history", "h", "--procfs", "proc"].map(|part| match part {
+            option if option.starts_with("--") => option.to_owned(),
+            name => format!("{of}/{name}"),
+        })
+    };
+    for of in ["whole", "part"] {
+        std::fs::create_dir(dir.join(of)).unwrap();
+        let views = views(of);
+        let args: Vec<&str> = views.iter().map(String::as_str).collect();
+        reproduced(dir, &[&args[..], &["--out", &format!("{of}-out")]].concat());
+    }
+    assert!(contents(&dir.join("whole")) == contents(&dir.join("part")));
+    // Killed in the second round of a run: one iteration is whole, one is being written.
+    let log = dir.join("part/log/small");
+    std::fs::rename(log.join("patched__60/iter-3"), log.join("patched__60/.iter-3.part")).unwrap();
+    std::fs::remove_file(log.join("flat/4/tests-timestamp-patched__60")).unwrap();
+    let history = dir.join("part/h-small-patched__60-1");
+    std::fs::write(&history, &std::fs::read(&history).unwrap()[..100]).unwrap();
+    for file in ["result.json", "runs/small/patched__60/1.json"] {
+        std::fs::remove_file(dir.join("part-out").join(file)).unwrap();
+    }
+    let views = views("part");
+    let args: Vec<&str> = views.iter().map(String::as_str).collect();
+    let resume = ["reproduce", "./experiment.toml", "--out", "part-out", "--resume"];
+    // Finished runs are not repeated, and would leave nothing in another place.
+    refused(dir, &resume, ASKED_WRONGLY, &["part-out holds runs of a session with --history part/h: resume with"]);
+    let other = [&args[..3], &["x"], &args[4..]].concat();
+    let says = "part-out holds runs of a session with --history part/h: resume with the same arguments";
+    refused(dir, &[&resume[..], &other].concat(), ASKED_WRONGLY, &[says]);
+    let stderr = kontig(dir, &[&resume[..], &args].concat()).assert().success().get_output().stderr.clone();
+    assert_eq!(String::from_utf8_lossy(&stderr), "kontig: 3 of 4 runs are finished already\n");
+    let (whole, part) = (contents(&dir.join("whole")), contents(&dir.join("part")));
+    assert_eq!(whole.keys().collect::<Vec<_>>(), part.keys().collect::<Vec<_>>());
+    for (file, bytes) in &whole {
+        assert!(part[file] == *bytes, "{file} differs");
+    }
+    // What another command left is never replaced, and a refused session leaves nothing.
+    let again = ["reproduce", "./experiment.toml", "--out", "new", "--resume", "--mmtests", "part/log"];
+    refused(dir, &again, ASKED_WRONGLY, &["part/log/small/vanilla exists, and results are never overwritten"]);
+    assert!(!dir.join("new").exists());
 }
 
 #[test]
@@ -275,7 +329,9 @@ fn an_interrupt_leaves_whole_iterations_and_says_where_they_are() {
     let iterations = std::fs::read_dir(&run).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let iterations: Vec<String> = iterations.filter(|name| name != "tests-activity").collect();
     let n = iterations.len();
-    assert_eq!(stderr, format!("kontig: interrupted; {n} of 20000 runs were finished; their iterations are in log\n"));
+    let says =
+        "their iterations are in log. Without --out they cannot be resumed: remove log and begin again with --out";
+    assert_eq!(stderr, format!("kontig: interrupted; {n} of 20000 runs were finished; {says}\n"));
     assert_eq!((output.status.code(), n >= 2), (Some(FAILED), true));
     for iteration in iterations {
         assert_eq!(files(&run.join(&iteration)).len(), 16, "{iteration}");

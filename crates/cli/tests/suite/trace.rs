@@ -225,6 +225,30 @@ fn of_a_run_across_the_border_of_the_window_the_time_within_counts() {
 }
 
 #[test]
+fn a_status_or_mode_that_no_kernel_prints_is_named() {
+    let d = tempfile::tempdir().unwrap();
+    let run = |at: u32, mode: &str, status: &str| {
+        format!(
+            "a-1 [000] .... {at}.000000: mm_compaction_begin: zone_start=0x0 migrate_pfn=0x0 free_pfn=0x8 zone_end=0x8, \
+             mode={mode}\na-1 [000] .... {at}.000009: mm_compaction_end: zone_start=0x0 migrate_pfn=0x0 free_pfn=0x8 \
+             zone_end=0x8, mode={mode} status={status}\n"
+        )
+    };
+    let text = run(1, "sync", "success") + &run(2, "sync", "succes") + &run(3, "lazy", "complete");
+    std::fs::write(d.path().join("t.txt"), text).unwrap();
+    let output = kontig(d.path(), &["trace", "t.txt"]).assert().success();
+    let said = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
+    let lines = "1 run with the unknown mode 'lazy'\n1 run with the unknown status 'succes': nothing says whether a block \
+                 was left\n";
+    assert!(said.ends_with(lines), "{said}");
+    let output = kontig(d.path(), &["trace", "t.txt", "--json"]).assert().success();
+    let doc: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let of = |field: &str, value: &str| serde_json::json!({ "field": field, "value": value, "runs": 1 });
+    assert_eq!(doc["unknown"], serde_json::json!([of("mode", "lazy"), of("status", "succes")]));
+    assert_eq!(doc["all"]["succeeded"], 1);
+}
+
+#[test]
 fn a_file_that_is_no_trace_is_refused_in_one_line() {
     let d = tempfile::tempdir().unwrap();
     std::fs::write(d.path().join("empty"), "# tracer: nop\n").unwrap();

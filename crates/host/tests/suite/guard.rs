@@ -518,7 +518,7 @@ fn a_mistake_is_one_line_and_exit_code_2() {
     write(&tree, "long.toml", &"# a policy\n".repeat(1 << 17));
     assert!(Command::new("mkfifo").arg(tree.path().join("fifo")).status().unwrap().success());
     let cases = [
-        (&["--policy", "bad.toml"][..], "bad.toml:2: unknown field `keeps`"),
+        (&["--policy", "bad.toml"][..], "bad.toml:2: unknown key 'keeps': did you mean 'keep'?"),
         (&["--policy", "none.toml"], "none.toml"),
         (&["--policy", "/dev/zero"], "/dev/zero: cannot be read: this is no regular file"),
         (&["--policy", "fifo"], "fifo: cannot be read: this is no regular file"),

@@ -33,11 +33,7 @@ pub(super) struct Base {
 
 impl Source {
     fn document(&self) -> Result<Spanned<DeTable<'_>>, Error> {
-        let malformed = |e: toml::de::Error| {
-            let at = e.span().map_or(0, |span| span.start);
-            self.malformed(at, e.message().lines().collect::<Vec<_>>().join("; "))
-        };
-        DeTable::parse(&self.text).map_err(malformed)
+        DeTable::parse(&self.text).map_err(|e| self.unreadable_as_asked(&e))
     }
 
     /// Everything it takes over; `above` are the files that lead here.

@@ -2,6 +2,7 @@
 
 use crate::built_in::{Form, stem};
 use kontig_error::{AskedWrongly, Error};
+use kontig_profiles::Complaint;
 use std::path::{Path, PathBuf};
 
 /// A text with where it came from.
@@ -40,6 +41,12 @@ impl Source {
     pub(crate) fn malformed(&self, at: usize, reason: impl Into<String>) -> Error {
         let line = self.text[..at.min(self.text.len())].matches('\n').count() + 1;
         AskedWrongly::Malformed { path: self.path.clone(), line, reason: reason.into() }.into()
+    }
+
+    /// Turns a reader's error into one line with the place in the file.
+    pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> Error {
+        let Complaint { at, reason } = Complaint::of(&self.text, e);
+        self.malformed(at, reason)
     }
 
     /// Something wrong with what it names at this place. Another file that is wrong says so itself.

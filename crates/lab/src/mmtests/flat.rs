@@ -17,6 +17,12 @@ fn place(run: &Path, n: u32) -> (PathBuf, String) {
     (run.with_file_name(FLAT).join((n + 1).to_string()), name)
 }
 
+/// The snapshots of a run's `n`th iteration, which come last.
+pub(super) fn stamps(run: &Path, n: u32) -> PathBuf {
+    let (dir, name) = place(run, n);
+    dir.join(format!("{TIMESTAMPS}-{name}"))
+}
+
 /// Checks that a run does not have this directory's name.
 ///
 /// # Errors
@@ -35,8 +41,7 @@ pub(super) fn check_name(run: &Path) -> Result<(), Error> {
 /// # Errors
 /// If it would overwrite an earlier one.
 pub(super) fn check(run: &Path) -> Result<(), Error> {
-    let (dir, name) = place(run, 0);
-    let stamps = dir.join(format!("{TIMESTAMPS}-{name}"));
+    let stamps = stamps(run, 0);
     if stamps.symlink_metadata().is_err() {
         return Ok(());
     }
@@ -66,5 +71,5 @@ pub(super) fn add(run: &Path, n: u32, benchmarks: &[logs::Benchmark]) -> Result<
             same(&iteration.join(file(benchmark.name)), &dir.join(to))?;
         }
     }
-    same(&iteration.join(TIMESTAMPS), &dir.join(format!("{TIMESTAMPS}-{name}")))
+    same(&iteration.join(TIMESTAMPS), &stamps(run, n))
 }

@@ -6,6 +6,7 @@
 use super::rules::{Rules, Target};
 use crate::need::Need;
 use kontig_mm::rules::ProactiveRules;
+use kontig_profiles::Complaint;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -87,8 +88,11 @@ impl Policy {
             line: text[..at.min(text.len())].matches('\n').count() + 1,
             reason: reason.replace('\n', " "),
         };
-        let file: Table =
-            toml::from_str(text).map_err(|e| bad((e.span().map_or(0, |span| span.start), e.message().to_string())))?;
+        let malformed = |e: toml::de::Error| {
+            let Complaint { at, reason } = Complaint::of(text, &e);
+            bad((at, reason))
+        };
+        let file: Table = toml::from_str(text).map_err(malformed)?;
         Policy::of(&file, host).map_err(bad)
     }
 
@@ -307,7 +311,9 @@ mod tests {
             "line 2: keep: '1x1G': compaction makes blocks up to the largest of the free lists, 4M"
         );
         assert!(said("keep = \"1x2M|2x2M\"\n").contains("is a ladder"));
-        assert!(said("keeps = 3\n").starts_with("line 1: unknown field `keeps`"));
+        assert_eq!(said("keeps = 3\n"), "line 1: unknown key 'keeps': did you mean 'keep'?");
+        assert_eq!(said("keep = 3\n"), "line 1: keep = 3: expected a text in quotes");
+        assert_eq!(said("\nheadroom_percent = \"x\"\n"), "line 2: headroom_percent = \"x\": expected a number");
         assert!(said("keep = \n").starts_with("line 1: "));
         assert!(said("keep = \"5x2M@1\"\n").ends_with("put it into a [[node]] with that id"));
         assert!(said("keep = \"5x2M\"\nproactiveness = 3\n").contains("one of them is the target"));

@@ -80,11 +80,14 @@ fn a_publication_of_the_workload_stands_in_place_of_nothing() {
     let line = "nothing was published to hold these rows against";
     assert!(render(&table, &Figures::All, None, false).contains(line));
     let published = Remark { variant: None, text: "'kontig reproduce five' compares this workload".into() };
-    table.elsewhere = vec![published, Remark { variant: Some(1), text: "the published step".into() }];
+    let step = "published of this step: p50 ×0.5 (here ×2)";
+    table.elsewhere = vec![published, Remark { variant: Some(1), text: step.into() }];
     let text = render(&table, &Figures::All, None, false);
     assert!(!text.contains(line), "{text}");
-    let here = "\n'kontig reproduce five' compares this workload\nB: the published step\n† too few samples";
-    assert!(text.contains(here), "{text}");
+    assert!(text.contains("\n'kontig reproduce five' compares this workload\n† too few samples"), "{text}");
+    // The rest of the conclusion is read against what was published of the step.
+    assert!(text.contains(&format!("\n  B = 100\nB against A, {step}\nB (100) against A:\n")), "{text}");
+    assert_eq!(text.matches(step).count(), 1, "{text}");
 }
 
 #[test]
@@ -131,6 +134,20 @@ fn tables_of_phases_and_ranges_fit_a_narrow_terminal() {
     for part in ["60.5–61", "102.5–170.9", "B won 3 of 5, ranges overlap", "217.3†", "3.51"] {
         assert!(text.contains(part), "{part} is missing or broken:\n{text}");
     }
+}
+
+/// As wide as half a screen of code, or a telephone: a table would have a letter a line.
+#[test]
+fn where_no_table_fits_each_row_is_a_list() {
+    let text = render(&common::table(), &Figures::Matter, Some(40), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    let row = "\nhugepage alloc latency p50 *, us\n  published: A 21,229, B 4, ×0.00019\n  measured: A 19,840, B 3.7, \
+               ×0.00019\n  → agrees\n";
+    assert!(text.contains(row), "{text}");
+    let text = render(&common::repeated(), &Figures::Matter, Some(40), false);
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    assert!(text.contains("\nelapsed per page, us\n  measured: A 12 (9–20), B 10 (8–14),\n"), "{text}");
+    assert!(text.contains("\n  B against A, by seed: won 3 of 5,\n"), "{text}");
 }
 
 #[test]
