@@ -29,7 +29,8 @@ fn go_on(done: &Receiver<()>) -> bool {
 /// Hidden unless standard error is a terminal.
 pub fn show(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     if is_long(expected) {
-        kontig_terminal::say(&Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected));
+        let text = Lines::new(jobs.iter().map(Told::job).collect()).announcement(expected);
+        text.iter().for_each(|text| kontig_terminal::say(text));
     }
     let all = MultiProgress::new();
     let style = ProgressStyle::with_template("{msg:48!} {bar:24} {percent:>3}% {elapsed:>4}")
@@ -68,8 +69,12 @@ pub fn tell(jobs: &[Job], expected: &Expected, done: &Receiver<()>) {
     let mut announced = false;
     let mut said = begin;
     while go_on(done) {
-        if !announced && (lines.experiments().len() > FEW || is_long(expected) || begin.elapsed() > SHORT) {
-            kontig_terminal::say(&lines.announcement(expected));
+        let takes_long = lines.experiments().len() > FEW || is_long(expected) || begin.elapsed() > SHORT;
+        if !announced
+            && takes_long
+            && let Some(text) = lines.announcement(expected)
+        {
+            kontig_terminal::say(&text);
             (announced, said) = (true, Instant::now());
         }
         if announced {
@@ -156,14 +161,17 @@ impl Lines {
         (done > 0).then(|| elapsed.as_secs_f64() * left as f64 / done as f64)
     }
 
-    /// A line on the runs that are left, and what they are expected to take.
-    fn announcement(&self, expected: &Expected) -> String {
+    /// A line on the runs that are left, and what they are expected to take. `None` if none is.
+    fn announcement(&self, expected: &Expected) -> Option<String> {
         let experiments = self.experiments();
         let of = match experiments[..] {
             [one] => one.into(),
             _ => format!("{} experiments", experiments.len()),
         };
         let left = self.told.iter().filter(|told| !**told).count();
+        if left == 0 {
+            return None;
+        }
         let at_once = match (expected.at_once, expected.short_of_memory) {
             (0 | 1, false) => "one after the other".into(),
             (0 | 1, true) => "one after the other, as memory allows".into(),
@@ -176,7 +184,8 @@ impl Lines {
             None => "how long is not known".into(),
         };
         let memory = size(expected.bytes);
-        format!("{left} of {} runs to do, of {of}, {at_once}; {takes}, up to {memory} of memory", self.of.len())
+        let all = self.of.len();
+        Some(format!("{left} of {all} runs to do, of {of}, {at_once}; {takes}, up to {memory} of memory"))
     }
 
     /// A line that says that runs go on.
@@ -254,7 +263,7 @@ mod tests {
         let said = |change: fn(&mut Expected)| {
             let mut expected = expected();
             change(&mut expected);
-            lines.announcement(&expected)
+            lines.announcement(&expected).expect("runs are left")
         };
         let all = "2 of 2 runs to do, of java, ";
         assert_eq!(said(|_| {}), format!("{all}2 at a time; about 1 min 30 s, up to 3 GiB of memory"));
@@ -264,6 +273,12 @@ mod tests {
             format!("{all}one after the other, as memory allows; about 1 min 30 s, up to 3 GiB of memory")
         );
         assert!(said(|expected| expected.seconds = None).contains("; how long is not known, up to "));
+    }
+
+    #[test]
+    fn nothing_is_announced_where_all_runs_are_finished() {
+        let run = Arc::new(AtomicU32::new(1000));
+        assert_eq!(Lines::new(vec![of("java / old", &run)]).announcement(&expected()), None);
     }
 
     #[test]
@@ -312,7 +327,7 @@ mod tests {
     fn runs_of_an_earlier_session_are_no_measure_of_the_rest() {
         let [a, b] = [1000, 0].map(|permille| Arc::new(AtomicU32::new(permille)));
         let mut lines = Lines::new(vec![of("java / old", &a), of("java / new", &b), of("java / same", &b)]);
-        let announced = lines.announcement(&expected());
+        let announced = lines.announcement(&expected()).expect("runs are left");
         assert!(announced.starts_with("2 of 3 runs to do, of java, 2 at a time; "), "{announced}");
         assert!(lines.ended(Duration::ZERO).is_empty());
         b.store(250, Ordering::Relaxed);

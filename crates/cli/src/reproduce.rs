@@ -130,7 +130,7 @@ fn carry_out(
     read: &[&str],
 ) -> Result<(), Error> {
     let begin = Instant::now();
-    if o.markdown.is_some() {
+    if o.markdown.is_some() && !overview {
         crate::markdown::check(&resolved)?;
     }
     let files = [
@@ -341,7 +341,14 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, overview: bool,
         write_file(file, page(session, outcomes, all).as_bytes())?;
     }
     if let Some(file) = &o.markdown {
-        write_file(file, crate::markdown::page(session.resolved(), outcomes)?.as_bytes())?;
+        let text = match overview {
+            true => {
+                let command = format!("kontig reproduce --all --markdown {}", file.display());
+                kontig_report::published::page(&overview_of(session, outcomes), &listed(session, outcomes), &command)
+            }
+            false => crate::markdown::page(session.resolved(), outcomes)?,
+        };
+        write_file(file, text.as_bytes())?;
     }
     if let (Some(file), Some(first)) = (&o.svg, outcomes.first()) {
         let picture = kontig_report::svg::Picture::default();
@@ -354,14 +361,17 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, overview: bool,
 
 /// The overview of all outcomes.
 fn overview_of(session: &Session, outcomes: &[Outcome]) -> Overview {
-    let series = |result| source(session, result).map_or("", |source| source.experiment.series());
-    let listed: Vec<Listed<'_>> =
-        outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect();
     let unfinished: Vec<String> = (session.resolved().iter())
         .filter(|r| !outcomes.iter().any(|x| (&x.result.id, &x.result.case) == (&r.experiment.id, &r.case)))
         .map(|r| format!("{} {}", r.experiment.id, r.case).trim_end().to_owned())
         .collect();
-    Overview::new(&listed, &unfinished)
+    Overview::new(&listed(session, outcomes), &unfinished)
+}
+
+/// The results with the series that their experiments belong to.
+fn listed<'a>(session: &'a Session, outcomes: &'a [Outcome]) -> Vec<Listed<'a>> {
+    let series = |result| source(session, result).map_or("", |source| source.experiment.series());
+    outcomes.iter().map(|x| Listed { series: series(&x.result), result: &x.result }).collect()
 }
 
 /// The experiment's case that this result is of.

@@ -18,6 +18,7 @@ mod order;
 pub mod overview;
 pub mod pace;
 pub mod palette;
+pub mod published;
 pub mod scanners;
 mod shown;
 mod standing;

@@ -158,7 +158,7 @@ fn beyond_ranges(e: &ExperimentResult, questions: &[MarkdownQuestion<'_>]) -> Ve
 }
 
 /// Escapes text for a table cell in Markdown: no cell ends, no tag begins, no line breaks.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.replace('|', "\\|").replace('<', "&lt;")
 }

@@ -44,8 +44,8 @@ pub(crate) const HEAD: [&str; 8] =
     ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
 pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
 pub(crate) const EXPLAINED: &str = "\
-direction: rows published to change by a tenth or more that change the published way (half of those that change at \
-all would by chance); to zero: rows that vanish as \
+direction: rows published to change by a tenth or more that change the published way; of rows that change, half would \
+by chance; to zero: rows that vanish as \
 published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
 change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
 that the median row is off by";

@@ -92,3 +92,28 @@ fn the_readme_gives_the_figures_of_the_fidelity_page() {
         "planted mistakes, and noticed ones"
     );
 }
+
+/// The page is made anew where the model changes; the README must follow.
+#[test]
+fn the_readme_gives_the_figures_of_the_page_of_published_tables() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (readme, page) = (read("README.md"), read("docs/generated/published.md"));
+    let cells = |line: &str, between: &str| -> Vec<String> {
+        line.split(between).map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
+    };
+    let quoted: Vec<&str> = readme.lines().filter(|line| line.starts_with(" ") && line.contains(" *  ")).collect();
+    assert_eq!(quoted.len(), 3, "rows of the first command");
+    for row in quoted {
+        let row = cells(row, "  ");
+        let begin = format!("| {} \\*, {} |", row[0].trim_end_matches(" *"), row[1]);
+        let of_page = page.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| panic!("no row '{begin}'"));
+        let of_page = cells(of_page, "|");
+        let (published, measured) = ([&row[2], &row[3]], [&row[5], &row[6]]);
+        assert_eq!((published, measured), ([&of_page[1], &of_page[2]], [&of_page[3], &of_page[4]]), "{begin}");
+        assert!(of_page[5].starts_with(row[8].split(':').next().unwrap_or_default()), "{begin}: {}", of_page[5]);
+    }
+    let score = r"(\d+) of (\d+) rows change the published way";
+    assert_eq!(numbers(&readme, score), numbers(&page, score));
+    let headline = r"(\d+) of (\d+) headline rows change by the published size";
+    assert_eq!(numbers(&readme, headline), numbers(&page, headline));
+}
