@@ -45,7 +45,7 @@ pub(crate) const HEAD: [&str; 8] =
 pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
 pub(crate) const EXPLAINED: &str = "\
 direction: rows published to change by a tenth or more that change the published way; of rows that change, half would \
-by chance; to zero: rows that vanish as \
+by chance, and a row counts once for each step from column to column; to zero: rows that vanish as \
 published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
 change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
 that the median row is off by";
@@ -231,9 +231,12 @@ impl<'a> Miss<'a> {
 impl Missed {
     fn of(listed: &[Listed<'_>]) -> Option<Missed> {
         let mut missed: Vec<(&ExperimentResult, Miss<'_>)> = Vec::new();
+        // A bound that is not kept has no step to rank.
+        let mut all = 0;
         for Listed { result, .. } in listed {
-            let rows = result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed);
-            missed.extend(rows.filter_map(|row| Some((*result, Miss::of(result, row)?))));
+            let rows: Vec<&Row> = result.rows.iter().filter(|row| verdict::standing(row) == Standing::Missed).collect();
+            all += rows.len();
+            missed.extend(rows.into_iter().filter_map(|row| Some((*result, Miss::of(result, row)?))));
         }
         if missed.is_empty() {
             return None;
@@ -263,7 +266,7 @@ impl Missed {
             ]);
         }
         let shown = missed.len().min(WORST);
-        let head = format!("{} rows are missed; the {shown} that are off most, headline rows (*) first:", missed.len());
+        let head = format!("{all} rows are missed; the {shown} that are off most, headline rows (*) first:");
         let reasons = known.iter().zip(1..).map(|(reason, n)| format!("({n}) {}", plain(reason))).collect();
         Some(Missed { head, rows, reasons })
     }

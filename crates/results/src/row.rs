@@ -23,7 +23,7 @@ pub struct Row {
     /// The published figures are bounds: the measured ones must be less.
     pub below: bool,
     /// A published 0 stands for no figure.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub zero_is_none: bool,
     /// One a variant; null if nothing was measured.
     pub measured: Vec<Option<Measured>>,
