@@ -93,7 +93,10 @@ impl Request {
         // No `..`: what a run leaves must be the same when it is resumed.
         let Views { procfs, mmtests, trace, history, maps: _ } = views;
         let beside = [("--procfs", procfs), ("--mmtests", mmtests), ("--trace", trace), ("--history", history)];
-        let beside = beside.into_iter().filter_map(|(option, path)| Some((option.into(), path.clone()?))).collect();
+        // The same name in another directory is another place, whose files are not ours to remove.
+        let place = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let beside =
+            beside.into_iter().filter_map(|(option, path)| Some((option.into(), place(path.as_ref()?)))).collect();
         Ok(Request { version, seed, input_sha256: input_sha256(inputs)?, beside })
     }
 }

@@ -119,9 +119,12 @@ fn a_resumed_session_completes_what_its_runs_leave_elsewhere() {
     let args: Vec<&str> = views.iter().map(String::as_str).collect();
     let resume = ["reproduce", "./experiment.toml", "--out", "part-out", "--resume"];
     // Finished runs are not repeated, and would leave nothing in another place.
-    refused(dir, &resume, ASKED_WRONGLY, &["part-out holds runs of a session with --history part/h: resume with"]);
+    refused(dir, &resume, ASKED_WRONGLY, &["part-out holds runs of a session with --history ", "part/h: resume with"]);
+    std::fs::create_dir(dir.join("elsewhere")).unwrap();
+    let there = [&["reproduce", "../experiment.toml", "--out", "../part-out", "--resume"], &args[..]].concat();
+    refused(&dir.join("elsewhere"), &there, ASKED_WRONGLY, &["session with --history ", "part/h: resume with"]);
     let other = [&args[..3], &["x"], &args[4..]].concat();
-    let says = "part-out holds runs of a session with --history part/h: resume with the same arguments";
+    let says = "part/h: resume with the same arguments";
     refused(dir, &[&resume[..], &other].concat(), ASKED_WRONGLY, &[says]);
     let stderr = kontig(dir, &[&resume[..], &args].concat()).assert().success().get_output().stderr.clone();
     assert_eq!(String::from_utf8_lossy(&stderr), "kontig: 3 of 4 runs are finished already\n");
