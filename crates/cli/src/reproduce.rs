@@ -166,7 +166,7 @@ fn carry_out(
         session.check_new()?;
     }
     let open = if o.resume { Store::resume } else { Store::create };
-    let store = o.out.as_deref().map(|dir| open(dir, &o.seed, session.resolved(), &views)).transpose()?;
+    let mut store = o.out.as_deref().map(|dir| open(dir, &o.seed, session.resolved(), &views)).transpose()?;
     if let Some(shard) = shard.filter(|_| resumes) {
         session = shard.part_of(session, store.as_ref().zip(o.out.as_deref()))?;
     }
@@ -188,6 +188,7 @@ fn carry_out(
         check_directory(dir)?;
     }
     session.check_mmtests()?;
+    let resumable = store.as_mut().is_some_and(|store| store.begin(&views));
     let files = Mutex::new(BTreeMap::new());
     let runs_kept = AtomicUsize::new(0);
     let facts = || HostFacts { wall_s: begin.elapsed().as_secs_f64(), peak_rss_bytes: peak_rss() };
@@ -231,6 +232,9 @@ fn carry_out(
         Some(Error::Failed(Failed::Interrupted { .. })) => {
             let total = session.jobs().len();
             let kept = match (runs_kept, &o.out) {
+                (0, _) if resumable => {
+                    format!("none of {total} runs was finished: the same command with --resume goes on")
+                }
                 (0, _) => format!("none of {total} runs was finished, and nothing is kept"),
                 (n, None) => match &o.mmtests {
                     Some(dir) => {
@@ -343,8 +347,9 @@ fn show(session: &Session, outcomes: &[Outcome], o: &OutputArgs, overview: bool,
     if let Some(file) = &o.markdown {
         let text = match overview {
             true => {
-                let command = format!("kontig reproduce --all --markdown {}", file.display());
-                kontig_report::published::page(&overview_of(session, outcomes), &listed(session, outcomes), &command)
+                let most = outcomes.iter().map(|x| x.result.repetitions).max().unwrap_or(1);
+                let seeds = o.seed.said(most);
+                kontig_report::published::page(&overview_of(session, outcomes), &listed(session, outcomes), &seeds)
             }
             false => crate::markdown::page(session.resolved(), outcomes)?,
         };

@@ -30,8 +30,8 @@ pub struct OutputArgs {
     /// Write one self-contained HTML page: tables, curves, memory map
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write a Markdown page: the experiment's questions, each with the rows that answer it; with
-    /// --all, the scores and every published row
+    /// Write a Markdown page: the experiment's questions, each with the rows that answer it; of
+    /// 'kontig reproduce --all', the scores and every published row
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
     /// Write the memory map as a small picture

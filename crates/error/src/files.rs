@@ -40,7 +40,8 @@ fn directory(path: &Path) -> &Path {
 /// other programs take for standard output is no name either.
 fn has_directory(path: &Path) -> Result<(), Error> {
     if path == Path::new("-") {
-        let reason = "- names no file, and standard output is taken: name a file, or ./- for one of that name";
+        let reason =
+            "- is no file name here, as standard output has the tables: name a file, or ./- for one of that name";
         return Err(AskedWrongly::Value(reason.into()).into());
     }
     let dir = directory(path);
@@ -60,6 +61,20 @@ fn has_directory(path: &Path) -> Result<(), Error> {
 /// The path, and the reason.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written(path, bytes, |_| Ok(()))
+}
+
+/// Removes a file, or a directory with all it has, if it is there.
+///
+/// # Errors
+/// The path, and the reason.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(unwritten(path, format!("it cannot be removed: {e}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a file into an existing directory that other users read, whatever the umask: at no

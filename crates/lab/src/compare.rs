@@ -14,7 +14,7 @@ use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::swept::sweeps;
 use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{
-    Caveat, CaveatKind, ExperimentResult, MEASURE, Noise, Pairs, Remark, Row, RunResult, Score, Sweep, judge,
+    Caveat, CaveatKind, ExperimentResult, MEASURE, Measured, Noise, Pairs, Remark, Row, RunResult, Score, Sweep, judge,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,8 +77,13 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
 /// A published row, with its verdict.
 fn held(of: &TargetRow, subject: &Subject<'_>, quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
     let row = row(quantity, by_variant);
-    let none = of.zero_is_none.then_some(0.0);
-    let measured: Vec<Option<f64>> = row.measured.iter().map(|m| m.map_or(none, |m| Some(m.value))).collect();
+    // A run that ended before it could count anything says nothing.
+    let counted_none = |i: usize| {
+        let of_nothing = of.zero_is_none && of.values.get(i) == Some(&0.0);
+        of_nothing && !by_variant[i].is_empty() && by_variant[i].iter().all(|run| quantity.has_no_value(run))
+    };
+    let value = |(i, m): (usize, &Option<Measured>)| m.map(|m| m.value).or(counted_none(i).then_some(0.0));
+    let measured: Vec<Option<f64>> = row.measured.iter().enumerate().map(value).collect();
     let caveat = subject.caveat(&of.name);
     let noise = match (&caveat, of.null_test) {
         (Some(caveat), _) if caveat.kind == CaveatKind::NullTest => Noise::Itself,

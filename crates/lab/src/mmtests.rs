@@ -19,7 +19,7 @@ mod logs;
 mod monitors;
 
 use crate::vmstat::VmCounters;
-use kontig_error::files::check_directory;
+use kontig_error::files::{check_directory, remove};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_results::Round;
 use kontig_sim::Machine;
@@ -83,20 +83,8 @@ pub(crate) fn check_writable(run: &Path) -> Result<(), Error> {
 /// # Errors
 /// If something cannot be removed.
 pub(crate) fn clear(of: &MmtestsRun, rounds: u32) -> Result<(), Error> {
-    let fail =
-        |path: &Path, e: std::io::Error| Failed::Write { path: path.display().to_string(), reason: e.to_string() };
-    for n in of.first..of.first + rounds {
-        for dir in [of.dir.join(format!("iter-{n}")), part_of(&of.dir, n)] {
-            if dir.is_dir() {
-                std::fs::remove_dir_all(&dir).map_err(|e| fail(&dir, e))?;
-            }
-        }
-        let stamps = flat::stamps(&of.dir, n);
-        if stamps.is_file() {
-            std::fs::remove_file(&stamps).map_err(|e| fail(&stamps, e))?;
-        }
-    }
-    Ok(())
+    let of_round = |n: u32| [of.dir.join(format!("iter-{n}")), part_of(&of.dir, n), flat::stamps(&of.dir, n)];
+    (of.first..of.first + rounds).flat_map(of_round).try_for_each(|path| remove(&path))
 }
 
 /// The name of an iteration that is being written: MMTests takes every name that begins with iter-

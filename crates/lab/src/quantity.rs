@@ -31,7 +31,7 @@ enum From {
     Distribution,
     Formula(Formula),
     /// No run has it, for this reason.
-    Nothing(Option<String>),
+    Nothing(Option<(&'static str, String)>),
 }
 
 /// The measurements of a time span: of a run, or a round of one.
@@ -108,7 +108,7 @@ impl Quantity {
                 let merge = stat.map_or_else(|| figure.merge.clone(), of_values);
                 let from = match (stat, merge.distribution()) {
                     (Some(Stat::Percentile(p)), _) => {
-                        From::Nothing(Some(format!("p{p} is of a distribution, and {name} is a figure")))
+                        From::Nothing(Some(("stat", format!("p{p} is of a distribution, and {name} is a figure"))))
                     }
                     (_, Some(_)) => From::Distribution,
                     _ => From::Figure(name.into()),
@@ -127,7 +127,9 @@ impl Quantity {
         };
         let (factor, from) = match unit::factor(&figure.unit, &row.unit) {
             Some(factor) => (factor, from),
-            None => (1.0, From::Nothing(Some(format!("{name} is in {}, which is not {}", figure.unit, row.unit)))),
+            None => {
+                (1.0, From::Nothing(Some(("unit", format!("{name} is in {}, which is not {}", figure.unit, row.unit)))))
+            }
         };
         Quantity {
             figure: better(Figure { name: shown.name, unit: shown.unit, ..figure }),
@@ -151,8 +153,7 @@ impl Quantity {
                 let (name, phase) = formula.figures().find(|figure| !is_there(figure))?;
                 ("formula", name, phase)
             }
-            From::Nothing(Some(reason)) => {
-                let key = if reason.starts_with('p') && row.stat.is_some() { "stat" } else { "unit" };
+            From::Nothing(Some((key, reason))) => {
                 return Some(Wrong::at(&[key], format!("row '{}': {reason}", row.name)));
             }
             From::Nothing(None) => {
@@ -225,6 +226,12 @@ impl Quantity {
         self.windows(run).iter().filter_map(|window| self.read(window).ok()?).collect()
     }
 
+    /// Whether a run has the figure and no value of it: there was nothing to count.
+    pub(crate) fn has_no_value(&self, run: &RunResult) -> bool {
+        let From::Figure(name) = &self.from else { return false };
+        self.windows(run).iter().any(|window| self.reading(window, name).is_some()) && self.values(run).is_empty()
+    }
+
     /// The number of windows of a run that lack a value.
     pub(crate) fn lacking(&self, run: &RunResult) -> usize {
         self.windows(run).len() - self.values(run).len()
@@ -275,7 +282,7 @@ impl Quantity {
     /// it.
     pub(crate) fn missing(&self, runs: &[&RunResult]) -> Option<String> {
         match &self.from {
-            From::Nothing(reason) => reason.clone(),
+            From::Nothing(why) => why.as_ref().map(|(_, reason)| reason.clone()),
             From::Formula(_) => {
                 let windows: Vec<Window<'_>> = runs.iter().flat_map(|run| self.windows(run)).collect();
                 let why: Vec<NoValue> = windows.iter().filter_map(|window| self.read(window).err()).collect();

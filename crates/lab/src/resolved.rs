@@ -136,7 +136,7 @@ impl Resolved {
     }
 
     /// Checks that the runs of a variant measure what the target's rows are of. An experiment that
-    /// cannot run is refused elsewhere.
+    /// cannot run, or has no room in this host's memory, is not checked: it is refused elsewhere.
     ///
     /// # Errors
     /// If a run cannot be built. The inner error is the first row that is of nothing.

@@ -11,7 +11,7 @@ use crate::plan::{RunPlan, Views, key};
 use crate::queue::{Family, Next, Queue};
 use crate::resolved::Resolved;
 use crate::run::{Prepared, RunControl};
-use kontig_error::files::{check_new, file_name};
+use kontig_error::files::{check_new, file_name, remove};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Roots;
 use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
@@ -167,11 +167,7 @@ impl Session {
     pub fn clear_unfinished(&self) -> Result<(), Error> {
         let unfinished = self.jobs.iter().zip(&self.finished).filter(|(_, run)| run.is_none());
         for plan in unfinished.map(|(job, _)| &job.plan) {
-            if let Some(history) = plan.history.as_deref().filter(|file| file.is_file()) {
-                let failed =
-                    |e: std::io::Error| Failed::Write { path: history.display().to_string(), reason: e.to_string() };
-                std::fs::remove_file(history).map_err(failed)?;
-            }
+            plan.history.as_deref().map_or(Ok(()), remove)?;
             plan.mmtests.as_ref().map_or(Ok(()), |of| mmtests::clear(of, plan.rounds))?;
         }
         Ok(())

@@ -90,15 +90,20 @@ struct Request {
 impl Request {
     fn of(seed: &Seeds, inputs: &[Resolved], views: &Views) -> Result<Request, Error> {
         let (version, seed) = (env!("CARGO_PKG_VERSION").into(), seed.clone());
-        // No `..`: what a run leaves must be the same when it is resumed.
-        let Views { procfs, mmtests, trace, history, maps: _ } = views;
-        let beside = [("--procfs", procfs), ("--mmtests", mmtests), ("--trace", trace), ("--history", history)];
-        // The same name in another directory is another place, whose files are not ours to remove.
-        let place = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let beside =
-            beside.into_iter().filter_map(|(option, path)| Some((option.into(), place(path.as_ref()?)))).collect();
-        Ok(Request { version, seed, input_sha256: input_sha256(inputs)?, beside })
+        Ok(Request { version, seed, input_sha256: input_sha256(inputs)?, beside: beside(views) })
     }
+}
+
+/// Where runs leave files, by option.
+fn beside(views: &Views) -> BTreeMap<String, PathBuf> {
+    // No `..`: what a run leaves must be the same when it is resumed.
+    let Views { procfs, mmtests, trace, history, maps: _ } = views;
+    // The same name in another directory is another place, whose files are not ours to remove.
+    let place = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    [("--procfs", procfs), ("--mmtests", mmtests), ("--trace", trace), ("--history", history)]
+        .into_iter()
+        .filter_map(|(option, path)| Some((option.into(), place(path.as_ref()?))))
+        .collect()
 }
 
 /// Locks the directory of a session against others, on this host or, where the file system passes
@@ -129,7 +134,10 @@ pub struct Store {
     dir: PathBuf,
     /// Whether it was not there before.
     made: bool,
-    /// Time and memory of the earlier sessions.
+    /// Whether its runs have begun, and leave files elsewhere that no new session replaces: one
+    /// that resumes it clears them.
+    left_elsewhere: bool,
+    /// Sum of the times of earlier sessions, and the most memory.
     earlier: HostFacts,
     /// Held as long as the session lasts, so that no other continues it meanwhile.
     _lock: File,
@@ -162,7 +170,7 @@ impl Store {
         })?;
         let request = json(&Request::of(seed, inputs, views)?, dir)?;
         write_with_directory(&dir.join(REQUEST), &request)?;
-        Ok(Store { dir: dir.into(), made, earlier: HostFacts::default(), _lock: lock(dir)? })
+        Ok(Store { dir: dir.into(), made, left_elsewhere: false, earlier: HostFacts::default(), _lock: lock(dir)? })
     }
 
     /// Whether a session has begun in the directory, so that another can resume it.
@@ -221,9 +229,17 @@ impl Store {
                 None => format!("a session without {option}"),
             });
         }
-        // A file of another form says nothing of the time, and nothing but the time.
+        // Without a readable file only the time is lost.
         let facts = std::fs::read(dir.join(HOST)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        Ok(Store { dir: dir.into(), made: false, earlier: facts.unwrap_or_default(), _lock: lock })
+        let left_elsewhere = views.mmtests.is_some() || views.history.is_some();
+        Ok(Store { dir: dir.into(), made: false, left_elsewhere, earlier: facts.unwrap_or_default(), _lock: lock })
+    }
+
+    /// Says that the runs begin. Returns whether the session can be resumed even if none of them
+    /// ends: they leave files elsewhere.
+    pub fn begin(&mut self, views: &Views) -> bool {
+        self.left_elsewhere = views.mmtests.is_some() || views.history.is_some();
+        self.left_elsewhere
     }
 
     /// Time and memory of all sessions together, with this one's facts.
@@ -289,8 +305,11 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// A session that stored nothing leaves the directory as it found it.
+    /// A session that left nothing leaves the directory as it found it.
     fn drop(&mut self) {
+        if self.left_elsewhere {
+            return;
+        }
         // No directory is removed unless it is empty.
         if std::fs::remove_dir(self.dir.join(RUNS)).is_ok() {
             let _ = std::fs::remove_file(self.dir.join(REQUEST));

@@ -251,6 +251,9 @@ impl Target {
         if row.formula.is_some() && row.of.is_some() {
             return wrong("of", format!("row '{}' is of a figure and has a formula: leave out one", row.name));
         }
+        if row.zero_is_none && !row.values.contains(&0.0) {
+            return wrong("zero_is_none", format!("row '{}' has no 0 among its values", row.name));
+        }
         row.stat().map_err(|reason| Wrong::at(&["stat"], reason))?;
         row.formula().map_err(|reason| Wrong::at(&["formula"], reason))?;
         Ok(())

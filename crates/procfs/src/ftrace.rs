@@ -128,14 +128,16 @@ fn without_buffer(line: &str) -> &str {
 }
 
 /// Whether the line is of a stack: of perf `ffffffff8129e5c1 compact_zone+0x121
-/// ([kernel.kallsyms])`, indented; of ftrace ` => compact_zone`, below a line with `<stack trace>`
-/// in place of an event.
+/// ([kernel.kallsyms])`, indented; of ftrace `=> compact_zone`, which trace-cmd does not indent,
+/// below a line with `<stack trace>` in place of an event.
 fn is_call(line: &str) -> bool {
     let call = line.trim_start();
-    let address = call.split_whitespace().next().unwrap_or_default();
-    let is_address = (4..=16).contains(&address.len()) && address.bytes().all(|b| b.is_ascii_hexdigit());
-    let is_indented = call.len() < line.len();
-    (is_indented && (is_address || call.starts_with("=> "))) || line.ends_with(": <stack trace>")
+    let (address, rest) = call.split_once(' ').unwrap_or((call, ""));
+    let is_address = (1..=16).contains(&address.len()) && address.bytes().all(|b| b.is_ascii_hexdigit());
+    // A broken stack of a program has any small number.
+    let is_named = address.len() >= 4 || rest.starts_with("[unknown]") || rest.ends_with(')');
+    let of_perf = call.len() < line.len() && is_address && is_named;
+    of_perf || call.starts_with("=> ") || [": <stack trace>", ": <user stack trace>"].iter().any(|n| line.ends_with(n))
 }
 
 /// The start of a line, for a message.
@@ -185,8 +187,11 @@ mod tests {
             "\tffffffff8129e5c1 compact_zone+0x121 ([kernel.kallsyms])",
             "            7f2a5c5a1b10 [unknown] (/usr/lib/x86_64-linux-gnu/libc.so.6)",
             "\t          401136 main+0x1f (/tmp/a b.out)",
+            "\t               0 [unknown] ([unknown])",
             " => compact_zone_order",
+            "=> compact_zone (ffffffff8129e5c1)",
             "      kcompactd0-58 [001] .....   1.500000: <stack trace>",
+            "            java-58 [001] .....   1.500000: <user stack trace>",
         ] {
             assert_eq!(TraceLine::parse("trace", 1, line), Ok(None), "{line}");
         }
@@ -220,7 +225,7 @@ mod tests {
         for line in ["# tracer: nop", "", "CPU:3 [LOST 27 EVENTS]", "cpus=8"] {
             assert_eq!(TraceLine::parse("trace", 1, line), Ok(None));
         }
-        for line in ["ffffffff8129e5c1 compact_zone", "  addresses of calls", "=> compact_zone", "   root:x:0:0"] {
+        for line in ["ffffffff8129e5c1 compact_zone", "  addresses of calls", "   root:x:0:0"] {
             TraceLine::parse("trace", 7, line).expect_err("no trace");
         }
         let refused = TraceLine::parse("trace", 7, "root:x:0:0").expect_err("no trace");

@@ -30,7 +30,11 @@ impl Complaint {
         }
         // A value is complained of where the table begins that it is in.
         let named = message.split_once(" = ").map(|(name, _)| named_after(text, from, name));
-        let reason = in_words(&message, Key::of(text, from)).unwrap_or(message);
+        // A value deep in a table in one line is complained of where that table begins.
+        let begins = text.get(from..).unwrap_or_default();
+        let is_table = begins.starts_with('{') && !message.starts_with("invalid type: map");
+        let key = Key::of(text, from).filter(|_| !is_table);
+        let reason = in_words(&message, key).unwrap_or_else(|| message.replace('`', "'"));
         Complaint { at: named.unwrap_or(from), reason }
     }
 }
@@ -62,7 +66,10 @@ impl<'a> Key<'a> {
     /// Of the value that begins here, if the key stands in the same line.
     fn of(text: &'a str, at: usize) -> Option<Key<'a>> {
         let line = text[..at].rfind('\n').map_or(0, |n| n + 1);
-        if let Some(table) = text[at..].strip_prefix('[').and_then(|table| table.split_once(']')).map(|(name, _)| name)
+        // A list in a list begins a line, too.
+        let bare = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || "_-.[\"".contains(c));
+        let head = text[at..].strip_prefix('[').and_then(|table| table.split_once(']')).map(|(name, _)| name);
+        if let Some(table) = head.filter(bare)
             && line == at
         {
             return Some(Key::Table(table.trim_start_matches('[')));
@@ -84,8 +91,7 @@ fn in_words(message: &str, key: Option<Key<'_>>) -> Option<String> {
     let complaint = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "))?;
     let (found, expected) = complaint.rsplit_once(", expected ")?;
     let found = match found.split_once(' ') {
-        Some(("integer" | "boolean", value)) => value.trim_matches('`').into(),
-        Some(("floating", value)) => value.trim_start_matches("point ").trim_matches('`').into(),
+        Some(("integer" | "boolean" | "floating", _)) => found.split('`').nth(1)?.into(),
         Some(("string", value)) => value.into(),
         _ if found == "sequence" => "[…]".to_string(),
         _ if found == "map" => "{…}".to_string(),
@@ -103,7 +109,7 @@ fn in_words(message: &str, key: Option<Key<'_>>) -> Option<String> {
         "a boolean" => "true or false".into(),
         "a sequence" => "a list in brackets".into(),
         "a map" => "a table".into(),
-        other if other.starts_with("struct ") => "a table".into(),
+        other if other.starts_with("struct ") || other.starts_with("internally tagged ") => "a table".into(),
         other => other.to_string(),
     };
     Some(match key {
@@ -155,6 +161,7 @@ mod tests {
         name: Option<String>,
         kind: Option<Kind>,
         zone: Option<Vec<Inner>>,
+        task: Option<Task>,
     }
 
     #[derive(Deserialize)]
@@ -168,6 +175,13 @@ mod tests {
     #[serde(rename_all = "kebab-case")]
     enum Kind {
         Heap,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(tag = "kind", rename_all = "kebab-case")]
+    #[expect(dead_code, reason = "as above")]
+    enum Task {
+        Fill { size: f64 },
     }
 
     #[test]
@@ -191,6 +205,9 @@ mod tests {
             ("[[zone]]\nsize = true", "2: size = true: expected a number"),
             ("count = 1\ncount = 2", "2: count stands here twice: leave out one"),
             ("cuont = 1", "1: unknown key 'cuont': did you mean 'count'?"),
+            ("task = { kind = 'fill', size = true }", "1: true: expected a number"),
+            ("task = 3", "1: task = 3: expected a table"),
+            ("of = [\n[1, 2],\n]", "2: […]: expected a number"),
         ] {
             assert_eq!(said(text), says);
         }

@@ -44,8 +44,8 @@ pub(crate) const HEAD: [&str; 8] =
     ["", "direction", "to zero", "false alarms", "headline", "if nothing changed", "ageing", "baseline"];
 pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
 pub(crate) const EXPLAINED: &str = "\
-direction: rows published to change by a tenth or more that change the published way; of rows that change, half would \
-by chance, and a row counts once for each step from column to column; to zero: rows that vanish as \
+direction: rows published to change by a tenth or more that change the published way; by chance half of those that \
+move would; a row with several steps counts once for each; to zero: rows that vanish as \
 published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
 change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
 that the median row is off by";
@@ -238,7 +238,7 @@ impl Missed {
             all += rows.len();
             missed.extend(rows.into_iter().filter_map(|row| Some((*result, Miss::of(result, row)?))));
         }
-        if missed.is_empty() {
+        if all == 0 {
             return None;
         }
         missed.sort_by(|(_, a), (_, b)| {

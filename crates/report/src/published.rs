@@ -9,11 +9,11 @@ use kontig_results::{ExperimentResult, Row};
 use kontig_text::markdown::{self, Align};
 use std::iter::once;
 
-/// The page of an overview and its experiments. `command` makes it.
-pub fn page(overview: &Overview, listed: &[Listed<'_>], command: &str) -> String {
+/// The page of an overview and its experiments. `seeds` is said as in [`kontig_results::Seeds`].
+pub fn page(overview: &Overview, listed: &[Listed<'_>], seeds: &str) -> String {
     let mut parts = vec![
         "# Published tables, run again".to_owned(),
-        format!("`{command}` makes this page. All figures are measured or published."),
+        format!("Made by `kontig reproduce --all --markdown FILE`, {seeds}. All figures are measured or published."),
     ];
     parts.extend(Some(escaped(&overview.unfinished)).filter(|said| !said.is_empty()));
     parts.push(escaped(&overview.conclusion));
@@ -29,7 +29,7 @@ pub fn page(overview: &Overview, listed: &[Listed<'_>], command: &str) -> String
         parts.push(format!("## {}", escaped(&standing::title(result))));
         parts.push(rows(result));
         parts.push(capitalised(&format!("a star marks headline rows. {}", ranges(result))));
-        parts.extend(reasons(result));
+        parts.extend(remarks(result));
     }
     markdown::wrapped(parts.join("\n\n").trim_end())
 }
@@ -68,21 +68,15 @@ fn ranges(e: &ExperimentResult) -> String {
     standing::how_merged(e).map_or_else(|| "One run a variant.".to_owned(), |how| capitalised(&how) + ".")
 }
 
-/// A line for each reason of missed rows, and one for those without.
-fn reasons(e: &ExperimentResult) -> Option<String> {
-    let mut known: Vec<(Option<&str>, Vec<String>)> = Vec::new();
-    for row in e.rows.iter().filter(|row| row.is_missed()) {
-        let why = row.lack.as_deref();
-        match known.iter_mut().find(|(reason, _)| *reason == why) {
-            Some((_, names)) => names.push(standing::name(row)),
-            None => known.push((why, vec![standing::name(row)])),
-        }
-    }
-    known.sort_by_key(|(why, _)| why.is_none());
-    let line = |(why, names): &(Option<&str>, Vec<String>)| {
-        format!("- {}: {}", escaped(&names.join("; ")), escaped(why.unwrap_or("no cause shown")))
+/// The remarks that stand below the table in a terminal, among them why rows are missed.
+fn remarks(e: &ExperimentResult) -> Option<String> {
+    let line = |(variants, text): (Vec<usize>, &str)| {
+        let names: Vec<String> = variants.iter().map(|&v| escaped(&e.variants[v])).collect();
+        let whose = if names.is_empty() { String::new() } else { format!("{}: ", names.join(", ")) };
+        format!("- {whose}{}", escaped(text))
     };
-    (!known.is_empty()).then(|| format!("Missed:\n\n{}", known.iter().map(line).collect::<Vec<_>>().join("\n")))
+    let lines: Vec<String> = standing::remarks(&e.remarks).into_iter().map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn capitalised(text: &str) -> String {
@@ -94,7 +88,7 @@ fn capitalised(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::test_rows::{result, row};
-    use kontig_results::{Better, Noise, Score, judge};
+    use kontig_results::{Better, Noise, Remark, Score, judge};
 
     #[test]
     fn every_published_row_is_there_with_its_verdict_and_its_reason() {
@@ -104,13 +98,15 @@ mod tests {
             ..row(name, Better::Lower, &measured)
         };
         let stalls = Row { headline: true, ..of("stalls", [100.0, 10.0], [150.0, 15.0]) };
-        let scans = Row { lack: Some("kswapd sleeps".into()), ..of("scans|s", [100.0, 50.0], [400.0, 800.0]) };
+        let scans = of("scans|s", [100.0, 50.0], [400.0, 800.0]);
         let faults = of("faults", [10.0, 5.0], [10.0, 9.9]);
         let own = row("elapsed", Better::Lower, &[1.0, 1.0]);
         let rows = vec![stalls, scans, faults, own];
-        let e = ExperimentResult { score: Score::of(&rows, &[]), repetitions: 1, ..result(&["a", "b"], rows) };
+        let mut e = ExperimentResult { score: Score::of(&rows, &[]), repetitions: 1, ..result(&["a", "b"], rows) };
+        let remark = |variant, text: &str| Remark { variant, text: text.into() };
+        e.remarks = vec![remark(None, "missed, scans|s: kswapd sleeps"), remark(Some(1), "ended early")];
         let listed = [Listed { series: "Seed 1", result: &e }];
-        let page = page(&Overview::new(&listed, &["x".into()]), &listed, "kontig reproduce --all");
+        let page = page(&Overview::new(&listed, &["x".into()]), &listed, "seed 1");
         for line in [
             "# Published tables, run again",
             "1 of 2 tables; not finished: x",
@@ -119,8 +115,8 @@ mod tests {
             "|  | published a | published b | measured a | measured b | verdict |",
             "| stalls \\*, us | 100 | 10 | 150 | 15 | agrees |",
             "| scans\\|s, us | 100 | 50 | 400 | 800 | MISSED: opposite |",
-            "- scans\\|s: kswapd sleeps",
-            "- faults: no cause shown",
+            "- missed, scans\\|s: kswapd sleeps",
+            "- b: ended early",
         ] {
             assert!(page.lines().any(|l| l == line), "no line '{line}' in\n{page}");
         }

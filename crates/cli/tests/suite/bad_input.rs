@@ -1075,6 +1075,15 @@ fn ctrl_c_before_the_first_run_is_finished_keeps_nothing_and_says_so() {
     assert_eq!(code, Some(FAILED), "{stderr}");
     assert_eq!(stderr, "kontig: interrupted; none of 4 runs was finished, and nothing is kept\n");
     assert!(!dir.join("kept").exists());
+    // No new session would replace what its runs have left, so it can be resumed.
+    let args = [&args[..], &["--mmtests", "log", "--history", "h"]].concat();
+    for args in [args.clone(), [&args[..], &["--resume"]].concat()] {
+        std::fs::remove_dir_all(dir.join("proc")).unwrap();
+        let (code, stderr) = interrupt(dir, &args, || begun.exists());
+        assert_eq!(code, Some(FAILED), "{stderr}");
+        let says = "interrupted; none of 4 runs was finished: the same command with --resume goes on\n";
+        assert!(stderr.ends_with(says), "{stderr}");
+    }
 }
 
 #[test]
