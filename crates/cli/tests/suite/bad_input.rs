@@ -295,7 +295,7 @@ fn errors_in_a_machine_with_anothers_costs_have_their_line() {
     let named = machine.find("base = ").expect("its costs are another's");
     assert!(machine[..named].contains("[costs]"));
     for (right, wrong, place, says) in [
-        ("read_mb_s = 2000\n", "", "[[disk]]", "missing field `read_mb_s`"),
+        ("read_mb_s = 2000\n", "", "[[disk]]", "missing field 'read_mb_s'"),
         ("cpus = 8", "cpus = \"eight\"", "cpus = 8", "\"eight\""),
     ] {
         let line = machine[..machine.find(place).expect("it is there")].lines().count() + 1;

@@ -314,7 +314,7 @@ fn a_bad_scenario_is_refused_in_one_line() {
         (
             "[[workload.phase]]\nname = \"prepare\"",
             "[workload]\nsettle_s = 3\n[[workload.phase]]\nname = \"prepare\"",
-            "`prepare`",
+            "'prepare'",
         ),
     ];
     for (from, to, said) in cases {
