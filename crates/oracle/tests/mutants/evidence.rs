@@ -6,7 +6,7 @@
 //! passed. `KONTIG_EVIDENCE=write` writes the result to `oracle/evidence.toml`; otherwise the test
 //! compares with that file.
 
-use super::{Mutant, name, noticed_by, read, root, run};
+use super::{Mutant, Noticed, name, noticed_by, read, root, run};
 use kontig_oracle::Recording;
 use kontig_oracle::fidelity::evidence::MEASURE;
 use kontig_oracle::fidelity::evidence::{EVIDENCE, MECHANISMS, Measured, Mechanisms};
@@ -81,8 +81,9 @@ pub fn survey(program: &Path, recordings: &[PathBuf]) -> Survey {
     Survey { mechanisms, mistakes }
 }
 
-/// Measures; writes it down or holds it against what is written.
-pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey) {
+/// Measures; writes it down or holds it against what is written. `tried` says which recording has
+/// noticed each mistake already, and how.
+pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Survey, tried: &[Noticed]) {
     let path = root().join(EVIDENCE);
     let reached = reached(recordings, met);
     if std::env::var_os("KONTIG_EVIDENCE").is_some_and(|v| v == "write") {
@@ -101,6 +102,7 @@ pub fn hold(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Su
         .iter()
         .enumerate()
         .flat_map(|(i, m)| written.noticed.get(&m.name).into_iter().flatten().map(move |r| (i, r)))
+        .filter(|(i, recording)| tried[*i].as_ref().is_none_or(|(by, _)| by != *recording))
         .collect();
     let wrong = in_parallel(&claims, |(i, recording)| {
         let dir = recordings.iter().find(|d| name(d) == **recording)?;
@@ -148,7 +150,7 @@ fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Sur
 }
 
 /// Does something with each, two at a time; the results in order.
-fn in_parallel<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn in_parallel<T: Sync, R: Send>(all: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let results = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {

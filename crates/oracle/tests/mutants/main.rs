@@ -216,6 +216,30 @@ fn recordings() -> Vec<PathBuf> {
     dirs
 }
 
+fn copies() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants-recordings")
+}
+
+/// Copies of the recordings without compression, in the same order: each is replayed many times,
+/// and unpacking takes longer than most replays.
+fn unpacked(recordings: &[PathBuf]) -> Vec<PathBuf> {
+    let to = copies();
+    if to.exists() {
+        fs::remove_dir_all(&to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+    }
+    evidence::in_parallel(recordings, |dir| {
+        let (rec, copy) = (kontig_oracle::Recording::open(dir).unwrap_or_else(|e| panic!("{e}")), to.join(name(dir)));
+        fs::create_dir_all(&copy).unwrap_or_else(|e| panic!("{}: {e}", copy.display()));
+        for path in files(dir) {
+            let file = path.file_name().expect("a file").to_string_lossy();
+            let file = file.strip_suffix(".xz").unwrap_or(&file);
+            let bytes = rec.bytes(file).unwrap_or_else(|e| panic!("{e}"));
+            fs::write(copy.join(file), bytes).unwrap_or_else(|e| panic!("{}: {e}", copy.display()));
+        }
+        copy
+    })
+}
+
 fn name(dir: &Path) -> String {
     dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -250,8 +274,11 @@ fn cpu_time(pid: u32) -> Duration {
     Duration::from_millis(10 * fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
 }
 
+/// The recording that notices a mistake, and how; `None` if none does.
+type Noticed = Option<(String, String)>;
+
 /// The first recording that notices mutant `number`, and how.
-fn noticed_by(program: &Path, number: usize, recordings: &[&PathBuf]) -> Option<(String, String)> {
+fn noticed_by(program: &Path, number: usize, recordings: &[&PathBuf]) -> Noticed {
     recordings.iter().find_map(|dir| {
         let how = match run(program, &number.to_string(), &[dir.as_os_str()]) {
             None => "the engine does not end".into(),
@@ -297,7 +324,7 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     let mutants = mutants();
     assert!(mutants.len() >= 24, "{} mutants", mutants.len());
     let program = build(&mutants);
-    let recordings = recordings();
+    let recordings = unpacked(&recordings());
     if let Some(numbers) = only(&mutants) {
         return try_only(&program, &mutants, &numbers, &recordings);
     }
@@ -336,5 +363,8 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     println!("{table}");
     assert!(survivors.is_empty(), "nothing notices: {}\n{table}", survivors.join(", "));
     assert!(explained.is_empty(), "said to be unnoticed, and noticed: {}", explained.join(", "));
-    evidence::hold(&program, &mutants, &recordings, &met);
+    evidence::hold(&program, &mutants, &recordings, &met, &results);
+    // A gigabyte.
+    let copies = copies();
+    fs::remove_dir_all(&copies).unwrap_or_else(|e| panic!("{}: {e}", copies.display()));
 }
