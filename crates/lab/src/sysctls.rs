@@ -264,9 +264,10 @@ mod tests {
             }
         }
         assert_eq!(
-            missing, 57,
+            missing, 61,
             "defrag_mode in eleven profiles, proactiveness and khugepaged's max_ptes_shared in six, the boost in \
-             four, the scale factor in two, the stall's order in all fifteen, generations in all but two"
+             four, khugepaged's max_ptes_swap in three, the scale factor in two, the move of locked pages in one, the \
+             stall's order in all fifteen, generations in all but two"
         );
     }
 

@@ -12,7 +12,7 @@ use kontig_sim::Machine;
 use std::collections::BTreeMap;
 
 /// Counters that were dropped or renamed before the oldest kernel whose text is known.
-const OLDER: &[&str] = &["kswapd_skip_congestion_wait", "pgrescued", "thp_split"];
+const OLDER: &[&str] = &["kswapd_skip_congestion_wait", "pgrescued"];
 
 /// Everything a machine counts at one moment, under each kernel's name for it.
 #[derive(Clone)]

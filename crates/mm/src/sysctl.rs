@@ -159,7 +159,7 @@ static COMPACT_UNEVICTABLE_ALLOWED: Sysctl = Sysctl {
         computed: false,
         decides: Decides::Nothing,
     }),
-    exists: ALWAYS,
+    exists: |p| p.compaction.moves_locked,
     range: |_| (0, 1),
     words: None,
     effect: NO_EFFECT,

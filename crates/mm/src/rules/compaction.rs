@@ -301,6 +301,10 @@ mechanism! {
         /// How the pages of a batch are migrated.
         #[rule(section = "5.11")]
         pub migration: Migration,
+        /// Pages locked into memory may be migrated, unless `vm.compact_unevictable_allowed`
+        /// forbids it; before, never. Since 4.1.
+        #[rule(section = "5.4.2")]
+        pub moves_locked: bool,
         /// After the migration of a mapped page the LRU's batches are drained, so that a page
         /// locked into memory is counted as unevictable; elsewhere, only after such a page.
         #[rule(section = "5.11")]

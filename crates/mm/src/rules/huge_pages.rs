@@ -1,4 +1,5 @@
-//! Rules of the requests that a fault makes for a huge page, for hosts that have processes.
+//! Rules of huge pages for hosts that have processes: the requests that a fault makes, and what
+//! khugepaged collapses.
 
 use super::rule::{mechanism, variants};
 
@@ -26,8 +27,36 @@ variants! {
     }
 }
 
+variants! {
+    /// The ranges of small pages that khugepaged makes a huge page of.
+    pub enum Collapses {
+        /// Only pages of the process alone, in memory and not in the swap cache, to all of which it
+        /// may write. Up to 3.19.
+        Writable,
+        /// The same, but it may write to one at least, and they may be in the swap cache, too; zero
+        /// pages count as missing. From 4.0 to 4.7.
+        Own,
+        /// The same, and some pages may be in swap (`max_ptes_swap`). From 4.8 to 5.7.
+        Swapped,
+        /// The same, and some may be shared with other processes (`max_ptes_shared`). Since 5.8.
+        Shared,
+    }
+}
+
+impl Collapses {
+    /// Whether pages may be in swap.
+    pub const fn swapped(self) -> bool {
+        matches!(self, Collapses::Swapped | Collapses::Shared)
+    }
+
+    /// Whether pages may be shared with other processes.
+    pub const fn shared(self) -> bool {
+        matches!(self, Collapses::Shared)
+    }
+}
+
 mechanism! {
-    /// A page fault asks for a huge page.
+    /// A page fault asks for a huge page, or khugepaged makes one.
     pub struct HugePageRules for "huge_pages" {
         /// The requests a fault makes.
         #[rule(section = "3.8")]
@@ -41,5 +70,8 @@ mechanism! {
         /// the last one. Since 6.7, which aligned longer ones of any length, too, up to 6.11.
         #[rule(section = "6.1")]
         pub aligns_mappings: bool,
+        /// The ranges that khugepaged collapses.
+        #[rule(section = "6.2")]
+        pub collapses: Collapses,
     }
 }

@@ -42,7 +42,7 @@ pub use faults::FaultRules;
 pub use files::{FileRules, LargeFolios, ReadaheadOrder};
 pub use groups::{GroupCharges, GroupRules};
 pub use highatomic::{HighAtomicLimit, HighAtomicRules};
-pub use huge_pages::{HugePageRules, HugeRequests};
+pub use huge_pages::{Collapses, HugePageRules, HugeRequests};
 pub use kcompactd::{KcompactdGoal, KcompactdMark, KcompactdRules};
 pub use kswapd::{BalancedIn, KswapdRules, Preemption};
 pub use lru::LruRules;

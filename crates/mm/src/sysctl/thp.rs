@@ -77,9 +77,9 @@ khugepaged! {
     KHUGEPAGED_DEFRAG = "defrag", defrag, 0..1, ALWAYS, "whether khugepaged reclaims and compacts for a huge page";
     KHUGEPAGED_MAX_PTES_NONE = "max_ptes_none", max_ptes_none, 0..511, ALWAYS,
         "missing pages of a range that khugepaged still collapses";
-    KHUGEPAGED_MAX_PTES_SHARED = "max_ptes_shared", max_ptes_shared, 0..511, |p| p.faults.splits_shared_huge,
+    KHUGEPAGED_MAX_PTES_SHARED = "max_ptes_shared", max_ptes_shared, 0..511, |p| p.huge_pages.collapses.shared(),
         "shared pages of a range that khugepaged still collapses";
-    KHUGEPAGED_MAX_PTES_SWAP = "max_ptes_swap", max_ptes_swap, 0..511, ALWAYS,
+    KHUGEPAGED_MAX_PTES_SWAP = "max_ptes_swap", max_ptes_swap, 0..511, |p| p.huge_pages.collapses.swapped(),
         "swapped-out pages of a range that khugepaged still collapses";
     KHUGEPAGED_PAGES_TO_SCAN = "pages_to_scan", pages_to_scan, 1..u32::MAX, ALWAYS,
         "pages that khugepaged scans before it sleeps";

@@ -21,20 +21,31 @@ macro_rules! format {
         format!($version, zones as $version)
     };
     ($version:literal, zones as $of_zones:literal) => {
+        format!($version, zones as $of_zones, types as $of_zones)
+    };
+    ($version:literal, zones as $of_zones:literal, types as $of_types:literal) => {
         Format {
             kernel: $version,
             vmstat: include_str!(concat!("../../kernels/", $version, "/vmstat")),
             zoneinfo: include_str!(concat!("../../kernels/", $of_zones, "/zoneinfo")),
-            pagetypeinfo: include_str!(concat!("../../kernels/", $of_zones, "/pagetypeinfo")),
+            pagetypeinfo: include_str!(concat!("../../kernels/", $of_types, "/pagetypeinfo")),
         }
     };
 }
 
 /// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56
-/// (6.1.192), 6.12.107, 7.2.12 and 7.3.4. No older one could be booted: for 4.6 the names in
-/// `vmstat` are from its sources, and its zones are printed as in 5.10.
-pub(super) const FORMATS: [Format; 6] =
-    [format!("4.6", zones as "5.10"), format!("5.10"), format!("6.1"), format!("6.12"), format!("7.2"), format!("7.3")];
+/// (6.1.192), 6.12.107, 7.2.12 and 7.3.4. No older one could be booted: for 3.13 and 4.6 the names
+/// in `vmstat` and the migrate types are from their sources, and their zones are printed as in
+/// 5.10, with the node's own counters, which came in 4.8.
+pub(super) const FORMATS: [Format; 7] = [
+    format!("3.13", zones as "5.10", types as "3.13"),
+    format!("4.6", zones as "5.10"),
+    format!("5.10"),
+    format!("6.1"),
+    format!("6.12"),
+    format!("7.2"),
+    format!("7.3"),
+];
 
 impl Format {
     /// The format of a profile's kernel: the oldest known kernel that is not older. A profile that
@@ -82,6 +93,7 @@ pub fn version(name: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::from_mm::pagetypeinfo::named;
     use kontig_mm::{MigrateType, VmEvent, ZoneType};
 
     #[test]
@@ -90,6 +102,7 @@ mod tests {
             let profile = Profile { kernel: name.into(), ..kontig_profiles::linux("6.1") };
             Format::of(&profile).kernel
         };
+        assert_eq!(of("3.13"), "3.13");
         assert_eq!(["4.4-kcompactd", "4.6"].map(of), ["4.6"; 2]);
         assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
         assert_eq!(["6.1", "6.1-mine", "6.12"].map(of), ["6.1", "6.1", "6.12"]);
@@ -118,11 +131,18 @@ mod tests {
             // The reasons of khugepaged are counted since 5.17, its own reclaim since 6.2;
             // reclaim by commands is not yet in 6.12.
             let too_new = |name: &str| {
-                name.starts_with("thp_scan_exceed_") && ["4.6", "5.10"].contains(&format.kernel)
-                    || name.ends_with("_khugepaged") && ["4.6", "5.10", "6.1"].contains(&format.kernel)
-                    || name.ends_with("_proactive") && ["4.6", "5.10", "6.1", "6.12"].contains(&format.kernel)
+                name.starts_with("thp_scan_exceed_") && ["3.13", "4.6", "5.10"].contains(&format.kernel)
+                    || name.ends_with("_khugepaged") && ["3.13", "4.6", "5.10", "6.1"].contains(&format.kernel)
+                    || name.ends_with("_proactive") && ["3.13", "4.6", "5.10", "6.1", "6.12"].contains(&format.kernel)
             };
-            let of_its_time = |name: &str| if format.kernel == "4.6" { !not_in_4_6(name) } else { !by_zone(name) };
+            // Split huge pages were one counter, `thp_split`, up to 4.4.
+            let not_in_3_13 =
+                |name: &str| ["pglazyfreed", "compact_daemon_wake", "thp_split_page", "thp_split_pmd"].contains(&name);
+            let of_its_time = |name: &str| match format.kernel {
+                "3.13" => !not_in_4_6(name) && !not_in_3_13(name),
+                "4.6" => !not_in_4_6(name),
+                _ => !by_zone(name),
+            };
             let lists = |name: &str| of_its_time(name) && !too_new(name);
             for e in VmEvent::ALL.iter().filter(|e| !e.name().ends_with("_device")) {
                 let listed = vmstat.0.names().filter(|n| *n == e.name()).count();
@@ -142,7 +162,8 @@ mod tests {
             }
             let pagetypeinfo = format.pagetypeinfo();
             for t in MigrateType::ALL {
-                assert!(pagetypeinfo.nodes[0].blocks[0].types.iter().any(|n| n == t.name()), "{}", t.name());
+                let listed = pagetypeinfo.nodes[0].blocks[0].types.iter().any(|name| named(name) == Some(t));
+                assert!(listed, "{} {}", format.kernel, t.name());
             }
         }
     }

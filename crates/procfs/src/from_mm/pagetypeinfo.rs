@@ -45,7 +45,9 @@ fn node(m: &Memory, node: &Node, table: &BlockTable) -> NodeTypes {
     }
 }
 
-fn named(name: &str) -> Option<MigrateType> {
+/// The engine's type of this name. Up to 4.3 `Reserve` had the place of `HighAtomic`.
+pub(super) fn named(name: &str) -> Option<MigrateType> {
+    let name = if name == "Reserve" { MigrateType::HighAtomic.name() } else { name };
     MigrateType::ALL.into_iter().find(|t| t.name() == name)
 }
 

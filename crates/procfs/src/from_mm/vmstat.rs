@@ -12,6 +12,10 @@ const ALLOCSTALL: Counter = Counter {
     ..VmEvent::AllocstallNormal.counter()
 };
 
+/// Up to 4.4 the one counter of splits.
+const THP_SPLIT: Counter =
+    Counter { name: "thp_split", words: "Huge pages split; two counters since 4.5", ..VmEvent::ThpSplitPage.counter() };
+
 impl VmStat {
     /// The counters of the engine alone; what it does not count is 0.
     pub fn of(m: &Memory) -> VmStat {
@@ -36,7 +40,7 @@ impl VmStat {
         let stats = NodeStat::ALL.iter().map(|stat| (stat.counter(), nodes.stat(*stat)));
         let events = m.vmstat().iter().map(|(event, n)| (event.counter(), n));
         let of_nodes = of_nodes.chain(stats).filter(|(counter, _)| !of_reclaim(counter));
-        of_zones.chain(of_nodes).chain(events).chain([(ALLOCSTALL, stalls(m))]).collect()
+        of_zones.chain(of_nodes).chain(events).chain(older(m)).collect()
     }
 
     /// The declarations of all of these.
@@ -44,13 +48,22 @@ impl VmStat {
         let zones = OF_ZONES.iter().map(|(counter, _)| *counter);
         let nodes = OF_NODES.iter().map(|(counter, _)| *counter);
         let events = VmEvent::ALL.into_iter().map(VmEvent::counter);
-        zones.chain(nodes).chain(NodeStat::ALL.into_iter().map(NodeStat::counter)).chain(events).chain([ALLOCSTALL])
+        zones
+            .chain(nodes)
+            .chain(NodeStat::ALL.into_iter().map(NodeStat::counter))
+            .chain(events)
+            .chain([ALLOCSTALL, THP_SPLIT])
     }
 
     /// The names of the counters of all kernels whose texts are known, with repetitions.
     pub fn of_all_kernels() -> impl Iterator<Item = &'static str> {
         FORMATS.iter().flat_map(Format::counter_names)
     }
+}
+
+/// Counts under names that only older kernels have.
+fn older(m: &Memory) -> [(Counter, u64); 2] {
+    [(ALLOCSTALL, stalls(m)), (THP_SPLIT, m.vmstat().get(VmEvent::ThpSplitPage))]
 }
 
 fn stalls(m: &Memory) -> u64 {

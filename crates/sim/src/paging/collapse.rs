@@ -19,6 +19,7 @@ use crate::state::file::Flags;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::mapping::Entry;
 use kontig_mm::event::{Ptes, ScanResult};
+use kontig_mm::rules::Collapses;
 use kontig_mm::types::HPAGE_PMD_ORDER;
 use kontig_mm::{Event, Gfp, NodeId, PageFlags, Pfn, Step, VmEvent};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -311,7 +312,8 @@ impl Kernel {
         if looks {
             c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
-        let limits = self.mem.tunables().khugepaged;
+        let (limits, collapses) = (self.mem.tunables().khugepaged, self.mem.profile().huge_pages.collapses);
+        let max_ptes_swap = if collapses.swapped() { limits.max_ptes_swap } else { 0 };
         let Look { ptes, of_node } = look;
         let mut shared = 0;
         let exceeded = |k: &mut Kernel, event, result| {
@@ -321,7 +323,11 @@ impl Kernel {
         for page in first..first + TABLE_PAGES {
             let m = self.pages.spaces.mapping(mapping);
             let (young, writable) = (m.is_young(page), !m.is_protected(page));
-            match m.entry(page) {
+            let entry = m.entry(page);
+            if collapses == Collapses::Writable && entry != Entry::None && !writable {
+                return ScanResult::PageRo;
+            }
+            match entry {
                 Entry::None | Entry::Zero => {
                     ptes.none_or_zero += 1;
                     if ptes.none_or_zero > limits.max_ptes_none {
@@ -330,7 +336,7 @@ impl Kernel {
                 }
                 Entry::Swap(_) => {
                     ptes.unmapped += 1;
-                    if !looks || ptes.unmapped > limits.max_ptes_swap {
+                    if !looks || ptes.unmapped > max_ptes_swap {
                         return exceeded(self, VmEvent::ThpScanExceedSwapPte, ScanResult::ExceedSwapPte);
                     }
                 }
@@ -338,7 +344,12 @@ impl Kernel {
                     ptes.pfn = Some(pfn);
                     ptes.writable |= writable;
                     ptes.referenced += u32::from(young);
-                    shared += u32::from(self.pages.mapcounts.more(pfn) > 0);
+                    let is_shared = self.pages.mapcounts.more(pfn) > 0;
+                    let in_swap_cache = self.pages.frames.flags(pfn).any(Flags::SWAP_CACHE);
+                    if is_shared && !collapses.shared() || in_swap_cache && collapses == Collapses::Writable {
+                        return ScanResult::PageCount;
+                    }
+                    shared += u32::from(is_shared);
                     if shared > limits.max_ptes_shared {
                         return exceeded(self, VmEvent::ThpScanExceedSharePte, ScanResult::ExceedSharedPte);
                     }

@@ -221,21 +221,29 @@ impl Touch {
                 c.now += touch_ns;
                 c.user_ns += touch_ns;
                 page = next;
-            } else if m.is_none(page) && m.file().is_some() {
-                if !k.fault_file(c, at) {
-                    return Err(Fault::file(at).into());
-                }
-            } else if m.is_none(page) {
-                page = match self.way {
-                    Way::Read => k.fault_zero(c, at),
-                    way => k.fault_small(c, at, way.written(), end)?,
-                };
-            } else if !self.faults(m, page) {
-                page = self.touch_there(k, c, page, end);
-            } else if let Entry::Swap(_) = m.entry(page) {
-                return Err(Fault::swap(at, self.way.writes()).into());
             } else {
-                k.fault_protected(c, at)?;
+                match m.entry(page) {
+                    Entry::None if m.file().is_some() => {
+                        if !k.fault_file(c, at) {
+                            return Err(Fault::file(at).into());
+                        }
+                    }
+                    Entry::None => {
+                        page = match self.way {
+                            Way::Read => k.fault_zero(c, at),
+                            way => k.fault_small(c, at, way.written(), end)?,
+                        };
+                    }
+                    Entry::Swap(_) => return Err(Fault::swap(at, self.way.writes()).into()),
+                    Entry::Frame(_) | Entry::Zero if self.way.writes() && m.is_protected(page) => {
+                        k.fault_protected(c, at)?;
+                        // It can be written to now, and needs no second look.
+                        if !k.must_yield(c) {
+                            page = self.touch_there(k, c, page, end);
+                        }
+                    }
+                    Entry::Frame(_) | Entry::Zero => page = self.touch_there(k, c, page, end),
+                }
             }
         }
         Ok(page)

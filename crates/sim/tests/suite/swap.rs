@@ -125,6 +125,31 @@ fn a_page_that_was_not_used_goes_first() {
 }
 
 #[test]
+fn khugepaged_reads_pages_from_swap_since_4_8() {
+    for (profile, collapsed) in [("4.6", 0), ("5.6", 1)] {
+        let mut p = Prompt::new(machine_with_swap(32, profile, ssd(), "128 MiB"), 1);
+        let first = p.mmap(0, 512);
+        p.call(0, Op::Touch(first)).unwrap();
+        let rest = p.mmap(0, 32 * 512);
+        p.call(0, Op::Touch(rest)).unwrap();
+        p.call(0, Op::Munmap(rest)).unwrap();
+        p.call(0, Op::Touch(part(first, 0, 400))).unwrap();
+        settle(&mut p.m);
+        let rss = p.m.rss(Process::new(0)).unwrap();
+        assert!((400..512).contains(&rss), "{profile}: {rss} pages are back");
+        let settings = [("thp.enabled", "always"), ("thp.khugepaged.scan_sleep_millisecs", "100")];
+        for (name, value) in settings {
+            p.m.memory_mut().sysctl_write(name, value).unwrap();
+        }
+        let written = p.m.memory_mut().sysctl_write("thp.khugepaged.max_ptes_swap", "511");
+        assert_eq!(written.is_ok(), collapsed == 1, "{profile}: the setting came with it");
+        p.call(0, Op::AdviseHuge(first)).unwrap();
+        pass(&mut p.m, SECOND);
+        assert_eq!(p.m.khugepaged().pages_collapsed, collapsed, "{profile}");
+    }
+}
+
+#[test]
 fn a_huge_page_is_split_before_it_goes_to_swap() {
     let mut p = Prompt::new(machine_with_swap(32, "6.1", ssd(), "256 MiB"), 1);
     let r = p.mmap(0, 32 * 512 * 6 / 5);

@@ -223,6 +223,22 @@ fn khugepaged_copies_what_others_have_too_and_leaves_theirs() {
 }
 
 #[test]
+fn later_kernels_collapse_what_may_not_be_written_to_and_what_others_have() {
+    for (profile, with_zeros, with_shared) in [("3.13", 0, 0), ("4.6", 1, 0), ("5.6", 1, 0), ("5.9", 1, 1)] {
+        let (mut p, r) = small(profile, 0..500);
+        assert_eq!(scan(&mut p, r), 1, "{profile}: its own pages, some missing");
+        let (mut p, r) = small(profile, 0..500);
+        p.call(0, Op::Load(part(r, 500, 12))).unwrap();
+        assert_eq!(scan(&mut p, r), with_zeros, "{profile}: zero pages");
+        let (mut p, r) = small(profile, 0..512);
+        let (child, _) = p.fork(0);
+        p.call(child, Op::Touch(part(r, 10, 502))).unwrap();
+        p.call(0, Op::Touch(part(r, 10, 502))).unwrap();
+        assert_eq!(scan(&mut p, r), with_shared, "{profile}: ten pages are the child's, too");
+    }
+}
+
+#[test]
 fn without_a_huge_page_khugepaged_sleeps_for_long() {
     let (mut p, r) = small("6.1", 0..512);
     run(&mut p.m, 1, allocator(kontig_program::Gfp::KERNEL.without(kontig_program::Gfp::RECLAIM), HUGE, 13, 0));

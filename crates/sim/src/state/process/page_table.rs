@@ -356,8 +356,10 @@ impl PageTables {
         match &self.tables[word / WORDS] {
             Table { mapped: TABLE_PAGES, .. } => !0,
             Table { form: Form::Full(number), .. } => {
-                let entries = &self.full.of(*number)[word % WORDS * 32..][..32];
-                entries.iter().rev().fold(0, |there, entry| there << 1 | u32::from(*entry != 0))
+                let entries = self.full.of(*number)[word % WORDS * 32..].first_chunk::<32>();
+                let entries = entries.expect("a table has whole words").iter().zip(0..);
+                // In this form it takes vector instructions.
+                entries.fold(0, |there, (entry, bit)| there | if *entry != 0 { 1 << bit } else { 0 })
             }
             _ => self.mapped[word],
         }
@@ -387,9 +389,17 @@ impl PageTables {
             Table { mapped: 0, .. } => most,
             Table { form: Form::Full(number), .. } => {
                 let entries = &self.full.of(*number)[at as usize..(at + most) as usize];
-                entries.iter().take_while(|entry| **entry == 0).count() as u32
+                let eights = entries.as_chunks::<8>().0.iter();
+                let empty = 8 * eights.take_while(|eight| eight.iter().fold(0, |all, entry| all | entry) == 0).count();
+                (empty + entries[empty..].iter().take_while(|entry| **entry == 0).count()) as u32
             }
-            _ => (page..page + most).take_while(|page| self.get(*page).is_none()).count() as u32,
+            _ => {
+                let there = |(word, bits): &(usize, u32)| self.mapped[*word] & bits != 0;
+                match words(page, most).find(there) {
+                    None => most,
+                    Some((word, bits)) => word as u32 * 32 + (self.mapped[word] & bits).trailing_zeros() - page,
+                }
+            }
         }
     }
 
