@@ -47,8 +47,9 @@ pub(crate) const EXPLAINED: &str = "\
 direction: rows published to change by a tenth or more that change the published way; by chance half of those that \
 move would; a row with several steps counts once for each; to zero: rows that vanish as \
 published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
-change, and how many would be if nothing changed; baseline: levels within 2× of the published ones, and the factor \
-that the median row is off by";
+change, and how many would be if nothing changed; rows whose published change is within their series' own noise are \
+in no score; baseline: levels within 2× of the published ones, and the factor that the median row is off by, which is \
+no evidence where an experiment's assumptions say that its load was chosen by it";
 
 impl Overview {
     /// `unfinished` names the tables that lack runs.

@@ -301,8 +301,9 @@ mechanism! {
         /// How the pages of a batch are migrated.
         #[rule(section = "5.11")]
         pub migration: Migration,
-        /// Pages locked into memory may be migrated, unless `vm.compact_unevictable_allowed`
-        /// forbids it; before, never. Since 4.1.
+        /// Compaction also moves pages locked into memory, unless
+        /// `vm.compact_unevictable_allowed` is 0; here none is locked, so the rule decides only
+        /// whether there is such a sysctl. Since 4.1.
         #[rule(section = "5.4.2")]
         pub moves_locked: bool,
         /// After the migration of a mapped page the LRU's batches are drained, so that a page

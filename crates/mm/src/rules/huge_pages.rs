@@ -30,28 +30,33 @@ variants! {
 variants! {
     /// The ranges of small pages that khugepaged makes a huge page of.
     pub enum Collapses {
-        /// Only pages of the process alone, in memory and not in the swap cache, to all of which it
-        /// may write. Up to 3.19.
+        /// Only a range whose pages the process has for itself, in memory and not in the swap
+        /// cache, and may all write to. Up to 3.19.
         Writable,
-        /// The same, but it may write to one at least, and they may be in the swap cache, too; zero
-        /// pages count as missing. From 4.0 to 4.7.
+        /// A range whose pages the process has for itself and in memory, and to one of which at
+        /// least it may write; since 4.1 zero pages count as missing ones. From 4.0 to 4.7.
         Own,
-        /// The same, and some pages may be in swap (`max_ptes_swap`). From 4.8 to 5.7.
+        /// A range to one of whose pages at least the process may write, and which it has for
+        /// itself; some may be in swap (`max_ptes_swap`). From 4.8 to 5.7.
         Swapped,
-        /// The same, and some may be shared with other processes (`max_ptes_shared`). Since 5.8.
+        /// A range to one of whose pages at least the process may write; some may be in swap, and
+        /// some shared with other processes (`max_ptes_shared`). From 5.8 to 6.17.
         Shared,
+        /// A range to whose pages the process need not be allowed to write; some may be in swap,
+        /// and some shared with other processes. Since 6.18.
+        ReadOnly,
     }
 }
 
 impl Collapses {
     /// Whether pages may be in swap.
     pub const fn swapped(self) -> bool {
-        matches!(self, Collapses::Swapped | Collapses::Shared)
+        !matches!(self, Collapses::Writable | Collapses::Own)
     }
 
     /// Whether pages may be shared with other processes.
     pub const fn shared(self) -> bool {
-        matches!(self, Collapses::Shared)
+        matches!(self, Collapses::Shared | Collapses::ReadOnly)
     }
 }
 

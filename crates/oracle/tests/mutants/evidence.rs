@@ -140,7 +140,8 @@ fn noticed(program: &Path, mutants: &[Mutant], recordings: &[PathBuf], met: &Sur
         for dir in met.by_mistake(i + 1, recordings) {
             of_series.entry(&series[dir]).or_default().push(dir);
         }
-        of_series.values_mut().for_each(|dirs| dirs.sort_by_key(|dir| dir.join("thp.txt.xz").exists()));
+        let is_close = |dir: &&PathBuf| Recording::open(dir).is_ok_and(|recording| recording.has("thp.txt"));
+        of_series.values_mut().for_each(|dirs| dirs.sort_by_key(is_close));
         let first = |dirs: &Vec<&PathBuf>| {
             dirs.iter().find(|dir| noticed_by(program, i + 1, &[dir]).is_some()).map(|dir| name(dir))
         };

@@ -216,17 +216,25 @@ fn recordings() -> Vec<PathBuf> {
     dirs
 }
 
-fn copies() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants-recordings")
+/// The folder of this process's unpacked recordings, a gigabyte; gone in the end.
+struct Copies(PathBuf);
+
+impl Copies {
+    fn new() -> Copies {
+        let name = format!("mutants-recordings-{}", std::process::id());
+        Copies(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Copies of the recordings without compression, in the same order: each is replayed many times,
 /// and unpacking takes longer than most replays.
-fn unpacked(recordings: &[PathBuf]) -> Vec<PathBuf> {
-    let to = copies();
-    if to.exists() {
-        fs::remove_dir_all(&to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
-    }
+fn unpacked(recordings: &[PathBuf], Copies(to): &Copies) -> Vec<PathBuf> {
     evidence::in_parallel(recordings, |dir| {
         let (rec, copy) = (kontig_oracle::Recording::open(dir).unwrap_or_else(|e| panic!("{e}")), to.join(name(dir)));
         fs::create_dir_all(&copy).unwrap_or_else(|e| panic!("{}: {e}", copy.display()));
@@ -324,10 +332,11 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     let mutants = mutants();
     assert!(mutants.len() >= 24, "{} mutants", mutants.len());
     let program = build(&mutants);
-    let recordings = unpacked(&recordings());
+    let (recordings, copies) = (recordings(), Copies::new());
     if let Some(numbers) = only(&mutants) {
         return try_only(&program, &mutants, &numbers, &recordings);
     }
+    let recordings = unpacked(&recordings, &copies);
     let met = evidence::survey(&program, &recordings);
     let results = Mutex::new(vec![None; mutants.len()]);
     let next = AtomicUsize::new(0);
@@ -364,7 +373,4 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     assert!(survivors.is_empty(), "nothing notices: {}\n{table}", survivors.join(", "));
     assert!(explained.is_empty(), "said to be unnoticed, and noticed: {}", explained.join(", "));
     evidence::hold(&program, &mutants, &recordings, &met, &results);
-    // A gigabyte.
-    let copies = copies();
-    fs::remove_dir_all(&copies).unwrap_or_else(|e| panic!("{}: {e}", copies.display()));
 }

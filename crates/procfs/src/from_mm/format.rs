@@ -34,11 +34,12 @@ macro_rules! format {
 }
 
 /// The kernels whose texts are known, oldest first: Debian's cloud images of 5.10.0-46, 6.1.0-56
-/// (6.1.192), 6.12.107, 7.2.12 and 7.3.4. No older one could be booted: for 3.13 and 4.6 the names
-/// in `vmstat` and the migrate types are from their sources, and their zones are printed as in
-/// 5.10, with the node's own counters, which came in 4.8.
-pub(super) const FORMATS: [Format; 7] = [
+/// (6.1.192), 6.12.107, 7.2.12 and 7.3.4. No older one could be booted: for 3.13, 4.4 with
+/// kcompactd and 4.6 the names in `vmstat`, and 3.13's migrate types, are from their sources, and
+/// their zones are printed as in 5.10, with the node's own counters, which came in 4.8.
+pub(super) const FORMATS: [Format; 8] = [
     format!("3.13", zones as "5.10", types as "3.13"),
+    format!("4.4", zones as "5.10"),
     format!("4.6", zones as "5.10"),
     format!("5.10"),
     format!("6.1"),
@@ -103,7 +104,7 @@ mod tests {
             Format::of(&profile).kernel
         };
         assert_eq!(of("3.13"), "3.13");
-        assert_eq!(["4.4-kcompactd", "4.6"].map(of), ["4.6"; 2]);
+        assert_eq!(["4.4-kcompactd", "4.6"].map(of), ["4.4", "4.6"]);
         assert_eq!(["5.6", "5.9", "5.10"].map(of), ["5.10"; 3]);
         assert_eq!(["6.1", "6.1-mine", "6.12"].map(of), ["6.1", "6.1", "6.12"]);
         assert_eq!(["6.15", "7.2"].map(of), ["7.2"; 2]);
@@ -131,15 +132,16 @@ mod tests {
             // The reasons of khugepaged are counted since 5.17, its own reclaim since 6.2;
             // reclaim by commands is not yet in 6.12.
             let too_new = |name: &str| {
-                name.starts_with("thp_scan_exceed_") && ["3.13", "4.6", "5.10"].contains(&format.kernel)
-                    || name.ends_with("_khugepaged") && ["3.13", "4.6", "5.10", "6.1"].contains(&format.kernel)
-                    || name.ends_with("_proactive") && ["3.13", "4.6", "5.10", "6.1", "6.12"].contains(&format.kernel)
+                name.starts_with("thp_scan_exceed_") && ["3.13", "4.4", "4.6", "5.10"].contains(&format.kernel)
+                    || name.ends_with("_khugepaged") && ["3.13", "4.4", "4.6", "5.10", "6.1"].contains(&format.kernel)
+                    || name.ends_with("_proactive")
+                        && ["3.13", "4.4", "4.6", "5.10", "6.1", "6.12"].contains(&format.kernel)
             };
             // Split huge pages were one counter, `thp_split`, up to 4.4.
-            let not_in_3_13 =
-                |name: &str| ["pglazyfreed", "compact_daemon_wake", "thp_split_page", "thp_split_pmd"].contains(&name);
+            let not_in_4_4 = |name: &str| ["pglazyfreed", "thp_split_page", "thp_split_pmd"].contains(&name);
             let of_its_time = |name: &str| match format.kernel {
-                "3.13" => !not_in_4_6(name) && !not_in_3_13(name),
+                "3.13" => !not_in_4_6(name) && !not_in_4_4(name) && name != "compact_daemon_wake",
+                "4.4" => !not_in_4_6(name) && !not_in_4_4(name),
                 "4.6" => !not_in_4_6(name),
                 _ => !by_zone(name),
             };
@@ -164,6 +166,10 @@ mod tests {
             for t in MigrateType::ALL {
                 let listed = pagetypeinfo.nodes[0].blocks[0].types.iter().any(|name| named(name) == Some(t));
                 assert!(listed, "{} {}", format.kernel, t.name());
+            }
+            if format.kernel == "3.13" {
+                let order = ["Unmovable", "Reclaimable", "Movable", "Reserve", "Isolate"];
+                assert_eq!(pagetypeinfo.nodes[0].blocks[0].types, order);
             }
         }
     }

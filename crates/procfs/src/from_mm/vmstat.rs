@@ -12,7 +12,7 @@ const ALLOCSTALL: Counter = Counter {
     ..VmEvent::AllocstallNormal.counter()
 };
 
-/// Up to 4.4 the one counter of splits.
+/// Up to 4.4 one counter, whether a mapping was split or the page.
 const THP_SPLIT: Counter =
     Counter { name: "thp_split", words: "Huge pages split; two counters since 4.5", ..VmEvent::ThpSplitPage.counter() };
 

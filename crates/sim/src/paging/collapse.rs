@@ -346,10 +346,9 @@ impl Kernel {
                     ptes.referenced += u32::from(young);
                     let is_shared = self.pages.mapcounts.more(pfn) > 0;
                     let in_swap_cache = self.pages.frames.flags(pfn).any(Flags::SWAP_CACHE);
-                    if is_shared && !collapses.shared() || in_swap_cache && collapses == Collapses::Writable {
-                        return ScanResult::PageCount;
-                    }
-                    shared += u32::from(is_shared);
+                    let has_another_user =
+                        is_shared && !collapses.shared() || in_swap_cache && collapses == Collapses::Writable;
+                    shared += u32::from(is_shared && collapses.shared());
                     if shared > limits.max_ptes_shared {
                         return exceeded(self, VmEvent::ThpScanExceedSharePte, ScanResult::ExceedSharedPte);
                     }
@@ -359,7 +358,8 @@ impl Kernel {
                     if !self.mem.is_on_lru(pfn) {
                         return ScanResult::PageLru;
                     }
-                    if self.pages.frames.flags(pfn).any(Flags::WRITEBACK) || self.mem.lru().holds(pfn) > 0 {
+                    let is_written = self.pages.frames.flags(pfn).any(Flags::WRITEBACK);
+                    if has_another_user || is_written || self.mem.lru().holds(pfn) > 0 {
                         return ScanResult::PageCount;
                     }
                     of_node[node_of(&self.mem, pfn).index()] += 1;
@@ -368,7 +368,7 @@ impl Kernel {
         }
         let used_enough = ptes.referenced > 0 && (ptes.unmapped == 0 || ptes.referenced >= TABLE_PAGES / 2);
         match () {
-            () if !ptes.writable => ScanResult::PageRo,
+            () if !ptes.writable && collapses != Collapses::ReadOnly => ScanResult::PageRo,
             () if looks && !used_enough => ScanResult::LackReferencedPage,
             () => ScanResult::Succeed,
         }

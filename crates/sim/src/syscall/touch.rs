@@ -238,6 +238,7 @@ impl Touch {
                     Entry::Frame(_) | Entry::Zero if self.way.writes() && m.is_protected(page) => {
                         k.fault_protected(c, at)?;
                         // It can be written to now, and needs no second look.
+                        debug_assert!(!self.faults(k.pages.spaces.mapping(mapping), page));
                         if !k.must_yield(c) {
                             page = self.touch_there(k, c, page, end);
                         }

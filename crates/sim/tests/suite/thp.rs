@@ -236,6 +236,13 @@ fn later_kernels_collapse_what_may_not_be_written_to_and_what_others_have() {
         p.call(0, Op::Touch(part(r, 10, 502))).unwrap();
         assert_eq!(scan(&mut p, r), with_shared, "{profile}: ten pages are the child's, too");
     }
+    for (profile, collapsed) in [("6.1", 0), ("7.2", 1)] {
+        let (mut p, r) = small(profile, 0..512);
+        let (child, _) = p.fork(0);
+        p.last_call(child, Op::Exit);
+        p.call(0, Op::WaitAny).unwrap();
+        assert_eq!(scan(&mut p, r), collapsed, "{profile}: all are its own, and protected since the fork");
+    }
 }
 
 #[test]

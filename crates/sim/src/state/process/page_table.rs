@@ -358,7 +358,7 @@ impl PageTables {
             Table { form: Form::Full(number), .. } => {
                 let entries = self.full.of(*number)[word % WORDS * 32..].first_chunk::<32>();
                 let entries = entries.expect("a table has whole words").iter().zip(0..);
-                // In this form it takes vector instructions.
+                // Written so that it compiles to vector instructions.
                 entries.fold(0, |there, (entry, bit)| there | if *entry != 0 { 1 << bit } else { 0 })
             }
             _ => self.mapped[word],
