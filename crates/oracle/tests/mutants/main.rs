@@ -17,8 +17,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How many are tried side by side.
@@ -338,26 +336,15 @@ fn every_rule_done_wrongly_is_noticed_by_a_recording() {
     }
     let recordings = unpacked(&recordings, &copies);
     let met = evidence::survey(&program, &recordings);
-    let results = Mutex::new(vec![None; mutants.len()]);
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..PARALLEL {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(mutant) = mutants.get(i) else { break };
-                    let mut order = met.by_mistake(i + 1, &recordings);
-                    order.sort_by_key(|dir| name(dir) != mutant.caught_by);
-                    let result = noticed_by(&program, i + 1, &order).or_else(|| {
-                        let awaits = mutant.awaits.as_ref().filter(|a| changes(&program, i + 1, a))?;
-                        Some((format!("{} (to be recorded)", awaits.trace), format!("from {} on", awaits.start)))
-                    });
-                    results.lock().expect("no thread panics with it")[i] = result;
-                }
-            });
-        }
+    let numbers: Vec<usize> = (0..mutants.len()).collect();
+    let results = evidence::in_parallel(&numbers, |&i| {
+        let mut order = met.by_mistake(i + 1, &recordings);
+        order.sort_by_key(|dir| name(dir) != mutants[i].caught_by);
+        noticed_by(&program, i + 1, &order).or_else(|| {
+            let awaits = mutants[i].awaits.as_ref().filter(|a| changes(&program, i + 1, a))?;
+            Some((format!("{} (to be recorded)", awaits.trace), format!("from {} on", awaits.start)))
+        })
     });
-    let results = results.into_inner().expect("all threads are done");
     let mut table = String::new();
     let (mut survivors, mut explained) = (Vec::new(), Vec::new());
     for (m, result) in mutants.iter().zip(&results) {
