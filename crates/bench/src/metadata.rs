@@ -5,15 +5,18 @@ use crate::options::{Options, size};
 use crate::subject::{Kontig, Subject};
 use crate::table::{Row, Target, Unit};
 use kontig_mm::state::{Frames, Lru};
+use kontig_procfs::Smaps;
 
 /// The kernel keeps one `struct page` for a frame.
 pub(crate) const STRUCT_PAGE: f64 = 64.0;
 
-/// The resident bytes of this process.
+/// The resident bytes of this process, from its page tables: the count in `statm` may be dozens of
+/// pages off.
 pub(crate) fn in_memory() -> f64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::NAN);
-    pages * 4096.0
+    let path = "/proc/self/smaps_rollup";
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let all = Smaps::parse(path, &text).ok().and_then(|mut smaps| smaps.mappings.pop());
+    all.and_then(|all| all.kb("Rss")).map_or(f64::NAN, |kb| kb as f64 * 1024.0)
 }
 
 /// Measures bytes as declared, after init, and with every frame allocated singly.

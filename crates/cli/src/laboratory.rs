@@ -17,15 +17,9 @@ pub struct OfThisProgram;
 impl Laboratory for OfThisProgram {
     type Simulation = Simulation;
 
-    fn simulate(
-        &self,
-        findings: &[Finding],
-        snapshot: Snapshot,
-        limit: Option<&Limit>,
-        lru_gen_on: Option<bool>,
-    ) -> Result<Simulation, Error> {
+    fn simulate(&self, findings: &[Finding], snapshot: Snapshot, limit: Option<&Limit>) -> Result<Simulation, Error> {
         let run: RunSession<'_> = &|session| run_session(session, None, &|_| Ok(()));
-        simulate(findings, snapshot, limit, lru_gen_on, run)
+        simulate(findings, snapshot, limit, run)
     }
 
     fn text(&self, s: &Simulation, width: usize) -> String {

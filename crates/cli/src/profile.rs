@@ -87,7 +87,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
             "summary": p.summary,
             "recorded": p.recorded,
             "version": p.version,
-            "lru_gen_not_modelled": kontig_profiles::is_run_with_lru_gen(p) && !kontig_profiles::has_lru_gen(p),
+            "lru_gen_not_modelled": p.lru_gen.enabled && !kontig_profiles::has_lru_gen(p),
             "mechanisms": mechanisms,
         });
         return kontig_terminal::print(&format!("{doc:#}\n"));
@@ -111,7 +111,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
         None => recorded.to_string(),
     };
     let recorded = wrap("", &recorded, 0, width());
-    let lru_gen = kontig_profiles::lru_gen_of_distributions(p, 0);
+    let lru_gen = kontig_profiles::lru_gen_of_distributions(p, 7);
     let lru_gen = lru_gen.map_or(String::new(), |text| wrap("", &format!("{text}."), 0, width()));
     let title = wrap("", &format!("{}: {}", p.name, p.summary), 4, width());
     kontig_terminal::print(&format!("{title}{recorded}{lru_gen}{}", listed(&entries, a.short)))

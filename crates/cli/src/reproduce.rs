@@ -391,13 +391,13 @@ fn pace_machine(session: &Session, result: &ExperimentResult) -> String {
 }
 
 /// The result with a remark for each variant whose kernel's distributions run another reclaim, if
-/// the machine reclaims at all. Not stored with the result, as no run produced it.
+/// the machine reclaims at all and does not begin as a host, whose settings are known. Not stored
+/// with the result, as no run produced it.
 fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> ExperimentResult {
-    let source = source(session, result).filter(|source| source.machine.has_disks());
+    let source = source(session, result).filter(|source| source.machine.has_disks() && !source.begins_as_host());
     let variants = source.iter().flat_map(|source| source.experiment.variant.iter().zip(&source.profiles));
     let said = variants.enumerate().filter_map(|(i, (variant, profile))| {
-        let set = variant.sysctls_by_full_name();
-        let enabled = set.get("lru_gen.enabled").and_then(|value| value.parse().ok()).unwrap_or(0);
+        let enabled = source?.lru_gen_enabled(variant);
         Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile, enabled)? })
     });
     ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }

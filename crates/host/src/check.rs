@@ -11,7 +11,6 @@ use kontig_live::cgroup::Limits;
 use kontig_live::check::{Check, Confidence, Level, Prediction, Verdict};
 use kontig_live::history::at::clock;
 use kontig_live::load::Load;
-use kontig_live::lru_gen;
 use kontig_live::need::{Ladder, Need};
 use kontig_live::obstacles::Obstacles;
 use kontig_live::prepare::execution::{supply, supply_of};
@@ -49,7 +48,7 @@ pub struct CheckArgs {
     snapshot: Option<PathBuf>,
     #[command(flatten)]
     history: HistoryArgs,
-    /// Print JSON (schema kontig.check/1)
+    /// Print JSON (schema kontig.check/2)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -137,12 +136,9 @@ pub fn of_host(need: &NeedArgs, roots: &Roots, limits: Limits) -> Result<Result<
     if quick.verdict == Verdict::Met || quick.limit.is_some() {
         return Ok(Ok(HostCheck { check: quick, caller, unpermitted: None }));
     }
-    let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
-    let quick = Check { lru_gen_on, ..quick };
     Ok(match Snapshot::take(roots, page_size) {
         Ok(snapshot) => {
-            let check = Check { lru_gen_on, ..predict(&snapshot, &profile, &ladders, &caller) };
-            let check = check.under(load);
+            let check = predict(&snapshot, &profile, &ladders, &caller).under(load);
             Ok(HostCheck { check, caller, unpermitted: None })
         }
         Err(e) if e.is_permission() => Ok(HostCheck { check: quick, caller, unpermitted: Some(e) }),
@@ -168,11 +164,10 @@ fn of_past(need: &NeedArgs, past: &Past) -> Result<Check, Error> {
     if quick.verdict == Verdict::Met {
         return Ok(quick);
     }
-    let lru_gen_on = lru_gen::is_on(&lru_gen::enabled(roots));
-    let Some((unix_ms, snapshot)) = past.snapshot()? else { return Ok(Check { lru_gen_on, ..quick }) };
+    let Some((unix_ms, snapshot)) = past.snapshot()? else { return Ok(quick) };
     let older = (past.moment.sample.unix_ms - unix_ms) as f64 / 1000.0;
     let check = predict(&snapshot, &profile, &ladders, &caller).of_moment(&supply, &ladders, older);
-    Ok(Check { lru_gen_on, ..check }.under(Load::read(roots)))
+    Ok(check.under(Load::read(roots)))
 }
 
 const NO_FRAMES: &str = "no frame was recorded before that moment; 'kontig history record --snapshots 1h' records them";
@@ -264,9 +259,6 @@ pub fn text(check: &Check) -> String {
         let because =
             if confidence.because.is_empty() { String::new() } else { format!(": {}", confidence.because.join("; ")) };
         text.push_str(&format!("confidence {}{because}\n", confidence.level.word()));
-    }
-    if check.verdict != Verdict::Met && check.lru_gen_on == Some(true) {
-        text.push_str(&format!("{}\n", lru_gen::left_out()));
     }
     text
 }

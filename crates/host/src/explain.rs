@@ -62,8 +62,7 @@ pub trait Laboratory {
     /// The outcome, as a document.
     type Simulation: Serialize;
 
-    /// Tries what the findings recommend on a snapshot of the host, which has this limit and may
-    /// use the multi-generational LRU.
+    /// Tries what the findings recommend on a snapshot of the host, which has this limit.
     ///
     /// # Errors
     /// If the host cannot be simulated, or the simulation fails.
@@ -72,7 +71,6 @@ pub trait Laboratory {
         findings: &[Finding],
         snapshot: Snapshot,
         limit: Option<&Limit>,
-        lru_gen_on: Option<bool>,
     ) -> Result<Self::Simulation, Error>;
 
     /// The outcome, as a text for this number of columns.
@@ -85,7 +83,7 @@ pub enum NoLaboratory {}
 impl Laboratory for NoLaboratory {
     type Simulation = ();
 
-    fn simulate(&self, _: &[Finding], _: Snapshot, _: Option<&Limit>, _: Option<bool>) -> Result<(), Error> {
+    fn simulate(&self, _: &[Finding], _: Snapshot, _: Option<&Limit>) -> Result<(), Error> {
         match *self {}
     }
 
@@ -148,7 +146,7 @@ pub fn explain<L: Laboratory>(a: &ExplainArgs, laboratory: Option<&L>) -> Result
         Some(laboratory) => match frames(past.as_ref(), &roots)? {
             Ok(snapshot) => {
                 let limit = host.limits.memory.as_ref();
-                Some((laboratory, laboratory.simulate(&e.findings, snapshot, limit, status.lru_gen_on)?))
+                Some((laboratory, laboratory.simulate(&e.findings, snapshot, limit)?))
             }
             Err(e) => return not_read("explain", &e),
         },

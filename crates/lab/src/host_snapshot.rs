@@ -157,9 +157,22 @@ impl HostSnapshot {
         self.snapshot.pages_of_users().map(page).collect()
     }
 
+    /// The remark on a host whose pages age by generations, under a profile.
+    pub(crate) fn on_generations(&self, profile: &Profile) -> Option<String> {
+        let remark = |()| match kontig_profiles::has_lru_gen(profile) {
+            true => "pages begin in generations as if these had just been switched on, because no file shows which \
+                     page is in which"
+                .into(),
+            false => kontig_profiles::lru_gen_left_out("this host runs"),
+        };
+        (self.snapshot.lru_gen() > 0).then_some(()).map(remark)
+    }
+
     /// Notes for a run that starts from it.
     pub(crate) fn notes(&self, base: &str) -> Vec<String> {
-        vec![
+        let on_generations = self.profile().and_then(|profile| self.on_generations(&profile));
+        let notes = [
+
             format!(
                 "a simulation: starts as Linux {} was found ({}), with the costs and disks of {base}",
                 self.kernel(),
@@ -168,6 +181,7 @@ impl HostSnapshot {
             "made up, because no host shows it: who owns a page, the order in which pages were used, and that none was \
              used lately; folios between a page and a huge page are single pages"
                 .into(),
-        ]
+        ];
+        notes.into_iter().chain(on_generations).collect()
     }
 }

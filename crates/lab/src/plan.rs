@@ -144,6 +144,10 @@ impl RunPlan {
             None => Memory::new(&spec, self.profile.clone()),
         };
         let mut mem = made.map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
+        // A host's own settings came with it, and groups are known of the classic lists alone.
+        if !matches!(self.begins_as, Some(Beginning::Host(_))) && self.scenario.groups.is_empty() {
+            mem.boot_as_distributions_do();
+        }
         for (name, value) in self.variant.sysctl_texts() {
             // This wakes nothing: no task runs yet.
             mem.sysctl_write(&name, &value).map_err(|e| asked(e.to_string()))?;

@@ -16,7 +16,6 @@ use kontig_live::Snapshot;
 use kontig_live::cgroup::Limit;
 use kontig_live::explain::{Finding, Setting};
 use kontig_live::frame::State;
-use kontig_live::lru_gen;
 use kontig_live::snapshot::FoundZone;
 use kontig_mm::sysctl::Sysctl;
 use kontig_results::ExperimentResult;
@@ -53,8 +52,7 @@ const AS_IT_IS: &str = "as it is";
 /// Runs a session, as [`Session::run`] does.
 pub type RunSession<'a> = &'a dyn Fn(&Session) -> (Vec<Outcome>, Option<Error>);
 
-/// Tries the settings that the findings recommend, on a snapshot of the host; `lru_gen_on` says
-/// whether it uses the multi-generational LRU.
+/// Tries the settings that the findings recommend, on a snapshot of the host.
 ///
 /// # Errors
 /// If the laboratory cannot simulate this host, or a run cannot go on.
@@ -62,7 +60,6 @@ pub fn simulate(
     findings: &[Finding],
     snapshot: Snapshot,
     limit: Option<&Limit>,
-    lru_gen_on: Option<bool>,
     run_session: RunSession<'_>,
 ) -> Result<Simulation, Error> {
     let host = HostSnapshot::new("host", snapshot.clone());
@@ -103,8 +100,8 @@ pub fn simulate(
             size(limit.room_bytes())
         );
     }
-    if lru_gen_on == Some(true) {
-        said += &format!(" And {}.", lru_gen::left_out());
+    if let Some(remark) = host.on_generations(&profile) {
+        said += &format!(" And {remark}.");
     }
     let mut simulation = Simulation { said, profile: profile.name, tried, not_tried, table: None };
     if !simulation.tried.is_empty() {

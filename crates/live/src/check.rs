@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 
 /// Name and version of a check's schema.
-pub const SCHEMA: &str = "kontig.check/1";
+pub const SCHEMA: &str = "kontig.check/2";
 
 /// The answer to whether needs will be met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -108,9 +108,6 @@ pub struct Check {
     pub kernel: String,
     pub profile: String,
     pub confidence: Option<Confidence>,
-    /// Whether the host's pages age by generations, which predictions leave out; null where it is
-    /// not known, as of a snapshot.
-    pub lru_gen_on: Option<bool>,
     /// The reason for [`Verdict::Unknown`].
     pub unknown: Option<String>,
     /// How busy the host was when it was looked at; `None` of a snapshot that was kept.
@@ -257,7 +254,6 @@ impl Check {
             kernel: kernel.into(),
             profile: profile.into(),
             confidence: None,
-            lru_gen_on: None,
             unknown: None,
             load: None,
         }

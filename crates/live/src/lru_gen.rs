@@ -1,5 +1,5 @@
-//! Whether a host's pages age by generations (the multi-generational LRU), which predictions about
-//! hosts leave out.
+//! Whether a host's pages age by generations (the multi-generational LRU), and whether predictions
+//! about it leave that out.
 //!
 //! Debian 13, Ubuntu since 23.10 and Fedora run so. `/sys/kernel/mm/lru_gen/enabled` is a mask of
 //! its parts, in hexadecimal; a kernel without it has no such file.
@@ -9,9 +9,14 @@ use crate::roots::Roots;
 
 const FILE: &str = "kernel/mm/lru_gen/enabled";
 
-/// The remark on such a host wherever reclaim is predicted.
-pub fn left_out() -> String {
-    kontig_profiles::lru_gen_left_out("this host runs")
+/// The remark on such a host, if this release of its kernel has generations that are not modelled.
+pub fn left_out(release: Option<&str>) -> Option<String> {
+    (!is_modelled(release)).then(|| kontig_profiles::lru_gen_left_out("this host runs"))
+}
+
+/// Whether the rules that stand for this release have generations.
+pub fn is_modelled(release: Option<&str>) -> bool {
+    release.and_then(kontig_profiles::of_kernel).is_some_and(|profile| kontig_profiles::has_lru_gen(&profile))
 }
 
 /// The parts that are on: 0 if none is.

@@ -68,8 +68,7 @@ pub struct Status {
     pub stalls: Option<Stalls>,
     /// Settings as they were read.
     pub settings: Vec<Setting>,
-    /// Whether the host's pages age by generations, which Kontig does not model; null where it is
-    /// not known.
+    /// Whether the host's pages age by generations; null where it is not known.
     pub lru_gen_on: Option<bool>,
     /// Files that were not read, and why: more privilege or another kernel shows more.
     pub not_read: Vec<NotRead>,

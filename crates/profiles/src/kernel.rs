@@ -30,14 +30,13 @@ pub fn lru_gen_left_out(who: &str) -> String {
 /// Says how the reclaim of a profile, under this value of `lru_gen.enabled`, differs from that of
 /// distributions' kernels; `None` where it does not, or those leave the multi-generational LRU off.
 pub fn lru_gen_of_distributions(profile: &Profile, enabled: u32) -> Option<String> {
-    if !is_run_with_lru_gen(profile) {
+    if !profile.lru_gen.enabled {
         return None;
     }
     let who = "Debian 13, Ubuntu since 23.10 and Fedora run kernels of this age";
     match enabled {
         _ if !has_lru_gen(profile) => Some(lru_gen_left_out(who)),
         7 => None,
-        0 => Some(format!("{}, unless lru_gen.enabled=7 is set", lru_gen_left_out(who))),
         other => Some(format!(
             "{who} with the multi-generational LRU on, walks of page tables included (/sys/kernel/mm/lru_gen/enabled \
              is 7): here lru_gen.enabled is {other}"
@@ -48,15 +47,6 @@ pub fn lru_gen_of_distributions(profile: &Profile, enabled: u32) -> Option<Strin
 /// Whether the profile's kernel has a multi-generational LRU that is modelled.
 pub fn has_lru_gen(profile: &Profile) -> bool {
     Sysctl::find("lru_gen.enabled").is_some_and(|sysctl| sysctl.exists(profile))
-}
-
-/// The first generation that distributions run with the multi-generational LRU enabled.
-const FIRST_WITH_LRU_GEN: (u32, u32) = (6, 12);
-
-/// Whether distributions run kernels of this profile's generation with the multi-generational LRU
-/// enabled.
-pub fn is_run_with_lru_gen(profile: &Profile) -> bool {
-    version(&profile.kernel).is_some_and(|kernel| kernel >= FIRST_WITH_LRU_GEN)
 }
 
 /// Says which profiles are nearest to a version without one of its own: those of this kernel with
@@ -111,20 +101,19 @@ mod tests {
 
     #[test]
     fn generations_of_pages_are_said_of_kernels_from_6_12_on() {
-        let mut first = names().skip_while(|name| !is_run_with_lru_gen(&crate::linux(name)));
+        let mut first = names().skip_while(|name| !crate::linux(name).lru_gen.enabled);
         assert_eq!(first.next(), Some("6.12"));
-        assert!(first.all(|name| is_run_with_lru_gen(&crate::linux(name))));
+        assert!(first.all(|name| crate::linux(name).lru_gen.enabled));
     }
 
     #[test]
     fn a_profile_without_generations_says_so_and_one_with_them_says_how_they_differ() {
         let said = |name: &str, value| lru_gen_of_distributions(&crate::linux(name), value);
         assert_eq!([said("6.1", 0), said("6.12", 7), said("7.2", 7)], [None, None, None]);
-        assert!(said("6.12", 0).is_some_and(|s| s.ends_with("here, unless lru_gen.enabled=7 is set")));
-        assert!(
-            said("6.12", 1)
-                .is_some_and(|s| s.ends_with("(/sys/kernel/mm/lru_gen/enabled is 7): here lru_gen.enabled is 1"))
-        );
+        for value in [0, 1] {
+            let ending = format!("(/sys/kernel/mm/lru_gen/enabled is 7): here lru_gen.enabled is {value}");
+            assert!(said("6.12", value).is_some_and(|s| s.ends_with(&ending)));
+        }
         assert!(said("6.15", 0).is_some_and(|s| s.ends_with("by active and inactive lists here")));
     }
 

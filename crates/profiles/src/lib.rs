@@ -21,6 +21,6 @@ pub use complaint::Complaint;
 pub use error::ProfileError;
 pub use file::{MOST_BYTES, STANDARD_INPUT, check, read, read_text, said};
 pub use history::History;
-pub use kernel::{has_lru_gen, is_of_kernel, is_run_with_lru_gen, lru_gen_left_out, lru_gen_of_distributions};
+pub use kernel::{has_lru_gen, is_of_kernel, lru_gen_left_out, lru_gen_of_distributions};
 pub use nearest::nearest;
 pub use switch::{Fit, Switch, switches, to_throw_before};

@@ -602,7 +602,7 @@ fn a_row_of_the_benchmark_has_a_yardstick_and_a_meaning() {
 fn a_run_says_where_its_kernels_age_pages_by_generations_and_its_result_is_stored_without() {
     let d = tmp();
     let dir = d.path();
-    let kernel = ("profile = \"5.6\"", "profile = \"6.12\"");
+    let kernel = ("profile = \"5.6\"", "profile = \"6.14\"");
     let without_reclaim = experiment(dir, &[kernel]);
     assert!(!done(dir, &["reproduce", &without_reclaim]).contains("multi-generational"));
     common::machine(dir, &[("source = \"chosen: 32 pageblocks\"\n", common::DISK)]);
@@ -641,12 +641,18 @@ fn a_run_in_generations_reclaims_otherwise_than_one_on_lists_and_says_how_distri
     let dir = d.path();
     let machine = common::machine(dir, &[("source = \"chosen: 32 pageblocks\"\n", common::DISK)]);
     let pressed = common::write(dir, "pressed.toml", PRESSED);
-    let args = ["run", &pressed, "--machine", &machine, "--profile", "6.12", "--set", "lru_gen.enabled=0,1,7"];
-    let said = done(dir, &args);
+    let run = ["run", &pressed, "--machine", &machine, "--profile", "6.12"];
+    let said = done(dir, &[&run[..], &["--set", "lru_gen.enabled=0,1,7"]].concat());
     let stalls = said.lines().find(|line| line.trim_start().starts_with("allocstall, total")).expect("a row of it");
     assert!(!stalls.contains("×1.00"), "generations stall otherwise: {stalls}");
-    for says in ["unless lru_gen.enabled=7 is set", "here lru_gen.enabled is 1"] {
+    for says in ["here lru_gen.enabled is 0", "here lru_gen.enabled is 1"] {
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains(says), "{said}");
     }
+    let at_boot = done(dir, &[&run[..], &["--json"]].concat());
+    let set = done(dir, &[&run[..], &["--set", "lru_gen.enabled=7", "--json"]].concat());
+    let rows =
+        |said: &str| serde_json::from_str::<serde_json::Value>(said).expect("JSON")["experiments"][0]["rows"].clone();
+    assert_eq!(rows(&at_boot), rows(&set), "it boots as distributions boot it");
+    assert!(!at_boot.contains("multi-generational LRU"), "{at_boot}");
 }

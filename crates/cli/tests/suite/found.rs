@@ -137,15 +137,31 @@ fn recommended_settings_are_tried_beside_the_host_as_it_is() {
 }
 
 #[test]
+fn pages_of_a_host_begin_in_generations_where_it_has_them_and_their_rules_are_known() {
+    let tree = found();
+    let remarks = |kernel: &str, mask: &str| {
+        fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).unwrap();
+        fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), mask).unwrap();
+        fs::write(tree.path().join("proc/sys/kernel/osrelease"), kernel).unwrap();
+        kontig(tree.path(), &[&["snapshot", "host.snap"][..], &ROOTS].concat()).assert().code(0);
+        let simulated = json(tree.path(), &[&["explain", "--simulate", "--json"][..], &ROOTS].concat());
+        let run = json(tree.path(), &["run", "heap", "--with", "size=16MiB", "--snapshot", "host.snap", "--json"]);
+        let said = [simulated["simulation"]["said"].to_string(), run["experiments"][0]["remarks"].to_string()];
+        let left_out = said.each_ref().map(|text| text.contains("multi-generational LRU"));
+        let modelled = said.each_ref().map(|text| text.contains("as if these had just been switched on"));
+        assert_eq!((left_out[0], modelled[0]), (left_out[1], modelled[1]), "{said:?}");
+        (left_out[0], modelled[0])
+    };
+    assert_eq!(remarks("6.12.9\n", "0x0007\n"), (false, true));
+    assert_eq!(remarks("6.12.9\n", "0x0000\n"), (false, false), "this host has them off, whatever others do");
+    assert_eq!(remarks("6.18.9\n", "0x0007\n"), (true, false));
+}
+
+#[test]
 fn without_anything_to_try_that_is_said() {
     let tree = found();
     fs::write(tree.path().join("proc/sys/vm/compaction_proactiveness"), "20\n").unwrap();
     let said = json(tree.path(), &[&["explain", "--simulate", "--json"][..], &ROOTS].concat());
     assert_eq!((&said["simulation"]["table"], &said["simulation"]["tried"]), (&Value::Null, &Value::Array(vec![])));
-    let names_lru_gen = |said: &Value| said["simulation"]["said"].as_str().is_some_and(|s| s.contains("lru_gen"));
-    assert!(!names_lru_gen(&said));
-    fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).unwrap();
-    fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), "0x0007\n").unwrap();
-    assert!(names_lru_gen(&json(tree.path(), &[&["explain", "--simulate", "--json"][..], &ROOTS].concat())));
     assert_eq!(json(tree.path(), &[&["explain", "--json"][..], &ROOTS].concat())["simulation"], Value::Null);
 }

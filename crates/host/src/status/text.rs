@@ -54,10 +54,8 @@ impl Page<'_> {
         let concluded = if s.page_bytes_concluded { " (concluded from free memory)" } else { "" };
         let heading = format!("Linux {kernel}{up}, pages of {}{concluded}", size(s.page_bytes));
         let heading = self.wrapped("", &heading, 0);
-        match s.lru_gen_on {
-            Some(true) => heading + &self.wrapped("", &lru_gen::left_out(), 0),
-            _ => heading,
-        }
+        let left_out = lru_gen::left_out(s.kernel.as_deref()).filter(|_| s.lru_gen_on == Some(true));
+        heading + &left_out.map_or(String::new(), |text| self.wrapped("", &text, 0))
     }
 
     fn leftover(&self) -> String {

@@ -177,44 +177,30 @@ fn the_last_span_is_told_when_watching_ends() {
 }
 
 #[test]
-fn a_host_whose_pages_age_by_generations_is_told_that_this_is_not_modelled() {
-    let tree = Tree::of("6.18");
-    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&said(on(&tree, args))).expect("JSON");
-    let in_words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let found = || {
-        let explanation = json(&["explain", "--json"]);
-        let findings = explanation["findings"].as_array().expect("a list").clone();
-        findings.iter().any(|f| f["id"] == "pages-age-by-generations")
-    };
-    for (mask, on_) in [("0x0007\n", true), ("0x0000\n", false)] {
-        tree.write("sys/kernel/mm/lru_gen/enabled", mask);
-        let status = json(&["status", "--json"]);
-        assert_eq!(status["lru_gen_on"], on_);
-        let setting = serde_json::json!({ "name": "lru_gen/enabled", "value": mask.trim() });
-        assert!(status["settings"].as_array().expect("a list").contains(&setting), "{status}");
-        assert_eq!(in_words(said(on(&tree, &["status"]))).contains("multi-generational LRU"), on_);
-        assert_eq!(found(), on_);
+fn a_host_whose_pages_age_by_generations_is_told_where_these_are_not_modelled() {
+    for (kernel, is_modelled) in [("6.18", false), ("6.12", true), ("7.2", true)] {
+        let tree = Tree::of(kernel);
+        let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&said(on(&tree, args))).expect("JSON");
+        let in_words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = || {
+            let explanation = json(&["explain", "--json"]);
+            let findings = explanation["findings"].as_array().expect("a list").clone();
+            findings.iter().any(|f| f["id"] == "pages-age-by-generations")
+        };
+        for (mask, on_) in [("0x0007\n", true), ("0x0000\n", false)] {
+            tree.write("sys/kernel/mm/lru_gen/enabled", mask);
+            let status = json(&["status", "--json"]);
+            assert_eq!(status["lru_gen_on"], on_);
+            let setting = serde_json::json!({ "name": "lru_gen/enabled", "value": mask.trim() });
+            assert!(status["settings"].as_array().expect("a list").contains(&setting), "{status}");
+            let is_told = on_ && !is_modelled;
+            assert_eq!(in_words(said(on(&tree, &["status"]))).contains("multi-generational LRU"), is_told, "{kernel}");
+            assert_eq!(found(), is_told, "{kernel}");
+        }
+        tree.remove("sys/kernel/mm/lru_gen");
+        assert_eq!(json(&["status", "--json"])["lru_gen_on"], false, "a kernel without it");
+        assert!(!found());
     }
-    tree.remove("sys/kernel/mm/lru_gen");
-    assert_eq!(json(&["status", "--json"])["lru_gen_on"], false, "a kernel without it");
-    assert!(!found());
-}
-
-#[test]
-fn a_check_says_that_generations_of_pages_are_not_modelled_where_it_predicts() {
-    let tree = host(|pfn| if pfn.is_multiple_of(2) { FREE } else { SLAB });
-    std::fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).expect("made");
-    let says = |mask: &str, need: &str| {
-        std::fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), mask).expect("written");
-        let args = ["check", "--need", need, "--path.procfs", "proc", "--path.sysfs", "sys"];
-        let told = kontig(tree.path(), &args).output().expect("run").stdout;
-        let json = kontig(tree.path(), &[&args[..], &["--json"]].concat()).output().expect("run").stdout;
-        let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-        (String::from_utf8_lossy(&told).contains("multi-generational LRU"), json["lru_gen_on"].clone())
-    };
-    assert_eq!(says("0x0007\n", "1x2M"), (true, true.into()));
-    assert_eq!(says("0x0000\n", "1x2M"), (false, false.into()));
-    assert!(!says("0x0007\n", "1x4K").0, "what is there now needs no rules of reclaim");
 }
 
 /// All field names in a document.

@@ -16,6 +16,7 @@
 //! | `huge_bytes` | anonymous memory in huge pages |
 //! | `mem_total_bytes` | `MemTotal` |
 //! | `lru_gen` | mask of the multi-generational LRU's parts that are on; 0 without it |
+//! | `lru_gen_left_out` | 1 if it is on and this kernel's is not modelled, else 0 |
 //! | `deferred_bytes` | free memory that the allocator gets when it is wanted |
 //! | `not_given_bytes` | what `MemTotal` says beyond that and what the zones hand out |
 //! | `limit_bytes` | the tightest limit of this process's control groups; else all memory |
@@ -25,6 +26,7 @@
 
 use crate::deferred;
 use crate::host::Host;
+use crate::lru_gen;
 use crate::status::purpose::{Can, Kind};
 use crate::status::zone::Zone;
 use crate::status::{Status, events};
@@ -44,7 +46,7 @@ pub enum Fact {
 const WORDS: [&str; 4] = ["limit_group", "thp.enabled", "thp.defrag", "thp.shmem_enabled"];
 
 /// Facts worked out from several files.
-const AMOUNTS: [&str; 21] = [
+const AMOUNTS: [&str; 22] = [
     "nodes",
     "score",
     "at_hand",
@@ -60,6 +62,7 @@ const AMOUNTS: [&str; 21] = [
     "huge_bytes",
     "mem_total_bytes",
     "lru_gen",
+    "lru_gen_left_out",
     "deferred_bytes",
     "not_given_bytes",
     "limit_bytes",
@@ -206,6 +209,10 @@ impl<'a> HostFacts<'a> {
                 Ok(mask) => Some(*mask),
                 Err(e) => e.is_missing().then_some(0),
             },
+            "lru_gen_left_out" => {
+                let is_on = self.amount("lru_gen")? > 0;
+                Some(u64::from(is_on && !lru_gen::is_modelled(self.host.release.as_deref().ok())))
+            }
             "deferred_bytes" => self.deferred(),
             "not_given_bytes" => {
                 let (all, managed) = (self.amount("mem_total_bytes")?, self.amount("managed_bytes")?);

@@ -52,8 +52,8 @@ pub struct Host {
     /// Pages of swap. `None` where the kernel did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_pages: Option<u64>,
-    /// Settings of `vm` and of transparent huge pages (`thp.`) that decide something in the engine,
-    /// and their values.
+    /// Settings that decide something in the engine, and their values: of `vm`, of transparent huge
+    /// pages (`thp.`), and `lru_gen.enabled`.
     pub sysctls: Vec<(String, String)>,
 }
 
@@ -212,8 +212,18 @@ impl Snapshot {
 
     /// Whether it leaves locked pages where they are.
     pub fn keeps_locked(&self) -> bool {
-        let is_it = |name: &str| name.trim_start_matches("vm.") == "compact_unevictable_allowed";
-        self.host.sysctls.iter().any(|(name, value)| is_it(name) && value.trim() == "0")
+        self.setting("compact_unevictable_allowed").is_some_and(|value| value == "0")
+    }
+
+    /// The mask of `lru_gen/enabled`: 0 where pages are on active and inactive lists, or the
+    /// snapshot does not say.
+    pub fn lru_gen(&self) -> u32 {
+        self.setting("lru_gen.enabled").and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    fn setting(&self, short_name: &str) -> Option<&str> {
+        let is_it = |name: &str| name.trim_start_matches("vm.") == short_name;
+        self.host.sysctls.iter().find(|(name, _)| is_it(name)).map(|(_, value)| value.trim())
     }
 
     /// Frames of each state in a range, in the order of [`State::ALL`].

@@ -7,6 +7,7 @@ use crate::error::ReadError;
 use crate::frame::{Heads, State};
 use crate::host::buddyinfo;
 use crate::iomem::IoMem;
+use crate::lru_gen;
 use crate::page_words::PageWords;
 use crate::roots::Roots;
 use kontig_mm::MigrateType;
@@ -158,8 +159,11 @@ fn sysctls(roots: &Roots) -> Vec<(String, String)> {
 }
 
 /// The value of a setting: `thp.` ones are files of sysfs, some of which list words with the chosen
-/// one in brackets.
+/// one in brackets; `lru_gen.enabled` is one that holds a hexadecimal mask.
 fn setting(roots: &Roots, name: &str) -> Option<String> {
+    if name == "lru_gen.enabled" {
+        return Some(lru_gen::enabled(roots).ok()?.to_string());
+    }
     let Some(file) = name.strip_prefix("thp.") else {
         return Some(roots.read_proc(format!("sys/vm/{name}")).ok()?.trim().to_string());
     };

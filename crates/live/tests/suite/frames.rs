@@ -49,6 +49,22 @@ fn free_blocks_and_managed_pages_are_those_that_the_kernel_counts() {
 }
 
 #[test]
+fn pages_are_in_generations_where_the_host_has_them_on_and_the_engine_knows_them() {
+    for kernel in KERNELS {
+        let tree = Tree::with_frames(kernel);
+        for (mask, on) in [("0x0000\n", false), ("0x0007\n", true)] {
+            tree.write("sys/kernel/mm/lru_gen/enabled", mask);
+            let snapshot = Snapshot::take(&tree.roots, 4096).unwrap_or_else(|e| panic!("{kernel}: {e}"));
+            assert_eq!(snapshot.lru_gen(), if on { 7 } else { 0 });
+            let profile = kontig_profiles::of_kernel(&snapshot.host.kernel).expect("a profile");
+            let memory = snapshot.machine(&profile, true).expect("a machine");
+            memory.check().expect("it is consistent");
+            assert_eq!(memory.lru().has_generations(), on && ["6.12", "7.2"].contains(&kernel), "{kernel}");
+        }
+    }
+}
+
+#[test]
 fn it_is_a_machine_of_the_engine_and_predicts() {
     for kernel in KERNELS {
         let (_tree, snapshot) = snapshot(kernel);

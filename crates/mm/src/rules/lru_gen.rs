@@ -8,6 +8,10 @@ mechanism! {
         /// The kernel's multi-generational LRU, as far as it is known.
         #[rule(section = "4.10")]
         pub generations: Generations,
+        /// Distributions boot it with its multi-generational LRU on, walks of page tables included
+        /// (CONFIG_LRU_GEN_ENABLED).
+        #[rule(section = "4.10.7")]
+        pub enabled: bool,
     }
 }
 

@@ -4,6 +4,7 @@
 //! has a walk pass over tables that were not used. Source: kernel-behaviour §4.10.7.
 
 use super::{Decides, NO_EFFECT, Setting, Sysctl};
+use crate::Memory;
 use crate::rules::Generations;
 use crate::state::LruGen;
 
@@ -13,7 +14,7 @@ pub(super) static ENABLED: Sysctl = Sysctl {
     setting: Some(Setting {
         get: |t| t.lru_gen.0,
         set: |t, n| t.lru_gen = LruGen(n),
-        computed: false,
+        computed: true,
         decides: Decides::Lists,
     }),
     exists: |p| !matches!(p.lru_gen.generations, Generations::None | Generations::Unmodelled),
@@ -21,3 +22,16 @@ pub(super) static ENABLED: Sysctl = Sysctl {
     words: None,
     effect: NO_EFFECT,
 };
+
+impl Memory {
+    /// Enables what distributions boot this kernel with. Call it before anything runs.
+    pub fn boot_as_distributions_do(&mut self) {
+        let profile = &self.shared.profile;
+        if !profile.lru_gen.enabled || !ENABLED.exists(profile) {
+            return;
+        }
+        self.shared.tunables.lru_gen = LruGen::ALL;
+        self.shared.at_boot.lru_gen = LruGen::ALL;
+        self.set_lru_gen(true, core::iter::empty());
+    }
+}
