@@ -10,13 +10,13 @@ use kontig_procfs::Smaps;
 /// The kernel keeps one `struct page` for a frame.
 pub(crate) const STRUCT_PAGE: f64 = 64.0;
 
-/// The resident bytes of this process, from its page tables: the count in `statm` may be dozens of
-/// pages off.
+/// The resident bytes of this process's own memory: mapped pages of its program, which the host
+/// maps sixteen at a time, are not counted.
 pub(crate) fn in_memory() -> f64 {
     let path = "/proc/self/smaps_rollup";
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let all = Smaps::parse(path, &text).ok().and_then(|mut smaps| smaps.mappings.pop());
-    all.and_then(|all| all.kb("Rss")).map_or(f64::NAN, |kb| kb as f64 * 1024.0)
+    all.and_then(|all| all.kb("Anonymous")).map_or(f64::NAN, |kb| kb as f64 * 1024.0)
 }
 
 /// Measures bytes as declared, after init, and with every frame allocated singly.
