@@ -256,13 +256,51 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
 }
 
 #[test]
+fn a_number_that_a_key_does_not_take_is_told_with_its_key_and_those_it_takes() {
+    let d = tmp();
+    let dir = d.path();
+    let jobs = |jobs: &str| {
+        let task = format!("task = [{{ name = \"kbuild\", run = {{ jobs = {jobs} }} }}]");
+        let text = format!("base = \"kbuild+hugealloc\"\nsummary = \"s\"\n[[phase]]\nname = \"measure\"\n{task}\n");
+        write(dir, "load.toml", &text)
+    };
+    for number in ["-1", "9999999999", "99999999999999999999999"] {
+        let file = jobs(number);
+        let says = format!("kontig: ./load.toml:5: jobs = {number}: expected a whole number from 1 to 63\n");
+        for args in [["run", &file], ["show", &file]] {
+            let args = if args[0] == "show" { vec!["show", "workload", &file] } else { args.to_vec() };
+            let output = kontig(dir, &args).output().unwrap();
+            assert_eq!(
+                (String::from_utf8(output.stderr).unwrap(), output.status.code()),
+                (says.clone(), Some(ASKED_WRONGLY))
+            );
+        }
+        let with = ["run", "kbuild+hugealloc", "--with", &format!("jobs={number}")];
+        let wrong = if number == "-1" { "is negative" } else { "is more than 4294967295" };
+        let says = format!("kontig: --with jobs: jobs = {number} {wrong}; it takes 1 to 63\n");
+        kontig(dir, &with).assert().code(ASKED_WRONGLY).stderr(says);
+    }
+    let file = jobs("64");
+    let says = "./load.toml:5: jobs = 64: as many compilers use 3798 MiB, and the machine has 3749 MiB: choose less; it \
+                takes 1 to 63";
+    refused(dir, &["show", "workload", &file], ASKED_WRONGLY, &[says]);
+    refused(dir, &["run", &file], ASKED_WRONGLY, &[says]);
+    let e = experiment(dir, &[("= 384", "= -384")]);
+    let range = "./experiment.toml:8: freed_per_section = -384: expected a whole number from 0 to 512";
+    refused(dir, &["show", "experiment", &e], ASKED_WRONGLY, &[range]);
+    let m = machine(dir, &[("cpus = 2", "cpus = -2")]);
+    refused(dir, &["show", "machine", &m], ASKED_WRONGLY, &[": cpus = -2: expected a whole number from 1 to 65535"]);
+}
+
+#[test]
 fn a_malformed_file_is_named_with_its_line() {
     let d = tmp();
     let dir = d.path();
     let e = experiment(dir, &[("repetitions = 2", "repetitions = = 2")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: "]);
     let e = experiment(dir, &[("repetitions = 2", "repetitions = -2")]);
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[":5: repetitions = -2: expected a whole number from 0 to "]);
+    let range = ":5: repetitions = -2: expected a whole number from 1 to 10000";
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[range]);
     let e = experiment(dir, &[("holes = \"random\"", "holes = \"round\"")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:", "round", "spread"]);
     let m = machine(dir, &[("cpus = 2", "cpus = \"two\"")]);

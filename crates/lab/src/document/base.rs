@@ -29,6 +29,8 @@ pub(super) struct Base {
     /// Where the file names it.
     span: Range<usize>,
     text: String,
+    /// Whether the file may repeat it.
+    may_repeat: bool,
 }
 
 impl Source {
@@ -46,7 +48,7 @@ impl Source {
                 return Err(self.malformed(span.start, "base is a name in quotes"));
             };
             let text = self.base(part, name, above).map_err(|e| self.wrong_name_at(span.start, e))?;
-            bases.push(Base { part, name: name.into(), span, text });
+            bases.push(Base { part, name: name.into(), span, text, may_repeat: self.may_repeat });
         }
         Ok(bases)
     }
@@ -92,6 +94,7 @@ impl Source {
             let reason = format!("base '{name}' leads back to {}: a {} is not its own base", of.path, form.name());
             return Err(AskedWrongly::Value(reason).into());
         }
+        of.check_numbers()?;
         let bases = of.bases(above)?;
         above.truncate(depth);
         let document = of.merged(&bases)?;
@@ -264,7 +267,7 @@ fn fill<'a>(own: &mut DeTable<'a>, of_base: DeTable<'a>, base: &Base, names: &[&
                 fill_list(ours, theirs, base, &name)?;
             }
             (ours, theirs) => {
-                if !names.contains(&name.as_ref()) && name != "source" && same(ours, &theirs) {
+                if !base.may_repeat && !names.contains(&name.as_ref()) && name != "source" && same(ours, &theirs) {
                     let reason = format!("'{name}' says what base {} says already: leave it out", base.name);
                     return Err((at, reason));
                 }
