@@ -230,6 +230,14 @@ fn a_setting_without_effect_is_said_to_have_none() {
     let kbytes = kbytes.trim();
     let (_, notes, _) = with(&[&format!("min_free_kbytes={kbytes}")]);
     assert_eq!(notes, [format!("vm.min_free_kbytes={kbytes} had no effect: it is what boot sets on this machine")]);
+    // Nobody here uses huge pages for khugepaged to make.
+    for idle in ["max_ptes_none=8", "pages_to_scan=8", "scan_sleep_millisecs=1"] {
+        let (_, notes, _) = with(&[&format!("thp.khugepaged.{idle}")]);
+        assert!(
+            notes.len() == 1 && notes[0].starts_with(&format!("thp.khugepaged.{idle} had no effect: ")),
+            "{notes:?}"
+        );
+    }
     for effective in ["min_free_kbytes=4000", "extfrag_threshold=1000", "watermark_scale_factor=1000"] {
         assert_eq!(with(&[effective]).1, [""; 0], "{effective}");
     }
