@@ -1,16 +1,17 @@
 //! `kontig list`: a line for everything that has a name.
 
 use kontig_error::Error;
-use kontig_lab::{catalog, profiles, sysctls, vmstat};
+use kontig_lab::experiment::Experiment;
+use kontig_lab::{catalog, expected, profiles, sysctls, vmstat};
 use kontig_mm::sysctl::SYSCTLS;
 use kontig_terminal::{width, wrap};
+use kontig_text::time;
 
-/// Time and memory of large experiments, as they were measured with a release build on two idle
-/// cores, two runs side by side; memory alone where the cores were not idle.
-const TAKES: [(&str, &str); 12] = [
-    ("hugepage-latency", "35 s and 3.7 GiB"),
+/// Memory of large experiments, as it was measured with two runs side by side.
+const MEMORY: [(&str, &str); 12] = [
+    ("hugepage-latency", "3.7 GiB"),
     ("java-heap", "4.3 GiB"),
-    ("stutter", "2 minutes and 0.5 GiB"),
+    ("stutter", "0.5 GiB"),
     ("hugealloc-kbuild", "1 GiB"),
     ("hugealloc-kbuild-async", "1 GiB"),
     ("hugealloc-kbuild-wmarks", "1 GiB"),
@@ -39,16 +40,23 @@ fn on_machine(name: &str, machine: &str) -> String {
     takes.map_or(format!("on {machine}"), |(_, takes)| format!("on {machine}: {takes}"))
 }
 
-/// A summary, with what a run takes where that is known.
-fn with_time(id: &str, summary: &str) -> String {
-    let takes = TAKES.iter().find(|(name, _)| *name == id);
-    takes.map_or(summary.into(), |(_, takes)| format!("{summary} ({takes}, on 2 cores)"))
+/// A line for each experiment: its summary, with what it takes on two cores.
+fn experiments() -> Result<Vec<(String, String)>, Error> {
+    let all = catalog::experiments()?;
+    let times = expected::of_each(&all, 2)?;
+    let line = |(e, seconds): (&Experiment, Option<f64>)| {
+        let takes = seconds.map_or("a time that is not known".into(), |seconds| format!("about {}", time(seconds)));
+        let memory = MEMORY.iter().find(|(name, _)| *name == e.id);
+        let memory = memory.map_or(String::new(), |(_, size)| format!(" and {size}"));
+        (e.id.clone(), format!("{} ({takes}{memory}, on 2 cores)", e.summary))
+    };
+    Ok(all.iter().zip(times).map(line).collect())
 }
 
 pub fn list(json: bool) -> Result<(), Error> {
     let line = |name: &str, summary: &str| (name.to_string(), summary.to_string());
     let sections: Vec<(&str, Vec<(String, String)>)> = vec![
-        ("experiments", catalog::experiments()?.iter().map(|e| line(&e.id, &with_time(&e.id, &e.summary))).collect()),
+        ("experiments", experiments()?),
         (
             "workloads",
             catalog::workloads()?

@@ -8,6 +8,7 @@ use kontig_lab::catalog;
 use kontig_lab::drawn::{Drawn, drawn};
 use kontig_lab::experiment::Experiment;
 use kontig_lab::plan::room;
+use kontig_lab::resolved::Resolved;
 use kontig_lab::store::StoredResult;
 use kontig_report::table::Figures;
 use kontig_sim::MachineFile;
@@ -105,8 +106,9 @@ fn result(dir: &Path, figures: &Figures) -> Result<(), Error> {
 }
 
 fn workload(name: &str) -> Result<(), Error> {
-    let (file, id, _) = catalog::workload(name)?;
+    let (file, id, source) = catalog::workload(name)?;
     let machine = catalog::machine(&file.machine)?.0;
+    catalog::check_fits(&file.workload, &machine, &source)?;
     let mut text = paragraph(&format!("{id}: {}, on {}.", file.summary, machine.name));
     let sysctls: Vec<String> = file.sysctls.iter().map(|(name, value)| format!("{name}={}", bare(value))).collect();
     if !sysctls.is_empty() {
@@ -217,7 +219,8 @@ fn machine(name: &str) -> Result<(), Error> {
 }
 
 fn experiment(name: &str) -> Result<(), Error> {
-    let (e, _) = catalog::experiment(name)?;
+    let (e, source) = catalog::experiment(name)?;
+    Resolved::all(&e, Some(&source))?;
     let mut text = paragraph(&format!("{}: {}.", e.id, e.summary));
     let mut line = |what: &str, is: String| text += &wrap(&format!("{what:10}"), &is, 10, width());
     let names: Vec<&str> = e.variant.iter().map(|v| v.name.as_str()).collect();

@@ -8,6 +8,7 @@ use crate::built_in::{Form, stem};
 use crate::experiment::{self, Experiment, Variant};
 use crate::groups;
 use crate::names::unknown;
+use crate::parameters::{self, room};
 use crate::profiles::{self, with_switches};
 use crate::source::Source;
 use crate::sysctls;
@@ -16,8 +17,9 @@ use kontig_error::Error;
 use kontig_error::files::is_file_name;
 use kontig_profiles::{STANDARD_INPUT, is_path};
 use kontig_sim::MachineFile;
-use kontig_workload::{WorkloadFile, Wrong};
+use kontig_workload::{Workload, WorkloadFile, Wrong};
 use serde::de::DeserializeOwned;
+use toml::de::DeTable;
 
 fn builtin(form: Form) -> impl Iterator<Item = Source> {
     form.names().filter_map(move |name| Source::built_in(form, name))
@@ -43,11 +45,17 @@ fn own_name(name: &str, source: &Source) -> Result<(), Error> {
     }
 }
 
-/// Finds by file or by the name inside a built-in file.
-fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) -> Result<(T, Source), Error> {
+/// Finds by file or by the name inside a built-in file. `is_valid` says whether the numbers in a
+/// file are possible, which is started from its folder.
+fn find<T: DeserializeOwned>(
+    form: Form,
+    name: &str,
+    id: impl Fn(&T) -> String,
+    is_valid: impl Fn(&T, &Source) -> bool,
+) -> Result<(T, Source), Error> {
     if is_path(name) {
         let source = Source::read(name, form)?;
-        let value = source.parse()?;
+        let value = source.parse_valid(|value| is_valid(value, &source))?;
         own_name(&id(&value), &source)?;
         return Ok((value, source));
     }
@@ -61,9 +69,26 @@ fn find<T: DeserializeOwned>(form: Form, name: &str, id: impl Fn(&T) -> String) 
     }
 }
 
+/// Whether a workload in a file fits the machine that the file names; true if that is not known.
+fn fits(workload: &Workload, machine: &str, source: &Source) -> bool {
+    let named = if is_path(machine) { source.beside(machine) } else { machine.to_owned() };
+    self::machine(&named).map_or(true, |(machine, _)| workload.fits(&room(&machine)).is_ok())
+}
+
+/// Checks that a workload fits its machine. One that begins as a host does has that host's memory.
+///
+/// # Errors
+/// The part that does not fit, with its place in the file.
+pub fn check_fits(workload: &Workload, machine: &MachineFile, source: &Source) -> Result<(), Error> {
+    if workload.beginning().is_some() {
+        return Ok(());
+    }
+    parameters::fits(workload, &room(machine)).map_err(|wrong| source.wrong(wrong))
+}
+
 /// A machine by name or file, with the text it came from.
 pub fn machine(name: &str) -> Result<(MachineFile, String), Error> {
-    let (m, source) = find(Form::Machine, name, |m: &MachineFile| m.name.clone())?;
+    let (m, source) = find(Form::Machine, name, |m: &MachineFile| m.name.clone(), |m, _| m.check().is_ok())?;
     m.check().map_err(|wrong| source.wrong(Wrong { way: wrong.way, reason: wrong.reason }))?;
     Ok((m, source.text))
 }
@@ -79,7 +104,15 @@ pub fn machines() -> Result<Vec<MachineFile>, Error> {
 /// # Errors
 /// If there is none, or it is wrong: a line with the place in the file.
 pub fn experiment(name: &str) -> Result<(Experiment, Source), Error> {
-    let (mut e, source) = find(Form::Experiment, name, |e: &Experiment| e.id.clone())?;
+    let is_valid = |e: &Experiment, source: &Source| {
+        let fits = |e: &Experiment| fits(&e.workload, &e.machine, source);
+        e.validate().is_ok()
+            && match e.case.as_slice() {
+                [] => fits(e),
+                cases => cases.iter().all(|case| fits(&e.of_case(case))),
+            }
+    };
+    let (mut e, source) = find(Form::Experiment, name, |e: &Experiment| e.id.clone(), is_valid)?;
     e.validate().map_err(|wrong| source.wrong(wrong))?;
     if !source.built_in {
         for path in e.names_mut().filter(|name| is_path(name)) {
@@ -99,7 +132,9 @@ pub fn experiment(name: &str) -> Result<(Experiment, Source), Error> {
 /// If there is none, or it is wrong: a line with the place in the file.
 pub fn workload(name: &str) -> Result<(WorkloadFile, String, Source), Error> {
     let id = if name == STANDARD_INPUT { "stdin" } else { stem(name) }.to_owned();
-    let (mut w, source) = find(Form::Workload, name, |_: &WorkloadFile| id.clone())?;
+    let is_valid =
+        |w: &WorkloadFile, source: &Source| w.workload.validate().is_ok() && fits(&w.workload, &w.machine, source);
+    let (mut w, source) = find(Form::Workload, name, |_: &WorkloadFile| id.clone(), is_valid)?;
     if !is_file_name(&id) {
         return Err(source.malformed(0, format!("a workload cannot be called '{id}', as its file is")));
     }
@@ -165,8 +200,8 @@ pub fn to_run(name: &str) -> Result<ToRun, Error> {
 /// has.
 fn is_workload(path: &str) -> Result<bool, Error> {
     let source = Source::read(path, Form::Experiment)?;
-    let Ok(table) = source.text.parse::<toml::Table>() else { return Ok(false) };
-    let any = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+    let Ok(document) = DeTable::parse(&source.text) else { return Ok(false) };
+    let any = |keys: &[&str]| keys.iter().any(|key| document.get_ref().contains_key(*key));
     Ok(any(&["phase", "prepare", "measure", "base"]) && !any(&["id", "workload", "variant", "case", "assumptions"]))
 }
 
@@ -246,7 +281,7 @@ pub fn published() -> Result<Vec<String>, Error> {
 
 /// A target by name or file, with its file.
 pub fn target(name: &str) -> Result<(Target, Source), Error> {
-    let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone())?;
+    let (t, source) = find(Form::Target, name, |t: &Target| t.id.clone(), |t, _| t.validate().is_ok())?;
     t.validate().map_err(|wrong| source.wrong(wrong))?;
     Ok((t, source))
 }
@@ -345,7 +380,7 @@ mod tests {
     #[test]
     fn a_malformed_file_is_named_with_its_line() {
         let text = "name = \"a\"\nsummary = 3\n".into();
-        let source = Source { path: "x.toml".into(), text, form: Form::Machine, built_in: false };
+        let source = Source { path: "x.toml".into(), text, form: Form::Machine, built_in: false, may_repeat: false };
         let message = source.parse::<MachineFile>().unwrap_err().to_string();
         assert!(message.starts_with("x.toml:2: "), "{message}");
         assert_eq!(message.lines().count(), 1);

@@ -7,9 +7,11 @@
 //! writes the file.
 
 use crate::catalog;
-use crate::plan::key;
+use crate::experiment::Experiment;
+use crate::plan::{Views, key};
+use crate::resolved::Resolved;
 use crate::session::{Job, Session, memory_for_runs};
-use kontig_error::Error;
+use kontig_error::{AskedWrongly, Error};
 use kontig_sim::MachineFile;
 use kontig_workload::Workload;
 use serde::Deserialize;
@@ -174,6 +176,33 @@ impl Expected {
     }
 }
 
+/// The time of each experiment's runs on this many CPUs of the host where costs were measured, s;
+/// none if that of one of them is not known.
+///
+/// # Errors
+/// If an experiment is wrong.
+pub fn of_each(experiments: &[Experiment], threads: usize) -> Result<Vec<Option<f64>>, Error> {
+    let book = Book::read()?;
+    experiments.iter().map(|e| of_experiment(e, threads, &book)).collect()
+}
+
+fn of_experiment(e: &Experiment, threads: usize, book: &Book) -> Result<Option<f64>, Error> {
+    let (mut seconds, mut runs) = (0.0, 0);
+    for r in Resolved::all(e, None)? {
+        // Runs on copies of one machine take what its preparation does.
+        for alike in r.plans(&1.into(), &Views::default())? {
+            let Some(plan) = alike.first() else { continue };
+            let workload = r.experiment.workload_of(&plan.variant).map_err(AskedWrongly::Value)?;
+            let Some(found) = book.find(&plan.experiment, &workload, &plan.machine, plan.rounds) else {
+                return Ok(None);
+            };
+            seconds += found.seconds;
+            runs += alike.len();
+        }
+    }
+    Ok(Some(seconds / threads.min(runs).max(1) as f64))
+}
+
 /// The memory of each run. A machine that is prepared for several runs is copied for each.
 fn bytes_of(left: &[&Job]) -> Vec<u64> {
     let mut of_family: BTreeMap<usize, u64> = BTreeMap::new();
@@ -217,8 +246,6 @@ fn cpu_time(session: &Session, left: &[&Job]) -> (Option<f64>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Views;
-    use crate::resolved::Resolved;
     use crate::what_if::{Changes, what_if};
 
     fn expected(id: &str, changes: &Changes, repetitions: u32) -> Expected {
@@ -245,6 +272,15 @@ mod tests {
                 assert!(known, "{id}: costs.toml has no such workload");
             }
         }
+    }
+
+    #[test]
+    fn every_experiment_says_how_long_it_takes() {
+        let all = catalog::experiments().unwrap();
+        let known: BTreeMap<&str, Option<f64>> =
+            all.iter().map(|e| e.id.as_str()).zip(of_each(&all, 2).unwrap()).collect();
+        assert!(known.values().all(|seconds| seconds.is_some_and(|s| s > 0.1)), "{known:?}");
+        assert_eq!(known["hugealloc-kbuild-handoff"], Some(190.9));
     }
 
     #[test]

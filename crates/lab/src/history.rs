@@ -2,7 +2,7 @@
 //! keeps a host's. What reads a recorded host reads a simulated one: `guard replay`, `history
 //! report`, `top`, `check`.
 
-use crate::vmstat::VmCounters;
+use crate::vmstat::proc_files;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::history::sample::{BOOT_ID, INTERVAL, PAGE_SIZE};
 use kontig_live::history::{NotWritten, Sample, Stored, Writer};
@@ -92,13 +92,11 @@ fn enabled(m: &Machine) -> String {
 /// The machine's files at this moment.
 fn sample(m: &Machine, run: &str) -> Sample {
     let memory = m.memory();
-    let mut texts: BTreeMap<String, String> = kontig_procfs::from_mm::files(memory)
-        .into_iter()
+    let mut texts: BTreeMap<String, String> = proc_files(m)
         .filter(|(name, _)| !name.starts_with("extfrag/"))
         .map(|(name, text)| (format!("proc/{name}"), text))
         .collect();
     let mut line = |path: &str, value: String| texts.insert(path.into(), value + "\n");
-    line("proc/vmstat", VmCounters::of(m).text(m).to_string().trim_end().into());
     line("proc/uptime", format!("{:.2} 0.00", m.now() as f64 / 1e9));
     line("proc/sys/kernel/osrelease", memory.profile().name.to_string());
     line(BOOT_ID, run.into());

@@ -18,7 +18,8 @@ pub struct Lack {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
     pub rows: Vec<String>,
-    /// The missing mechanism, in a sentence.
+    /// First a sentence with the cause, or that none was shown; then one with what shows it best.
+    /// The overview of all tables prints these two, the table's own remarks all.
     pub why: String,
 }
 

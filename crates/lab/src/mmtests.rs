@@ -18,7 +18,7 @@ mod flat;
 mod logs;
 mod monitors;
 
-use crate::vmstat::VmCounters;
+use crate::vmstat::{VmCounters, zoneinfo};
 use kontig_error::files::{check_directory, remove};
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_results::Round;
@@ -115,7 +115,7 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(m: &Machine) -> Snapshot {
-        Snapshot { vmstat: vmstat(m), zoneinfo: kontig_procfs::ZoneInfo::of(m.memory()).to_string() }
+        Snapshot { vmstat: vmstat(m), zoneinfo: zoneinfo(m).to_string() }
     }
 }
 

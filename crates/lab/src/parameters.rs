@@ -1,7 +1,8 @@
 //! Parameters of workloads by the names that users give them.
 
 use crate::names::nearest;
-use kontig_workload::{Parameter, Room, Workload};
+use kontig_sim::MachineFile;
+use kontig_workload::{Parameter, Room, Workload, Wrong};
 
 /// Names that a message lists.
 const LISTED: usize = 12;
@@ -83,6 +84,30 @@ pub(crate) fn read(workload: &Workload, name: &str, text: &str, room: Option<&Ro
     let parameters = named(&all, name)?;
     let takes = || workload.takes(&parameters, room).map_or(String::new(), |takes| format!("; it takes {takes}"));
     parameters[0].read(text).map_err(|reason| format!("{reason}{}", takes()))
+}
+
+/// The resources of a machine for a workload.
+pub fn room(machine: &MachineFile) -> Room {
+    Room {
+        nodes: machine.node_pages(),
+        swap: machine.swap_pages(),
+        cpus: machine.cpus,
+        disks: machine.file_pages(),
+        translates: machine.translation.is_some(),
+    }
+}
+
+/// Whether a workload can be run on a machine that has this.
+///
+/// # Errors
+/// The part that does not fit, and what it takes if it is a parameter.
+pub(crate) fn fits(workload: &Workload, room: &Room) -> Result<(), Wrong> {
+    workload.fits(room).map_err(|wrong| {
+        let all = workload.parameters();
+        let of = all.iter().find(|parameter| parameter.is_at(&wrong.way));
+        let takes = of.and_then(|parameter| workload.takes(&[parameter], Some(room)));
+        Wrong { reason: wrong.reason + &takes.map_or(String::new(), |takes| format!("; it takes {takes}")), ..wrong }
+    })
 }
 
 /// A parameter that cannot be set, and why.
@@ -167,6 +192,22 @@ mod tests {
         assert_eq!(refused("b.written", "513"), written);
         assert!(refused("a-1.size", "8MiB").ends_with("; it takes 4 KiB to 4 MiB"), "{}", refused("a-1.size", "8MiB"));
         assert_eq!(refused("bursts", "x"), "'x' is not a whole number; it takes 1 or more");
+        assert_eq!(refused("bursts", "-1"), "bursts = -1 is negative; it takes 1 or more");
+        assert_eq!(
+            refused("b.written", "99999999999"),
+            "written = 99999999999 is more than 4294967295; it takes 1 to 512"
+        );
+    }
+
+    #[test]
+    fn a_parameter_that_does_not_fit_says_what_it_takes() {
+        let text = "[[phase]]\nname = 'measure'\nmeasured = true\n\
+                    [[phase.task]]\nrun = { kind = 'heap', size = '1 MiB' }";
+        let heap: Workload = toml::from_str(text).unwrap_or_else(|e| panic!("{e}"));
+        let room = |pages: u64| Room { nodes: vec![pages], cpus: 1, ..Room::default() };
+        let wrong = fits(&heap, &room(128)).expect_err("1 MiB in 512 KiB");
+        assert!(wrong.reason.ends_with(": choose less, or another machine; it takes 4 KiB to 512 KiB"), "{wrong}");
+        assert_eq!(fits(&heap, &room(512)), Ok(()));
     }
 
     #[test]

@@ -8,23 +8,14 @@ use crate::sysctls;
 use kontig_error::{AskedWrongly, Error};
 use kontig_mm::{Memory, Profile};
 use kontig_sim::MachineFile;
-use kontig_workload::{Room, Scenario};
+use kontig_workload::Scenario;
 use std::path::PathBuf;
+
+pub use crate::parameters::room;
 
 /// The name of an experiment, or of a case of it.
 pub(crate) fn key(id: &str, case: &str) -> String {
     if case.is_empty() { id.into() } else { format!("{id}/{case}") }
-}
-
-/// The resources of a machine for a workload.
-pub fn room(machine: &MachineFile) -> Room {
-    Room {
-        nodes: machine.node_pages(),
-        swap: machine.swap_pages(),
-        cpus: machine.cpus,
-        disks: machine.file_pages(),
-        translates: machine.translation.is_some(),
-    }
 }
 
 /// All that decides a run's outcome.

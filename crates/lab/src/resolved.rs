@@ -13,7 +13,7 @@ use crate::source::Source;
 use crate::sweep;
 use crate::sysctls;
 use crate::target::{Target, TargetRow, is_of_case};
-use crate::{catalog, names, profiles};
+use crate::{catalog, names, parameters, profiles};
 use kontig_error::files::file_name;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::Roots;
@@ -258,7 +258,7 @@ impl Resolved {
         let groups = workload.scenario().groups;
         groups::can_be(&groups, machine, &self.profiles[i], &variant.sysctls_by_full_name())
             .map_err(|reason| Wrong::at(&["workload", "group"], reason))?;
-        workload.fits(&room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
+        parameters::fits(&workload, &room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
             (None, true) => wrong.below(&["workload"]),
             _ => Wrong::at(&["variant", &number], format!("'{}': {}", variant.name, wrong.reason)),
         })

@@ -15,7 +15,7 @@ use crate::plan::RunPlan;
 use crate::pressure::Pressure;
 use crate::round::{Before, Measurements, OfPhase};
 use crate::sampler::Sampler;
-use crate::vmstat::VmCounters;
+use crate::vmstat::proc_files;
 use kontig_error::files::write_with_directory;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_mm::Listen;
@@ -423,10 +423,7 @@ impl<'a> Running<'a> {
 
     fn write_procfs(&self, when: &str) -> Result<(), Error> {
         let Some(dir) = &self.plan.procfs else { return Ok(()) };
-        for (name, mut text) in kontig_procfs::from_mm::files(self.machine.memory()) {
-            if name == "vmstat" {
-                text = VmCounters::of(&self.machine).text(&self.machine).to_string();
-            }
+        for (name, text) in proc_files(&self.machine) {
             let path = dir.join(when).join(name);
             write_with_directory(&path, text.as_bytes())?;
         }

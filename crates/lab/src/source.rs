@@ -4,6 +4,7 @@
 
 use crate::built_in::Form;
 use kontig_error::Error;
+use kontig_profiles::Complaint;
 use kontig_workload::Wrong;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -13,8 +14,37 @@ pub use crate::document::Source;
 impl Source {
     /// Reads it as one TOML document.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        let read = self.with_document(|document| T::deserialize(Deserializer::from(document)))?;
-        read.map_err(|e| self.unreadable_as_asked(&e))
+        self.read_as()?.map_err(|Complaint { at, reason, .. }| self.malformed(at, reason))
+    }
+
+    /// The same. Of a number that its key does not take it is said which numbers are: those with
+    /// which the file can be read and is valid.
+    pub(crate) fn parse_valid<T: DeserializeOwned>(&self, is_valid: impl Fn(&T) -> bool) -> Result<T, Error> {
+        self.read_as()?.map_err(|Complaint { at, reason, number }| {
+            let taken = number.and_then(|wrong| {
+                let takes = |number: u64| {
+                    let mut text = self.text.clone();
+                    text.replace_range(wrong.span.clone(), &number.to_string());
+                    let with = Source { text, path: self.path.clone(), may_repeat: true, ..*self };
+                    with.parse::<T>().is_ok_and(|value| is_valid(&value))
+                };
+                let (least, most) = range(takes, wrong.most)?;
+                let to = most.map_or("on".into(), |most| format!("to {most}"));
+                Some(format!("{}: expected a whole number from {least} {to}", wrong.said))
+            });
+            self.malformed(at, taken.unwrap_or(reason))
+        })
+    }
+
+    /// Reads it; the inner error is about what it says.
+    fn read_as<T: DeserializeOwned>(&self) -> Result<Result<T, Complaint>, Error> {
+        if let Some(beyond) = Complaint::of_beyond(&self.text) {
+            return Ok(Err(beyond));
+        }
+        match self.with_document(|document| T::deserialize(Deserializer::from(document)))? {
+            Ok(value) => Ok(Ok(value)),
+            Err(e) => self.with_document(|document| Err(Complaint::within(&self.text, Some(document.get_ref()), &e))),
+        }
     }
 
     /// Something wrong in it, with the line.
@@ -36,6 +66,34 @@ impl Source {
         };
         self.with_document(|document| offset(document.into_inner(), way)).unwrap_or(0)
     }
+}
+
+/// The most that is tried: what a file counts costs memory when it is checked.
+const MOST_TRIED: u64 = 1 << 20;
+
+/// The least and the most number that are taken, those in between among them; `most_of_type` if as
+/// many are as were tried. `None` if none is.
+fn range(takes: impl Fn(u64) -> bool, most_of_type: Option<u64>) -> Option<(u64, Option<u64>)> {
+    let powers = (0..).map(|n| 1 << n).take_while(|n| *n <= MOST_TRIED);
+    let mut taken = powers.chain([0]).find(|n| takes(*n))?;
+    let least = if takes(0) { 0 } else { between(taken, 0, &takes) };
+    while taken < MOST_TRIED {
+        let next = (taken * 2).max(1);
+        if !takes(next) {
+            return Some((least, Some(between(taken, next, &takes))));
+        }
+        taken = next;
+    }
+    Some((least, most_of_type))
+}
+
+/// The last number from `is` towards `is_not` that is taken; the first is, the second is not.
+fn between(mut is: u64, mut is_not: u64, takes: impl Fn(u64) -> bool) -> u64 {
+    while is.abs_diff(is_not) > 1 {
+        let middle = is.midpoint(is_not);
+        *(if takes(middle) { &mut is } else { &mut is_not }) = middle;
+    }
+    is
 }
 
 fn offset(document: DeTable<'_>, way: &[String]) -> usize {
@@ -61,7 +119,7 @@ mod tests {
     use kontig_workload::Workload;
 
     fn source(text: &str) -> Source {
-        Source { path: "x.toml".into(), text: text.into(), form: Form::Workload, built_in: false }
+        Source { path: "x.toml".into(), text: text.into(), form: Form::Workload, built_in: false, may_repeat: false }
     }
 
     #[test]
@@ -92,6 +150,16 @@ mod tests {
     fn a_name_like_no_other_is_answered_with_all_there_are() {
         let said = source("[[phase]]\nqqqqqqqq = 1").parse::<Workload>().unwrap_err().to_string();
         assert_eq!(said, "x.toml:2: unknown key 'qqqqqqqq'; known: name, measured, seconds, stops, kills, task");
+    }
+
+    #[test]
+    fn the_range_of_a_number_is_found_by_trying() {
+        let of = |least: u64, most: u64| range(|n| (least..=most).contains(&n), Some(255));
+        assert_eq!(of(1, 63), Some((1, Some(63))));
+        assert_eq!(of(0, 0), Some((0, Some(0))));
+        assert_eq!(of(100, 1000), Some((100, Some(1000))));
+        assert_eq!(of(2, u64::MAX), Some((2, Some(255))));
+        assert_eq!(range(|_| false, None), None);
     }
 
     #[test]

@@ -114,10 +114,8 @@ fn remedy(sysctl: &Sysctl, variant: &Variant) -> String {
         }
     }
     let profiles = profiles_with(sysctl);
-    match profiles.as_slice() {
-        [] => {}
-        [one] => ways.push(format!("--profile {one} has it")),
-        several => ways.push(format!("--profile {} has it", listed(several, "or"))),
+    if !profiles.is_empty() {
+        ways.push(format!("Kontig has it {}", when(&profiles)));
     }
     if ways.is_empty()
         && let Some((profile, switch)) = profile_and_switch_with(sysctl)
@@ -173,7 +171,7 @@ pub fn listing(sysctl: &Sysctl) -> String {
         // A switch alone has it.
         [] => switches_with(sysctl).iter().map(|s| format!("with switch {s}")).collect::<Vec<_>>().join(", "),
         [(range, _)] => range.clone(),
-        several => several.iter().map(|(r, of)| format!("{r} in {}", listed(of, "and"))).collect::<Vec<_>>().join(", "),
+        several => several.iter().map(|(r, of)| format!("{r} {}", when(of))).collect::<Vec<_>>().join(", "),
     };
     let mut facts = Vec::new();
     if sysctl.is_setting() {
@@ -184,20 +182,26 @@ pub fn listing(sysctl: &Sysctl) -> String {
     }
     let having = profiles_with(sysctl);
     if !having.is_empty() && having.len() < profiles.len() {
-        let plural = if having.len() == 1 { "" } else { "s" };
-        let switches: String = switches_with(sysctl).iter().map(|s| format!(", and switch {s}")).collect();
-        facts.push(format!("profile{plural} {}{switches}", listed(&having, "and")));
+        let switches: String = switches_with(sysctl).iter().map(|s| format!(", and with switch {s}")).collect();
+        facts.push(format!("{}{switches}", when(&having)));
     }
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
     format!("{range}: {}{facts}", sysctl.summary)
 }
 
-/// `a, b and c`.
-fn listed(names: &[String], and: &str) -> String {
-    match names.split_last() {
-        None => String::new(),
-        Some((one, [])) => one.clone(),
-        Some((last, others)) => format!("{} {and} {last}", others.join(", ")),
+/// Names the part of all profiles that these are, oldest first: `since 5.9`, `until 5.6`,
+/// `from 4.6 to 5.10`, `only in 6.12 and 7.2`.
+fn when(names: &[String]) -> String {
+    let all: Vec<&str> = kontig_profiles::names().collect();
+    let at = |name: &String| all.iter().position(|known| known == name);
+    let (Some(first), Some(last)) = (names.first(), names.last()) else { return "in none".into() };
+    let in_a_row = at(first).zip(at(last)).is_some_and(|(first, last)| last - first + 1 == names.len());
+    match names {
+        [_, ..] if in_a_row && at(last) == Some(all.len() - 1) => format!("since {first}"),
+        [_, _, ..] if in_a_row && at(first) == Some(0) => format!("until {last}"),
+        [_, _, _, ..] if in_a_row => format!("from {first} to {last}"),
+        [others @ .., last] if !others.is_empty() => format!("only in {} and {last}", others.join(", ")),
+        _ => format!("only in {last}"),
     }
 }
 
@@ -216,24 +220,11 @@ mod tests {
         (Variant { name: "v".into(), profile: profile.into(), switches, ..Variant::default() }, p)
     }
 
-    /// The names of the profiles in `[from, to)`; without `to`, to the newest.
-    fn named(from: &str, to: Option<&str>, and: &str) -> String {
-        let all = profiles::all().into_iter().map(|p| p.name);
-        let names: Vec<String> = all.skip_while(|n| n != from).take_while(|n| Some(n.as_str()) != to).collect();
-        listed(&names, and)
-    }
-
     #[test]
     fn a_sysctl_the_profile_does_not_have_is_refused_for_that_reason_with_a_remedy_that_works() {
         let (v, p) = variant("6.1", &[]);
         let message = check(&v, &p, "vm.defrag_mode", "1").unwrap_err().to_string();
-        assert_eq!(
-            message,
-            format!(
-                "vm.defrag_mode: profile '6.1' does not have it; --profile {} has it",
-                named("6.15-posted", None, "or")
-            )
-        );
+        assert_eq!(message, "vm.defrag_mode: profile '6.1' does not have it; Kontig has it since 6.15-posted");
         // For every missing sysctl: each way named works, and some way is named.
         let mut missing = 0;
         for profile in profiles::all() {
@@ -276,29 +267,20 @@ mod tests {
         let line = |name: &str| listing(Sysctl::find(name).unwrap());
         assert_eq!(
             line("vm.defrag_mode"),
-            format!(
-                "0..1: reclaim and compact before splitting foreign pageblocks (default 0; profiles {}, and switch \
-                 defrag-mode)",
-                named("6.15-posted", None, "and")
-            )
+            "0..1: reclaim and compact before splitting foreign pageblocks (default 0; since 6.15-posted, and with \
+             switch defrag-mode)"
         );
         assert_eq!(
             line("vm.compaction_proactiveness"),
-            format!(
-                "0..100: how hard kcompactd works ahead of need (default 20; profiles {}, and switch \
-                 proactive-compaction)",
-                named("5.9", None, "and")
-            )
+            "0..100: how hard kcompactd works ahead of need (default 20; since 5.9, and with switch \
+             proactive-compaction)"
         );
         assert_eq!(
             line("vm.watermark_scale_factor"),
-            format!(
-                "1..1000 in {}, 1..3000 in {}: 1/10,000 of a zone between watermarks (default 10; profiles {})",
-                named("4.6", Some("6.1"), "and"),
-                named("6.1", None, "and"),
-                named("4.6", None, "and")
-            )
+            "1..1000 from 4.6 to 5.10, 1..3000 since 6.1: 1/10,000 of a zone between watermarks (default 10; since 4.6)"
         );
+        assert!(line("vm.swappiness").starts_with("0..100 until 5.6, 0..200 since 5.9: "));
+        assert!(line("lru_gen.enabled").ends_with("only in 6.12 and 7.2)"));
         assert_eq!(line("vm.compact_memory"), "write 1: compact every zone completely");
     }
 

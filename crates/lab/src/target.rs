@@ -301,8 +301,13 @@ mod tests {
 
     /// The error in the text after one replacement.
     fn said(from: &str, to: &str) -> String {
-        let source =
-            Source { path: "t.toml".into(), text: TEXT.replacen(from, to, 1), form: Form::Target, built_in: false };
+        let source = Source {
+            path: "t.toml".into(),
+            text: TEXT.replacen(from, to, 1),
+            form: Form::Target,
+            built_in: false,
+            may_repeat: false,
+        };
         let checked = source.parse().and_then(|t: Target| t.validate().map_err(|wrong| source.wrong(wrong)));
         checked.map_or_else(|e| e.to_string(), |()| "nothing".into())
     }

@@ -1,12 +1,12 @@
-//! `/proc/vmstat` of a simulated machine: all that prints it or computes from it takes it from
-//! here.
+//! `/proc/vmstat` and `/proc/zoneinfo` of a simulated machine: all that prints them or computes
+//! from them takes them from here.
 //!
 //! The machine counts files, swap and slabs; its engine counts the rest. Each counter is declared
 //! where it is counted, with its unit, direction and words.
 
 use crate::names::nearest;
 use kontig_mm::{Counter, Wanted};
-use kontig_procfs::VmStat;
+use kontig_procfs::{VmStat, ZoneInfo};
 use kontig_results::Better;
 use kontig_sim::Machine;
 use std::collections::BTreeMap;
@@ -43,7 +43,12 @@ impl VmCounters {
 
     /// The text as the machine's kernel prints it; what the machine does not count is 0.
     pub(crate) fn text(&self, m: &Machine) -> VmStat {
-        VmStat::of_kernel(m.memory().profile(), |name| self.get(name).unwrap_or(0))
+        let value = |name: &str| match name {
+            // The zones count it, and nobody else.
+            "nr_zone_write_pending" => Some(self.get("nr_dirty")? + self.get("nr_writeback")?),
+            name => self.get(name),
+        };
+        VmStat::of_kernel(m.memory().profile(), |name| value(name).unwrap_or(0))
     }
 
     /// How far each counter rose since `before`, a snapshot of the same machine; of a level, its
@@ -53,6 +58,21 @@ impl VmCounters {
         let each = self.0.iter().zip(&before.0);
         each.map(|(now, (_, before))| (now.0.name.to_string(), of(now, *before))).collect()
     }
+}
+
+/// `/proc/zoneinfo` of a simulated machine, whose counters add up to those of `/proc/vmstat`.
+pub(crate) fn zoneinfo(m: &Machine) -> ZoneInfo {
+    let of_zones = m.counts_of_zones();
+    ZoneInfo::with(m.memory(), |zone, name| of_zones.get(zone.index())?.get(name))
+}
+
+/// The files of `/proc` that a simulated machine has, with their paths.
+pub(crate) fn proc_files(m: &Machine) -> impl Iterator<Item = (String, String)> {
+    kontig_procfs::from_mm::files(m.memory()).into_iter().map(|(path, text)| match path.as_str() {
+        "vmstat" => (path, VmCounters::of(m).text(m).to_string()),
+        "zoneinfo" => (path, zoneinfo(m).to_string()),
+        _ => (path, text),
+    })
 }
 
 /// The counters a simulated machine can have, in no kernel's order. Those of files and swap need a

@@ -305,7 +305,7 @@ mod tests {
             what_if(catalog::experiment("compact-32g").unwrap().0, &changes).err().expect("refused").to_string()
         };
         assert!(refused("6.1", &["proactive-compaction"], &[]).contains("does not fit profile '6.1'"));
-        assert!(refused("6.1", &[], &[("defrag_mode", "1")]).contains("--profile 6.15-posted, 6.15, "));
+        assert!(refused("6.1", &[], &[("defrag_mode", "1")]).contains("Kontig has it since 6.15-posted"));
         let twice = refused("6.1", &[], &[("extfrag_threshold", "1"), ("vm.extfrag_threshold", "2")]);
         assert_eq!(twice, "vm.extfrag_threshold is set twice, to '1' and to '2'");
         let settings = vec![("vm.swappiness".into(), vec!["1".into(), "1".into()])];

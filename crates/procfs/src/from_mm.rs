@@ -1,8 +1,8 @@
 //! The files filled from the engine's state.
 //!
 //! Each number is taken from the state at that moment; the fields are those of the profile's
-//! kernel, in its order ([`format`]). Fields that the engine does not have (slab, swap devices,
-//! dirty pages) are listed as 0. If the LRU keeps no order, user memory counts as *inactive*
+//! kernel, in its order ([`format`]). Fields that the engine does not have are its host's (slabs,
+//! dirty pages) or listed as 0. If the LRU keeps no order, user memory counts as *inactive*
 //! anonymous memory: since 5.9 a faulted page starts on that list, and without reclaim nothing
 //! activates it (the recordings show 127,139 user pages inactive, none active). Source:
 //! kernel-behaviour §7.1–7.5.

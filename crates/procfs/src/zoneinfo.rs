@@ -1,7 +1,8 @@
 //! `/proc/zoneinfo`: the watermarks, sizes, counters and per-CPU lists of every zone of every node.
 //!
 //! A zone without memory has only its watermarks and sizes (since 4.12; before, it is not listed).
-//! The node's own counters are in its first zone with memory. The watermarks include the boost.
+//! The node's own counters are in its first zone with memory. Up to 4.7 nodes have none: each zone
+//! has them all, before `protection`. The watermarks include the boost.
 //! Source: kernel-behaviour §7.3.
 
 use crate::counters::Counters;
@@ -23,8 +24,8 @@ pub struct Zone {
     /// The node's counters; only in its first zone with memory.
     pub node_stats: Option<Counters>,
     pub free: u64,
-    /// Watermarks and sizes: `boost`, `min`, `low`, `high`, `promo`, `spanned`, `present`,
-    /// `managed`, `cma`.
+    /// Watermarks and sizes: `boost`, `min`, `low`, `high`, `promo`, `scanned`, `spanned`,
+    /// `present`, `managed`, `cma`.
     pub sizes: Counters,
     /// Pages kept from requests that prefer higher zones.
     pub protection: Vec<u64>,
@@ -35,12 +36,20 @@ pub struct Zone {
 /// The lines that only a zone with memory has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Populated {
-    /// The counters from `nr_free_pages` to `numa_other`.
+    /// The counters from `nr_free_pages` to `numa_other`; up to 4.7 to `nr_free_cma`.
     pub counters: Counters,
     /// The per-CPU lists, by CPU.
     pub cpus: Vec<PageSet>,
-    /// `node_unreclaimable`, `start_pfn`, `reserved_highatomic`, `free_highatomic`.
+    /// `node_unreclaimable`, `start_pfn`, `reserved_highatomic`, `free_highatomic`; up to 4.7
+    /// `all_unreclaimable`, `start_pfn`, `inactive_ratio`.
     pub last: Counters,
+}
+
+impl Populated {
+    /// Whether zones have all counters, and nodes none.
+    fn counts_by_zone(&self) -> bool {
+        self.last.get("all_unreclaimable").is_some()
+    }
 }
 
 /// The free-page lists of one CPU.
@@ -59,6 +68,8 @@ const FREE: &str = "  pages free ";
 const SIZE: &str = "        ";
 const PROTECTION: &str = "        protection: (";
 const COUNTER: &str = "      ";
+/// The same where zones have all counters.
+const OF_ZONE: &str = "    ";
 const PAGESETS: &str = "  pagesets";
 const CPU: &str = "    cpu: ";
 const LIST: &str = "              ";
@@ -130,13 +141,14 @@ fn zone(heading: &Line<'_>, lines: &mut Lines<'_>) -> Result<Zone, BadText> {
         return Err(heading.expected("'Node N, zone NAME'"));
     }
     let stats = lines.next_if(|l| l == NODE_STATS);
-    let node_stats = stats.map(|_| items(lines, is_counter, named)).transpose()?;
+    let node_stats = stats.map(|_| items(lines, |l| is_counter(l, COUNTER), named)).transpose()?;
     let free = lines.expect("'pages free' line")?;
     let free = free.number(free.after(FREE)?.trim_start())?;
     let sizes = items(lines, |l| l.starts_with(SIZE) && !l.starts_with(PROTECTION), named)?;
+    let of_zone = items(lines, |l| is_counter(l, OF_ZONE), named)?;
     let protection = protection(&lines.expect("'protection' line")?)?;
     let populated = match lines.peek() {
-        Some(line) if is_counter(line.text) => Some(populated(lines)?),
+        Some(line) if line.text == PAGESETS || is_counter(line.text, COUNTER) => Some(populated(of_zone, lines)?),
         Some(line) if !line.text.starts_with("Node ") => return Err(line.expected("a counter or the next zone")),
         _ if sizes.get("present").is_some_and(|pages| pages > 0) => {
             return Err(lines.expect("counter of the zone").err().unwrap_or_else(|| heading.bad("no counters follow")));
@@ -146,8 +158,12 @@ fn zone(heading: &Line<'_>, lines: &mut Lines<'_>) -> Result<Zone, BadText> {
     Ok(Zone { at, node_stats, free, sizes, protection, populated })
 }
 
-fn populated(lines: &mut Lines<'_>) -> Result<Populated, BadText> {
-    let counters = items(lines, is_counter, named)?;
+/// Reads the lines after `protection`; `of_zone` are the counters before it.
+fn populated(of_zone: Counters, lines: &mut Lines<'_>) -> Result<Populated, BadText> {
+    let counters = match of_zone.names().count() {
+        0 => items(lines, |l| is_counter(l, COUNTER), named)?,
+        _ => of_zone,
+    };
     let pagesets = lines.expect("'pagesets' line")?;
     if pagesets.text != PAGESETS {
         return Err(pagesets.expected("'pagesets'"));
@@ -167,8 +183,9 @@ fn populated(lines: &mut Lines<'_>) -> Result<Populated, BadText> {
     Ok(Populated { counters, cpus, last })
 }
 
-fn is_counter(line: &str) -> bool {
-    line.strip_prefix(COUNTER).is_some_and(|rest| !rest.starts_with(' '))
+/// Whether a line is indented as far as a counter.
+fn is_counter(line: &str, indent: &str) -> bool {
+    line.strip_prefix(indent).is_some_and(|rest| !rest.starts_with(' '))
 }
 
 /// Reads the lines from here on that satisfy `belongs` with `one`.
@@ -211,10 +228,13 @@ impl fmt::Display for Zone {
         writeln!(f, "{}", self.at)?;
         if let Some(stats) = &self.node_stats {
             writeln!(f, "{NODE_STATS}")?;
-            counters(f, stats)?;
+            counters(f, stats, COUNTER)?;
         }
         writeln!(f, "{FREE}    {}", self.free)?;
         self.sizes.iter().try_for_each(|(name, value)| writeln!(f, "{SIZE}{name:<8} {value}"))?;
+        if let Some(populated) = self.populated.as_ref().filter(|populated| populated.counts_by_zone()) {
+            counters(f, &populated.counters, OF_ZONE)?;
+        }
         let pages: Vec<String> = self.protection.iter().map(u64::to_string).collect();
         writeln!(f, "{PROTECTION}{})", pages.join(", "))?;
         self.populated.as_ref().map_or(Ok(()), |populated| write!(f, "{populated}"))
@@ -223,7 +243,10 @@ impl fmt::Display for Zone {
 
 impl fmt::Display for Populated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        counters(f, &self.counters)?;
+        let by_zone = self.counts_by_zone();
+        if !by_zone {
+            counters(f, &self.counters, COUNTER)?;
+        }
         writeln!(f, "{PAGESETS}")?;
         for set in &self.cpus {
             writeln!(f, "{CPU}{}", set.cpu)?;
@@ -237,10 +260,11 @@ impl fmt::Display for Populated {
                 writeln!(f, "{THRESHOLD}{pages}")?;
             }
         }
-        self.last.iter().try_for_each(|(name, value)| writeln!(f, "{LAST}{:<20} {value}", format!("{name}:")))
+        let width = if by_zone { 18 } else { 20 };
+        self.last.iter().try_for_each(|(name, value)| writeln!(f, "{LAST}{:<width$} {value}", format!("{name}:")))
     }
 }
 
-fn counters(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
-    counters.iter().try_for_each(|(name, value)| writeln!(f, "{COUNTER}{name:<12} {value}"))
+fn counters(f: &mut fmt::Formatter<'_>, counters: &Counters, indent: &str) -> fmt::Result {
+    counters.iter().try_for_each(|(name, value)| writeln!(f, "{indent}{name:<12} {value}"))
 }

@@ -127,7 +127,7 @@ pub(crate) fn resolve(source: &Source) -> Result<Profile, ProfileError> {
 /// The whole profile as a table; `above` are the files that lead here.
 fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, ProfileError> {
     let malformed = |e: toml::de::Error| {
-        let Complaint { at, reason } = Complaint::of(&source.text, &e);
+        let Complaint { at, reason, .. } = Complaint::of(&source.text, &e);
         source.wrong(at, reason)
     };
     let document = DeTable::parse(&source.text).map_err(malformed)?;

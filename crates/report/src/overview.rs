@@ -267,10 +267,19 @@ impl Missed {
             ]);
         }
         let shown = missed.len().min(WORST);
-        let head = format!("{all} rows are missed; the {shown} that are off most, headline rows (*) first:");
-        let reasons = known.iter().zip(1..).map(|(reason, n)| format!("({n}) {}", plain(reason))).collect();
+        let cut = if known.iter().all(|reason| answer(reason) == *reason) { "" } else { CUT };
+        let head = format!("{all} rows are missed; the {shown} that are off most, headline rows (*) first{cut}:");
+        let reasons = known.iter().zip(1..).map(|(reason, n)| format!("({n}) {}", plain(answer(reason)))).collect();
         Some(Missed { head, rows, reasons })
     }
+}
+
+/// Said where reasons are cut.
+const CUT: &str = ". Of a reason these are the first two sentences; the remarks of its table have it whole";
+
+/// The first two sentences of a reason: the cause, or that none was shown, and what shows it best.
+fn answer(reason: &str) -> &str {
+    &reason[..reason.match_indices(". ").nth(1).map_or(reason.len(), |(at, _)| at)]
 }
 
 fn short(change: f64) -> String {
@@ -370,7 +379,7 @@ mod tests {
     fn scores_add_up_by_series_and_the_worst_miss_comes_first_with_its_reason() {
         let right = result("x", vec![row("stalls", [100.0, 10.0], [150.0, 15.0], true)]);
         let scans = Row {
-            lack: Some("kswapd sleeps. It should not.".into()),
+            lack: Some("kswapd sleeps. Awake (a trial), 3.5 scans. Asleep on another node, 4.".into()),
             ..row("scans", [100.0, 50.0], [400.0, 800.0], true)
         };
         let wrong = result("y", vec![scans, row("faults", [10.0, 5.0], [10.0, 9.9], false)]);
@@ -390,6 +399,7 @@ mod tests {
         let first = words(line("y: "));
         assert_eq!(first, ["y:", "scans", "*", "×0.50", "×2.00", "(1)"]);
         assert!(line("y: faults").ends_with("no cause shown"));
-        assert!(text.ends_with("(1) kswapd sleeps. It should not.\n"), "{text}");
+        assert!(text.ends_with("\n(1) kswapd sleeps. Awake (a trial), 3.5 scans\n"), "{text}");
+        assert!(text.contains("first two sentences"), "{text}");
     }
 }

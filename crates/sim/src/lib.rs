@@ -81,7 +81,7 @@ pub use machine::machine_file;
 pub use machine::machine_file::MachineFile;
 pub use machine::{Machine, Stop};
 pub use sched::{CpuTime, CpuUse};
-pub use state::file::{Allocator, Counts as FileCounts, FileSystem, SlabInfo};
+pub use state::file::{Allocator, Counts as FileCounts, FileSystem, SlabInfo, ZoneCounts};
 pub use state::group::{GroupCounts, GroupEntry};
 pub use state::khugepaged::KhugepagedCounts;
 pub use state::process::family::OomKill;

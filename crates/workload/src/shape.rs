@@ -11,7 +11,10 @@ use serde::forward_to_deserialize_any;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     YesNo,
-    Whole,
+    /// A whole number from 0 to what its type holds.
+    Whole {
+        most: u64,
+    },
     Number,
     Text,
     /// One of these words.
@@ -102,25 +105,33 @@ impl<'de> MapAccess<'de> for Only<'_> {
 struct Value<'a>(&'a mut Shape);
 
 macro_rules! note {
-    ($($shape:ident: $($deserialize:ident)*;)*) => {
-        $($(fn $deserialize<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-            *self.0 = Shape::$shape;
+    ($($deserialize:ident: $shape:expr;)*) => {
+        $(fn $deserialize<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+            *self.0 = $shape;
             asked()
-        })*)*
+        })*
     };
+}
+
+const fn whole(most: u64) -> Shape {
+    Shape::Whole { most }
 }
 
 impl<'de> Deserializer<'de> for Value<'_> {
     type Error = Error;
 
     note! {
-        YesNo: deserialize_bool;
-        Whole: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
-            deserialize_u32 deserialize_u64;
-        Number: deserialize_f32 deserialize_f64;
-        Text: deserialize_str deserialize_string;
-        List: deserialize_seq;
-        Table: deserialize_any;
+        deserialize_bool: Shape::YesNo;
+        deserialize_u8: whole(u8::MAX as u64);
+        deserialize_u16: whole(u16::MAX as u64);
+        deserialize_u32: whole(u32::MAX as u64);
+        deserialize_u64: whole(u64::MAX);
+        deserialize_f32: Shape::Number;
+        deserialize_f64: Shape::Number;
+        deserialize_str: Shape::Text;
+        deserialize_string: Shape::Text;
+        deserialize_seq: Shape::List;
+        deserialize_any: Shape::Table;
     }
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_some(self)
@@ -135,8 +146,8 @@ impl<'de> Deserializer<'de> for Value<'_> {
         asked()
     }
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct map struct identifier
-        ignored_any
+        i8 i16 i32 i64 i128 u128 char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct map struct
+        identifier ignored_any
     }
 }
 
@@ -152,7 +163,7 @@ mod tests {
         let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
         assert_eq!(names, ["holes", "freed_per_section", "leave"]);
         let holes = Shape::OneOf(&["first", "last", "random", "spread"]);
-        assert_eq!(keys.iter().map(|key| key.shape).collect::<Vec<_>>(), [holes, Shape::Whole, Shape::Text]);
+        assert_eq!(keys.iter().map(|key| key.shape).collect::<Vec<_>>(), [holes, whole(u32::MAX.into()), Shape::Text]);
         let threads = super::keys::<Usemem>().into_iter().find(|key| key.name == "threads").expect("it has threads");
         assert_eq!(threads.shape, Shape::List);
     }

@@ -55,26 +55,19 @@ fn a_setting_is_refused_for_the_reason_there_is() {
         let says = format!("kontig: {says}\n");
         refused(dir, &tiny(more), ASKED_WRONGLY, &[&says]);
     };
-    let from = |first: &str| {
-        let names: Vec<&str> = kontig_profiles::names().skip_while(|name| *name != first).collect();
-        let (newest, others) = names.split_last().expect("a profile of this name");
-        format!("--profile {} or {newest} has it", others.join(", "))
-    };
     set(
         &["--set", "vm.defrag_mode=1"],
-        &format!("vm.defrag_mode: profile '6.1' does not have it; {}", from("6.15-posted")),
+        "vm.defrag_mode: profile '6.1' does not have it; Kontig has it since 6.15-posted",
     );
     set(
         &["--profile", "5.6", "--set", "compaction_proactiveness=1"],
-        &format!(
-            "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, {}",
-            from("5.9")
-        ),
+        "vm.compaction_proactiveness: profile '5.6' does not have it; --switch proactive-compaction adds it, Kontig \
+         has it since 5.9",
     );
     for (profile, says) in
         [("6.1", "what it does in profile '6.1' is not modelled"), ("5.6", "profile '5.6' does not have it")]
     {
-        let says = format!("lru_gen.enabled: {says}; --profile 6.12 or 7.2 has it");
+        let says = format!("lru_gen.enabled: {says}; Kontig has it only in 6.12 and 7.2");
         set(&["--profile", profile, "--set", "lru_gen.enabled=1"], &says);
     }
     let more = ["--profile", "6.12", "--set", "lru_gen.enabled=8"];
@@ -256,13 +249,51 @@ fn numbers_out_of_range_are_refused_with_the_option_and_the_range() {
 }
 
 #[test]
+fn a_number_that_a_key_does_not_take_is_told_with_its_key_and_those_it_takes() {
+    let d = tmp();
+    let dir = d.path();
+    let jobs = |jobs: &str| {
+        let task = format!("task = [{{ name = \"kbuild\", run = {{ jobs = {jobs} }} }}]");
+        let text = format!("base = \"kbuild+hugealloc\"\nsummary = \"s\"\n[[phase]]\nname = \"measure\"\n{task}\n");
+        write(dir, "load.toml", &text)
+    };
+    for number in ["-1", "9999999999", "99999999999999999999999"] {
+        let file = jobs(number);
+        let says = format!("kontig: ./load.toml:5: jobs = {number}: expected a whole number from 1 to 63\n");
+        for args in [["run", &file], ["show", &file]] {
+            let args = if args[0] == "show" { vec!["show", "workload", &file] } else { args.to_vec() };
+            let output = kontig(dir, &args).output().unwrap();
+            assert_eq!(
+                (String::from_utf8(output.stderr).unwrap(), output.status.code()),
+                (says.clone(), Some(ASKED_WRONGLY))
+            );
+        }
+        let with = ["run", "kbuild+hugealloc", "--with", &format!("jobs={number}")];
+        let wrong = if number == "-1" { "is negative" } else { "is more than 4294967295" };
+        let says = format!("kontig: --with jobs: jobs = {number} {wrong}; it takes 1 to 63\n");
+        kontig(dir, &with).assert().code(ASKED_WRONGLY).stderr(says);
+    }
+    let file = jobs("64");
+    let says = "./load.toml:5: jobs = 64: as many compilers use 3798 MiB, and the machine has 3749 MiB: choose less; it \
+                takes 1 to 63";
+    refused(dir, &["show", "workload", &file], ASKED_WRONGLY, &[says]);
+    refused(dir, &["run", &file], ASKED_WRONGLY, &[says]);
+    let e = experiment(dir, &[("= 384", "= -384")]);
+    let range = "./experiment.toml:8: freed_per_section = -384: expected a whole number from 0 to 512";
+    refused(dir, &["show", "experiment", &e], ASKED_WRONGLY, &[range]);
+    let m = machine(dir, &[("cpus = 2", "cpus = -2")]);
+    refused(dir, &["show", "machine", &m], ASKED_WRONGLY, &[": cpus = -2: expected a whole number from 1 to 65535"]);
+}
+
+#[test]
 fn a_malformed_file_is_named_with_its_line() {
     let d = tmp();
     let dir = d.path();
     let e = experiment(dir, &[("repetitions = 2", "repetitions = = 2")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:5: "]);
     let e = experiment(dir, &[("repetitions = 2", "repetitions = -2")]);
-    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[":5: repetitions = -2: expected a whole number from 0 to "]);
+    let range = ":5: repetitions = -2: expected a whole number from 1 to 10000";
+    refused(dir, &["reproduce", &e], ASKED_WRONGLY, &[range]);
     let e = experiment(dir, &[("holes = \"random\"", "holes = \"round\"")]);
     refused(dir, &["reproduce", &e], ASKED_WRONGLY, &["kontig: ./experiment.toml:", "round", "spread"]);
     let m = machine(dir, &[("cpus = 2", "cpus = \"two\"")]);

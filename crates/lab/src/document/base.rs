@@ -3,7 +3,7 @@
 use super::file::Source;
 use super::value::{Wrong, plain, same};
 use crate::built_in::Form;
-use crate::names::unknown;
+use crate::names::{nearest, unknown};
 use kontig_error::{AskedWrongly, Error};
 use kontig_profiles::is_path;
 use serde::Deserialize;
@@ -29,6 +29,8 @@ pub(super) struct Base {
     /// Where the file names it.
     span: Range<usize>,
     text: String,
+    /// Whether the file may repeat it.
+    may_repeat: bool,
 }
 
 impl Source {
@@ -46,7 +48,7 @@ impl Source {
                 return Err(self.malformed(span.start, "base is a name in quotes"));
             };
             let text = self.base(part, name, above).map_err(|e| self.wrong_name_at(span.start, e))?;
-            bases.push(Base { part, name: name.into(), span, text });
+            bases.push(Base { part, name: name.into(), span, text, may_repeat: self.may_repeat });
         }
         Ok(bases)
     }
@@ -92,6 +94,7 @@ impl Source {
             let reason = format!("base '{name}' leads back to {}: a {} is not its own base", of.path, form.name());
             return Err(AskedWrongly::Value(reason).into());
         }
+        of.check_numbers()?;
         let bases = of.bases(above)?;
         above.truncate(depth);
         let document = of.merged(&bases)?;
@@ -264,7 +267,7 @@ fn fill<'a>(own: &mut DeTable<'a>, of_base: DeTable<'a>, base: &Base, names: &[&
                 fill_list(ours, theirs, base, &name)?;
             }
             (ours, theirs) => {
-                if !names.contains(&name.as_ref()) && name != "source" && same(ours, &theirs) {
+                if !base.may_repeat && !names.contains(&name.as_ref()) && name != "source" && same(ours, &theirs) {
                     let reason = format!("'{name}' says what base {} says already: leave it out", base.name);
                     return Err((at, reason));
                 }
@@ -301,8 +304,59 @@ fn fill_list<'a>(ours: &mut DeArray<'a>, theirs: DeArray<'a>, base: &Base, list:
         }
         ours.push(own);
     }
+    let known: Vec<String> = ours.iter().filter_map(name_of).map(str::to_owned).collect();
+    // Of two of one name, the reader of the whole complains.
+    let is_new =
+        |entry: &Spanned<DeValue<'_>>| name_of(entry).is_none_or(|name| known.iter().all(|other| other != name));
+    for (i, entry) in own.iter().enumerate().filter(|(_, entry)| is_new(entry)) {
+        match list {
+            "task" if !says_kind(entry) => return Err(unknown_entry(entry, "task", &known, base)),
+            "phase" if !is_new_phase(&own[i..]) => return Err(unknown_entry(entry, "phase", &known, base)),
+            _ => {}
+        }
+    }
     own.into_iter().for_each(|entry| ours.push(entry));
     Ok(())
+}
+
+fn name_of<'e>(entry: &'e Spanned<DeValue<'_>>) -> Option<&'e str> {
+    entry.get_ref().as_table()?.get("name")?.get_ref().as_str()
+}
+
+/// Whether a task that no base has says what it runs.
+fn says_kind(task: &Spanned<DeValue<'_>>) -> bool {
+    let run = task.get_ref().as_table().and_then(|task| task.get("run")?.get_ref().as_table());
+    run.is_some_and(|run| run.contains_key("kind"))
+}
+
+/// Whether the first of these phases, which follow all of a base's, can be meant as one of its own:
+/// its tasks say what they run, and it is measured or another after it is.
+fn is_new_phase(phases: &[Spanned<DeValue<'_>>]) -> bool {
+    let table = |phase: &Spanned<DeValue<'_>>, key: &str| match phase.get_ref().as_table()?.get(key)?.get_ref() {
+        DeValue::Array(tasks) => Some(tasks.iter().all(says_kind)),
+        value => value.as_bool(),
+    };
+    phases.first().is_none_or(|first| table(first, "task").unwrap_or(true))
+        && phases.iter().any(|phase| table(phase, "measured") == Some(true))
+}
+
+/// An entry that can only be meant as one of a base's, whose name it misses.
+fn unknown_entry(entry: &Spanned<DeValue<'_>>, what: &str, known: &[String], base: &Base) -> Wrong {
+    let name = entry.get_ref().as_table().and_then(|entry| entry.get("name"));
+    let at = name.map_or_else(|| entry.span(), Spanned::span).start;
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let has = match known.as_slice() {
+        [] => format!("base {} has no {what} with a name here", base.name),
+        known => format!("base {} has {} here", base.name, known.join(", ")),
+    };
+    let reason = match name_of(entry) {
+        None => format!("a {what} without a name: which is meant? {has}"),
+        Some(name) => match nearest(what, name, &known) {
+            Some(nearest) => format!("{nearest} {has}"),
+            None => format!("unknown {what} '{name}'; {has}"),
+        },
+    };
+    (at, reason)
 }
 
 /// A changed figure needs a source of its own, since the base's describes the old one.

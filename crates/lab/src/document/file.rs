@@ -13,18 +13,20 @@ pub struct Source {
     pub(crate) form: Form,
     /// Whether the program has it compiled in.
     pub(crate) built_in: bool,
+    /// Whether it may say what its base says: the trial of a number may.
+    pub(crate) may_repeat: bool,
 }
 
 impl Source {
     pub(crate) fn read(path: &str, form: Form) -> Result<Source, Error> {
         let text = kontig_profiles::read_text(path)?;
-        Ok(Source { path: kontig_profiles::said(path).into(), text, form, built_in: false })
+        Ok(Source { path: kontig_profiles::said(path).into(), text, form, built_in: false, may_repeat: false })
     }
 
     /// The built-in file of this name.
     pub(crate) fn built_in(form: Form, name: &str) -> Option<Source> {
         let (path, text) = form.files().iter().find(|(path, _)| stem(path) == name)?;
-        Some(Source { path: (*path).into(), text: (*text).into(), form, built_in: true })
+        Some(Source { path: (*path).into(), text: (*text).into(), form, built_in: true, may_repeat: false })
     }
 
     /// The file as it is written.
@@ -45,8 +47,13 @@ impl Source {
 
     /// Turns a reader's error into one line with the place in the file.
     pub(crate) fn unreadable_as_asked(&self, e: &toml::de::Error) -> Error {
-        let Complaint { at, reason } = Complaint::of(&self.text, e);
+        let Complaint { at, reason, .. } = Complaint::of(&self.text, e);
         self.malformed(at, reason)
+    }
+
+    /// Refuses a whole number that TOML does not have.
+    pub(crate) fn check_numbers(&self) -> Result<(), Error> {
+        Complaint::of_beyond(&self.text).map_or(Ok(()), |wrong| Err(self.malformed(wrong.at, wrong.reason)))
     }
 
     /// Something wrong with what it names at this place. Another file that is wrong says so itself.

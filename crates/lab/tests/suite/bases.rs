@@ -223,6 +223,47 @@ fn a_workloads_bad_base_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_phase_or_task_that_the_base_lacks_is_named_with_the_nearest_and_those_it_has() {
+    let mine = Mine::new(workload);
+    let said = |rest: &str| mine.said(&format!("summary = 's'\nbase = 'kbuild+hugealloc'\n{rest}"));
+    let measure =
+        |task: &str| said(&format!("[[phase]]\nname = 'measure'\n[[phase.task]]\n{task}\nrun = {{ jobs = 3 }}"));
+    assert_eq!(
+        measure("name = 'kbuidl'"),
+        "mine.toml:6: unknown task 'kbuidl': did you mean 'kbuild'? base kbuild+hugealloc has tar, kbuild, hugealloc \
+         here"
+    );
+    let has = "base kbuild+hugealloc has tar, kbuild, hugealloc here";
+    assert_eq!(measure("name = 'qqqqqqqqqqqq'"), format!("mine.toml:6: unknown task 'qqqqqqqqqqqq'; {has}"));
+    assert_eq!(measure("copies = 1"), format!("mine.toml:5: a task without a name: which is meant? {has}"));
+    let phases = "base kbuild+hugealloc has unpack, measure here";
+    let phase = format!("mine.toml:4: unknown phase 'measur': did you mean 'measure'? {phases}");
+    assert_eq!(said("[[phase]]\nname = 'measur'\ntask = [{ name = 'kbuild', run = { jobs = 3 } }]"), phase);
+    assert_eq!(said("[[phase]]\nname = 'measur'\nseconds = 3"), phase);
+    // The same below an experiment's workload.
+    let mine = Mine::new(experiment);
+    let head = "id = 'mine'\nsummary = 's'\nassumptions = ''\nmachine = 'box-2g'\n[workload]\n";
+    let task = "base = 'kbuild+hugealloc'\n[[workload.phase]]\nname = 'measure'\n\
+                task = [{ name = 'kbuidl', run = { jobs = 3 } }]";
+    let end = "[[variant]]\nname = 'a'\nprofile = '6.1'\n";
+    let said = mine.said(&format!("{head}{task}\n{end}"));
+    assert!(said.starts_with("mine.toml:9: unknown task 'kbuidl': did you mean 'kbuild'?"), "{said}");
+}
+
+#[test]
+fn a_new_phase_or_task_stands_beside_those_of_the_base() {
+    let mine = Mine::new(workload);
+    let file = mine.write(
+        "mine.toml",
+        "summary = 's'\nbase = 'kbuild+hugealloc'\n\
+         [[phase]]\nname = 'measure'\ntask = [{ name = 'more', run = { kind = 'compact' } }]\n",
+    );
+    let of = catalog::workload(file.to_str().unwrap()).unwrap_or_else(|e| panic!("{e}")).0.workload;
+    let names: Vec<_> = of.phases[1].task.iter().map(|task| task.name.as_deref().unwrap()).collect();
+    assert_eq!(names, ["tar", "kbuild", "hugealloc", "more"]);
+}
+
+#[test]
 fn an_experiment_uses_a_workload_by_name_or_with_changes() {
     let mine = Mine::new(experiment);
     let text = |workload: &str| {

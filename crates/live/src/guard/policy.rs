@@ -89,7 +89,7 @@ impl Policy {
             reason: reason.replace('\n', " "),
         };
         let malformed = |e: toml::de::Error| {
-            let Complaint { at, reason } = Complaint::of(text, &e);
+            let Complaint { at, reason, .. } = Complaint::of(text, &e);
             bad((at, reason))
         };
         let file: Table = toml::from_str(text).map_err(malformed)?;

@@ -392,7 +392,7 @@ impl Memory {
 
     /// Whether fewer pages than six times its reclaimable ones have been scanned since a page of
     /// the zone was freed.
-    pub(crate) fn zone_reclaimable(&self, zone: ZoneId) -> bool {
+    pub fn zone_reclaimable(&self, zone: ZoneId) -> bool {
         self.zones[zone].pages_scanned < 6 * self.reclaimable_pages(zone).max(0) as u64
     }
 

@@ -227,6 +227,11 @@ pub struct GroupLists {
 }
 
 impl Lruvec {
+    /// The zones whose pages are listed, lowest first.
+    pub fn zones(&self) -> &[ZoneId] {
+        &self.zones
+    }
+
     /// Empty lists for these zones of a node.
     pub(crate) fn new(node: NodeId, zones: Vec<ZoneId>, cpus: usize) -> Lruvec {
         Lruvec {

@@ -61,7 +61,7 @@ macro_rules! khugepaged {
                 get: |t| t.khugepaged.$field,
                 set: |t, n| t.khugepaged.$field = n,
                 computed: false,
-                decides: Decides::Everything,
+                decides: Decides::WhatIsAsked,
             }),
             exists: $exists,
             range: |_| ($min, $max),
@@ -117,8 +117,43 @@ impl Memory {
     }
 
     /// The request of khugepaged for a huge page.
-    pub fn khugepaged_request(&self) -> Gfp {
-        if self.tunables().khugepaged.defrag == 1 { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT }
+    pub fn khugepaged_request(&mut self) -> Gfp {
+        self.shared.decide(&KHUGEPAGED_DEFRAG, |on| if on == 1 { Gfp::TRANSHUGE } else { Gfp::TRANSHUGE_LIGHT })
+    }
+
+    /// How long khugepaged sleeps between scans, ms.
+    pub fn khugepaged_sleep_ms(&mut self) -> u32 {
+        self.shared.decide(&KHUGEPAGED_SCAN_SLEEP, |ms| ms)
+    }
+
+    /// How long it sleeps after it failed to allocate a huge page, ms.
+    pub fn khugepaged_alloc_sleep_ms(&mut self) -> u32 {
+        self.shared.decide(&KHUGEPAGED_ALLOC_SLEEP, |ms| ms)
+    }
+
+    /// Whether it has scanned as many pages as it may before it sleeps.
+    pub fn khugepaged_has_scanned_enough(&mut self, pages: u32) -> bool {
+        self.shared.decide(&KHUGEPAGED_PAGES_TO_SCAN, |most| pages >= most)
+    }
+
+    /// Whether more pages of a range are missing than khugepaged collapses.
+    pub fn khugepaged_misses_too_many(&mut self, pages: u32) -> bool {
+        self.shared.decide(&KHUGEPAGED_MAX_PTES_NONE, |most| pages > most)
+    }
+
+    /// Whether more pages of a range are shared than khugepaged collapses; of a kernel that does
+    /// not count them, none are too many.
+    pub fn khugepaged_shares_too_many(&mut self, pages: u32) -> bool {
+        let counts = self.shared.profile.huge_pages.collapses.shared();
+        counts && self.shared.decide(&KHUGEPAGED_MAX_PTES_SHARED, |most| pages > most)
+    }
+
+    /// Whether more pages of a range are in swap than khugepaged collapses.
+    pub fn khugepaged_swaps_too_many(&mut self, pages: u32) -> bool {
+        match self.shared.profile.huge_pages.collapses.swapped() {
+            true => self.shared.decide(&KHUGEPAGED_MAX_PTES_SWAP, |most| pages > most),
+            false => pages > 0,
+        }
     }
 }
 
@@ -140,6 +175,36 @@ pub(crate) fn at_boot(tunables: &mut Tunables, profile: &crate::rules::Profile, 
 mod tests {
     use super::*;
     use crate::testing::linux;
+
+    #[test]
+    fn a_setting_of_khugepaged_mattered_once_it_decided_otherwise_than_boots_value() {
+        let mut m = crate::testing::machine_with(64, linux("6.1"));
+        let settings = [
+            (&KHUGEPAGED_ALLOC_SLEEP, "1"),
+            (&KHUGEPAGED_DEFRAG, "1"),
+            (&KHUGEPAGED_MAX_PTES_NONE, "8"),
+            (&KHUGEPAGED_MAX_PTES_SHARED, "8"),
+            (&KHUGEPAGED_MAX_PTES_SWAP, "8"),
+            (&KHUGEPAGED_PAGES_TO_SCAN, "8"),
+            (&KHUGEPAGED_SCAN_SLEEP, "1"),
+        ];
+        let ask = |m: &mut Memory, pages: u32| {
+            m.khugepaged_misses_too_many(pages);
+            m.khugepaged_shares_too_many(pages);
+            m.khugepaged_swaps_too_many(pages);
+            m.khugepaged_has_scanned_enough(pages);
+        };
+        let mattered = |m: &Memory| settings.map(|(sysctl, _)| m.sysctl_mattered(sysctl));
+        for (sysctl, value) in settings {
+            m.sysctl_write(sysctl.name, value).expect("6.1 has it");
+        }
+        ask(&mut m, 5);
+        assert_eq!(mattered(&m), [false; 7], "nothing was asked, or it was few pages");
+        ask(&mut m, 9);
+        assert_eq!(mattered(&m), [false, false, true, true, true, true, false]);
+        (m.khugepaged_alloc_sleep_ms(), m.khugepaged_request(), m.khugepaged_sleep_ms());
+        assert_eq!(mattered(&m), [true; 7]);
+    }
 
     #[test]
     fn below_512_mib_nothing_is_done_for_a_huge_page() {

@@ -122,24 +122,36 @@ impl NodeItems {
         let mut sum = NodeItems::default();
         for node in nodes {
             let zones = ZoneItems::of(m, node.zones.iter().map(|z| m.zone(*z)));
-            add(&mut sum.huge, zones.huge);
-            match m.lru().is_ordered() {
-                true => sum.add_ordered(m, node),
-                false => sum.add_unordered(&zones),
-            }
+            sum.add(m, &zones, |vec| vec.node == node.id, |zone| zone.node == node.id);
         }
         sum
     }
 
-    fn add_ordered(&mut self, m: &Memory, node: &Node) {
-        for vec in m.lru().vecs().iter().filter(|vec| vec.node == node.id) {
+    /// The same of a zone that has its own lists.
+    pub(super) fn of_zone(m: &Memory, zone: &Zone) -> NodeItems {
+        let mut sum = NodeItems::default();
+        let own = ZoneItems::of(m, std::iter::once(zone));
+        sum.add(m, &own, |vec| vec.zones() == [zone.id], |of| of.id == zone.id);
+        sum
+    }
+
+    fn add(&mut self, m: &Memory, zones: &ZoneItems, lists: impl Fn(&Lruvec) -> bool, is_in: impl Fn(&Zone) -> bool) {
+        add(&mut self.huge, zones.huge);
+        match m.lru().is_ordered() {
+            true => self.add_ordered(m, lists, is_in),
+            false => self.add_unordered(zones),
+        }
+    }
+
+    fn add_ordered(&mut self, m: &Memory, lists: impl Fn(&Lruvec) -> bool, is_in: impl Fn(&Zone) -> bool) {
+        for vec in m.lru().vecs().iter().filter(|vec| lists(vec)) {
             add(&mut self.listed, LruList::ALL.map(|list| vec.size(list)));
             add(&mut self.stats, NodeStat::ALL.map(|stat| vec.stat(stat)));
             for backing in Backing::ALL {
                 self.used[backing.index()] += listed_and_isolated(vec, backing);
             }
         }
-        for pfn in in_batches(m).into_iter().filter(|pfn| m.zone(m.pageblocks().zone_of(*pfn)).node == node.id) {
+        for pfn in in_batches(m).into_iter().filter(|pfn| is_in(m.zone(m.pageblocks().zone_of(*pfn)))) {
             let tag = m.frames().tag(pfn);
             let pages = match (tag.kind(), m.lru().is_released(pfn)) {
                 // On its way to the LRU.

@@ -188,6 +188,58 @@ fn nodes_and_zones_are_listed_in_order_and_only_zoneinfo_lists_empty_ones() {
 }
 
 #[test]
+fn up_to_4_7_each_zone_has_all_counters_and_those_without_memory_are_not_listed() {
+    let zone = |kind, start, end: u32| {
+        let pages = u64::from(end - start);
+        ZoneSpec { node: 0, kind, start, end, present: pages, managed: pages }
+    };
+    let zones = vec![zone(ZoneType::Dma, 0, 2048), zone(ZoneType::Dma32, 2048, 8192)];
+    for kernel in ["3.13", "4.6"] {
+        let spec = MachineSpec { cpus: 2, zones: zones.clone(), thp: false, lru: true };
+        let mut m = Memory::new(&spec, linux(kernel)).expect("a possible machine");
+        let mut cache = Cache::default();
+        (0..2).flat_map(|_| 0..10_000).for_each(|page| cache.read(&mut m, page));
+        m.lru_add_drain(CPU);
+        let (info, vmstat) = (ZoneInfo::of(&m), VmStat::of(&m));
+        let text = info.to_string();
+        assert_eq!(ZoneInfo::parse("zoneinfo", &text).as_ref(), Ok(&info), "{kernel}");
+        let headings: Vec<&str> = text.lines().filter(|l| l.starts_with("Node")).collect();
+        assert_eq!(headings, ["Node 0, zone      DMA", "Node 0, zone    DMA32"], "{kernel}");
+        assert!(info.zones.iter().all(|z| z.node_stats.is_none() && z.protection.len() == 4), "{kernel}");
+        let dma32 = tail(&text, "Node 0, zone    DMA32");
+        let begins = ["pages", "min", "low", "high", "scanned", "spanned", "present", "managed", "nr_free_pages"];
+        let words: Vec<&str> = dma32.lines().skip(1).take(9).filter_map(|l| l.split_whitespace().next()).collect();
+        assert_eq!(words, begins, "{kernel}");
+        assert!(dma32.contains("\n    nr_free_cma  0\n        protection: ("), "{kernel}: {dma32}");
+        let ends = "\n  all_unreclaimable: 0\n  start_pfn:         2048\n  inactive_ratio:    1\n";
+        assert!(dma32.ends_with(ends), "{kernel}: {dma32}");
+        let counters =
+            |z: &kontig_procfs::zoneinfo::Zone| z.populated.as_ref().expect("it has memory").counters.clone();
+        let [dma, dma32] = [0, 1].map(|i| counters(&info.zones[i]));
+        for (name, value) in dma.iter() {
+            let sum = value + dma32.get(name).expect("every zone has the same");
+            assert_eq!(vmstat.get(name), Some(sum), "{kernel}: {name}");
+        }
+        assert!(dma.get("nr_inactive_file") > Some(0) && dma32.get("nr_file_pages") > Some(0), "{kernel}");
+    }
+}
+
+#[test]
+fn counters_of_the_host_stand_in_their_zone_or_added_up_in_its_node() {
+    for (kernel, by_zone) in [("4.6", true), ("6.1", false)] {
+        let zone = |kind, start, end| ZoneSpec { node: 0, kind, start, end, present: 4096, managed: 4096 };
+        let zones = vec![zone(ZoneType::Dma, 0, 4096), zone(ZoneType::Normal, 4096, 8192)];
+        let spec = MachineSpec { cpus: 1, zones, thp: false, lru: true };
+        let m = Memory::new(&spec, linux(kernel)).expect("a possible machine");
+        let info = ZoneInfo::with(&m, |zone, name| (name == "nr_dirty").then(|| 5 + zone.index() as u64));
+        let of_node: Vec<u64> = info.zones.iter().filter_map(|z| z.node_stats.as_ref()?.get("nr_dirty")).collect();
+        let of_zones: Vec<u64> =
+            info.zones.iter().filter_map(|z| z.populated.as_ref()?.counters.get("nr_dirty")).collect();
+        assert_eq!((of_node, of_zones), if by_zone { (vec![], vec![5, 6]) } else { (vec![11], vec![]) }, "{kernel}");
+    }
+}
+
+#[test]
 fn a_zone_that_spans_a_hole_only_has_no_counters_and_is_in_no_other_file() {
     let hole = ZoneSpec { node: 0, kind: ZoneType::Dma, start: 0, end: 512, present: 0, managed: 0 };
     let rest = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 512, end: 1024, present: 512, managed: 512 };

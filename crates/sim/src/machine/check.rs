@@ -230,6 +230,13 @@ impl Machine {
                 files.counts.file_pages
             ));
         }
+        let of_zones = self.counts_of_zones();
+        for (counter, all) in self.counters() {
+            let each = of_zones.iter().map(|of| of.get(counter.name)).collect::<Option<Vec<u64>>>();
+            if let Some(sum) = each.map(|each| each.iter().sum::<u64>()).filter(|sum| *sum != all) {
+                return Err(format!("{} is {sum} in all zones, and {all} in the machine", counter.name));
+            }
+        }
         Ok(())
     }
 

@@ -17,12 +17,13 @@ use crate::device::Plug;
 use crate::kernel::Kernel;
 use crate::machine::machine_file::{MachineFile, WrongEntry};
 use crate::sched::{Affinity, CpuTime, CpuUse, Nice, Schedule, Topology};
-use crate::state::file::{self, Allocator, Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters};
+use crate::state::file::{
+    self, Allocator, Counts as FileCounts, FileSystem, Files, Frames, SlabInfo, Waiters, ZoneCounts,
+};
 use crate::state::khugepaged::KhugepagedCounts;
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::family::OomKill;
-use crate::state::swap::Swap;
-use crate::state::swap::Swapping;
+use crate::state::swap::{Slot, Swap, Swapping};
 use crate::task::process::Process;
 use crate::task::{Body, Task, TaskState};
 use crate::thread::KernelThread;
@@ -223,6 +224,15 @@ impl Machine {
     /// machine without disks has none.
     pub fn counters(&self) -> impl Iterator<Item = (Counter, u64)> {
         self.kernel.pages.files.iter().flat_map(Files::counters)
+    }
+
+    /// Of these counters those that `/proc/zoneinfo` has, of each zone; none of a machine without
+    /// disks.
+    pub fn counts_of_zones(&self) -> Vec<ZoneCounts> {
+        let pages = &self.kernel.pages;
+        let slots = pages.swap.iter().flat_map(|swap| (0..swap.area.slots()).map(move |slot| (swap, Slot::new(slot))));
+        let in_swap_cache = slots.filter_map(|(swap, slot)| swap.area.page(slot));
+        pages.files.as_ref().map_or(Vec::new(), |files| files.by_zone(&self.kernel.mem, &pages.frames, in_swap_cache))
     }
 
     /// The declarations of these counters.

@@ -60,11 +60,11 @@ type Over = Step<bool, Wait>;
 
 impl Collapse {
     /// Collapses this range of a mapping into a huge page of this node.
-    pub(crate) fn new(k: &Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
-        let gfp = k.mem.khugepaged_request() | Gfp::THISNODE;
+    pub(crate) fn new(k: &mut Kernel, range: Range, mapping: MappingId, node: NodeId) -> Collapse {
+        let gfp = k.mem.khugepaged_request();
         let group = k.pages.spaces.group_of(range.process);
-        let charged = k.mem.khugepaged_request();
-        let stage = Stage::Allocate(Allocation::new(gfp, HPAGE_PMD_ORDER).charged_to(group, charged));
+        let request = Allocation::new(gfp | Gfp::THISNODE, HPAGE_PMD_ORDER);
+        let stage = Stage::Allocate(request.charged_to(group, gfp));
         Collapse { range, mapping, node, stage, is_held: false, next: range.page, reading: None }
     }
 
@@ -312,8 +312,7 @@ impl Kernel {
         if looks {
             c.now += ns(self.costs.scan_entry * u64::from(TABLE_PAGES));
         }
-        let (limits, collapses) = (self.mem.tunables().khugepaged, self.mem.profile().huge_pages.collapses);
-        let max_ptes_swap = if collapses.swapped() { limits.max_ptes_swap } else { 0 };
+        let collapses = self.mem.profile().huge_pages.collapses;
         let Look { ptes, of_node } = look;
         let mut shared = 0;
         let exceeded = |k: &mut Kernel, event, result| {
@@ -330,13 +329,13 @@ impl Kernel {
             match entry {
                 Entry::None | Entry::Zero => {
                     ptes.none_or_zero += 1;
-                    if ptes.none_or_zero > limits.max_ptes_none {
+                    if self.mem.khugepaged_misses_too_many(ptes.none_or_zero) {
                         return exceeded(self, VmEvent::ThpScanExceedNonePte, ScanResult::ExceedNonePte);
                     }
                 }
                 Entry::Swap(_) => {
                     ptes.unmapped += 1;
-                    if !looks || ptes.unmapped > max_ptes_swap {
+                    if !looks || self.mem.khugepaged_swaps_too_many(ptes.unmapped) {
                         return exceeded(self, VmEvent::ThpScanExceedSwapPte, ScanResult::ExceedSwapPte);
                     }
                 }
@@ -349,7 +348,7 @@ impl Kernel {
                     let has_another_user =
                         is_shared && !collapses.shared() || in_swap_cache && collapses == Collapses::Writable;
                     shared += u32::from(is_shared && collapses.shared());
-                    if shared > limits.max_ptes_shared {
+                    if self.mem.khugepaged_shares_too_many(shared) {
                         return exceeded(self, VmEvent::ThpScanExceedSharePte, ScanResult::ExceedSharedPte);
                     }
                     if self.pages.frames.flags(pfn).any(Flags::LOCKED) {

@@ -1,6 +1,5 @@
 //! Completion of I/O on files, buffers, logs and swap.
 
-use crate::base::numa::node_of;
 use crate::device::{Io, Target};
 use crate::kernel::Kernel;
 use crate::state::file::Flags;
@@ -60,10 +59,12 @@ impl Kernel {
                 self.run_deferred_swap();
                 self.pages.frames.clear(pfn, Flags::WRITEBACK);
                 self.pages.swap().writeback -= 1;
-                let node = node_of(&self.mem, pfn);
+                let zone = self.mem.pageblocks().zone_of(pfn);
+                let node = self.mem.zone(zone).node;
                 let files = self.pages.files();
                 files.counts.writeback -= 1;
                 files.counts.written += 1;
+                files.events_of(zone).written += 1;
                 files.pending[node.index()] -= 1;
                 let dirty = self.pages.frames.flags(pfn).any(Flags::DIRTY);
                 self.mem.end_writeback(cpu, pfn, dirty);

@@ -59,9 +59,12 @@ impl Kernel {
             return Ok(0);
         }
         let pages = if flags.any(Flags::DIRTY) { 0 } else { flags.order().pages() };
-        let node = node_of(&self.mem, folio);
+        let zone = self.mem.pageblocks().zone_of(folio);
+        let node = self.mem.zone(zone).node;
         let is_written = flags.any(Flags::WRITEBACK);
-        let flusher = self.pages.files().page_dirtied((inode, index), number, (node, pages), is_written, now)?;
+        let files = self.pages.files();
+        let flusher = files.page_dirtied((inode, index), number, (node, pages), is_written, now)?;
+        files.events_of(zone).dirtied += u64::from(pages);
         flusher.into_iter().for_each(|flusher| self.queues.wake_all(flusher));
         self.pages.frames.set(folio, Flags::DIRTY);
         Ok(pages)
@@ -204,9 +207,12 @@ impl Kernel {
         let order = flags.order();
         let number = self.mem.frames().owner(folio, order);
         let again = flags.any(Flags::DIRTY);
-        let node = node_of(&self.mem, folio);
+        let zone = self.mem.pageblocks().zone_of(folio);
+        let node = self.mem.zone(zone).node;
         self.pages.frames.clear(folio, Flags::WRITEBACK);
-        self.pages.files().folio_written(inode, number, (node, order.pages()), again);
+        let files = self.pages.files();
+        files.folio_written(inode, number, (node, order.pages()), again);
+        files.events_of(zone).written += u64::from(order.pages());
         self.mem.end_writeback(cpu, folio, again);
         (0..order.pages()).for_each(|_| self.daemons.page_written(node, &mut self.queues));
         self.wake_waiters(folio);

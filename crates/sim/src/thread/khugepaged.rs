@@ -80,17 +80,17 @@ impl KhugepagedThread {
                         return Step::Wait(self.sleep(k));
                     } else {
                         self.stage = Stage::Scanning(Round { has_failed: true, ..round });
-                        let ms = u64::from(k.mem.tunables().khugepaged.alloc_sleep_millisecs);
-                        return Step::Wait(Wait::Time(ms * MS));
+                        let ms = k.mem.khugepaged_alloc_sleep_ms();
+                        return Step::Wait(Wait::Time(u64::from(ms) * MS));
                     }
                 }
             }
         }
     }
 
-    fn sleep(&mut self, k: &Kernel) -> Wait {
+    fn sleep(&mut self, k: &mut Kernel) -> Wait {
         self.stage = Stage::Sleeping;
-        Wait::Time(u64::from(k.mem.tunables().khugepaged.scan_sleep_millisecs) * MS)
+        Wait::Time(u64::from(k.mem.khugepaged_sleep_ms()) * MS)
     }
 
     /// Looks at the next range. Returns a wait if the round is over.
@@ -99,8 +99,8 @@ impl KhugepagedThread {
             round.passes += 1;
         }
         let first = k.khugepaged.processes.first().copied();
-        let is_over = round.progress >= k.mem.tunables().khugepaged.pages_to_scan || round.passes >= 2;
-        let Some(first) = first.filter(|_| !is_over) else {
+        let mut is_over = || round.passes >= 2 || k.mem.khugepaged_has_scanned_enough(round.progress);
+        let Some(first) = first.filter(|_| !is_over()) else {
             return Some(self.sleep(k));
         };
         let range = self.next.unwrap_or(Range { process: first, region: 0, page: 0 });

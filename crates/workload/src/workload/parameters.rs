@@ -66,6 +66,11 @@ impl Parameter {
         above.iter().any(|step| step == "steps" || step == "files")
     }
 
+    /// Whether these keys and numbers lead to it.
+    pub fn is_at(&self, way: &[String]) -> bool {
+        self.way == way
+    }
+
     /// The unit of its values; empty if they have none.
     pub fn unit(&self) -> &'static str {
         unit(self.key())
@@ -80,7 +85,17 @@ impl Parameter {
         let takes = |what: &str| format!("'{text}' is not {what}");
         match self.shape {
             Shape::YesNo => text.parse().map(toml::Value::Boolean).map_err(|_| takes("a value of it")),
-            Shape::Whole => text.parse().map(toml::Value::Integer).map_err(|_| takes("a whole number")),
+            Shape::Whole { most } => {
+                let digits = text.trim_start_matches(['-', '+']);
+                if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+                    return Err(takes("a whole number"));
+                }
+                let held = text.parse::<i64>().ok().filter(|n| u64::try_from(*n).is_ok_and(|n| n <= most));
+                held.map(toml::Value::Integer).ok_or_else(|| match text.starts_with('-') {
+                    true => format!("{} = {text} is negative", self.key()),
+                    false => format!("{} = {text} is more than {most}", self.key()),
+                })
+            }
             Shape::Number => {
                 let number = text.parse().ok().filter(|number: &f64| number.is_finite());
                 number.map(toml::Value::Float).ok_or_else(|| takes("a number"))
@@ -275,6 +290,11 @@ mod tests {
         assert_eq!(said(&short, "size", "lots"), "'lots' is not a size such as 4GiB");
         assert_eq!(said(&short, "holes", "round"), "'round' is not a value of it");
         assert_eq!(said(&short, "freed_per_section", "half"), "'half' is not a whole number");
+        assert_eq!(said(&short, "freed_per_section", "-1"), "freed_per_section = -1 is negative");
+        for number in ["4294967296", "99999999999999999999999"] {
+            let more = format!("freed_per_section = {number} is more than 4294967295");
+            assert_eq!(said(&short, "freed_per_section", number), more);
+        }
         assert_eq!(said(&short, "freed_per_section", "513"), "freed_per_section = 513: a section has 512 pages");
         assert!(said(&short, "settle_s", "-1").contains("settle_s = -1"));
         assert_eq!(said(&long, "steps.1.random", "yes"), "'yes' is not a value of it");

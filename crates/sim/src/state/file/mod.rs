@@ -11,6 +11,7 @@
 //! ext4's, only the reading of inodes ([`inode_table`]).
 //! Left out: the inodes and dentries of directories themselves.
 
+mod by_zone;
 mod cache;
 mod dirty;
 mod filesystem;
@@ -26,6 +27,8 @@ mod tree;
 mod writeback;
 pub(crate) mod xfs;
 
+pub use by_zone::ZoneCounts;
+use by_zone::ZoneEvents;
 pub(crate) use cache::Waiters;
 pub(crate) use dirty::Limits;
 pub use filesystem::FileSystem;
@@ -41,7 +44,7 @@ use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
 use inode_table::InodeTable;
 use kontig_mm::vmstat::fewer;
-use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
+use kontig_mm::{Counter, CpuId, Memory, NodeId, Pfn, Wanted, ZoneId};
 use names::Names;
 use space::Space;
 use tree::Nodes;
@@ -75,6 +78,7 @@ pub(crate) struct Files {
     /// Objects to free as soon as `Memory` is at hand.
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
+    of_zones: Vec<ZoneEvents>,
     /// Pages of each node that are dirty or under writeback.
     pub(crate) pending: Vec<u64>,
     /// By node: the number of shadow-only tree nodes worth keeping. Shadows are worth keeping for
@@ -184,6 +188,7 @@ impl Files {
             inodes_take_pages: m.profile().reclaim.inodes_take_pages,
             gone: Vec::new(),
             counts: Counts::default(),
+            of_zones: vec![ZoneEvents::default(); m.zones().len()],
             pending: vec![0; nodes],
             nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
         }
@@ -196,6 +201,37 @@ impl Files {
         };
         let counts = Counts::DECLARED.iter().map(|(counter, value)| (*counter, value(&self.counts)));
         counts.chain(SLABS.into_iter().map(move |(counter, reclaimable)| (counter, pages(reclaimable))))
+    }
+
+    /// The counters of each zone. Levels are added up here: from the pages in the files' trees,
+    /// those in the swap cache, and the slabs.
+    pub(crate) fn by_zone(
+        &self,
+        m: &Memory,
+        frames: &Frames,
+        in_swap_cache: impl Iterator<Item = Pfn>,
+    ) -> Vec<ZoneCounts> {
+        let zone_of = |pfn: Pfn| m.pageblocks().zone_of(pfn).index();
+        let mut all: Vec<ZoneCounts> = self.of_zones.iter().copied().map(ZoneCounts::of_events).collect();
+        let mut inode = 0;
+        while let Some((number, _)) = self.inodes.next(inode) {
+            inode = number + 1;
+            for (_, pfn) in self.pages_from(number, 0) {
+                // The flags of a folio are its first page's.
+                let flags = frames.flags(frames.head(pfn));
+                all[zone_of(pfn)].add_page(flags.any(Flags::DIRTY), flags.any(Flags::WRITEBACK));
+            }
+        }
+        for pfn in in_swap_cache {
+            all[zone_of(pfn)].add_page(false, frames.flags(pfn).any(Flags::WRITEBACK));
+        }
+        self.slabs.each().for_each(|(pfn, pages, reclaimable)| all[zone_of(pfn)].add_slab(pages, reclaimable));
+        all
+    }
+
+    /// The events of a zone, to be counted.
+    pub(crate) fn events_of(&mut self, zone: ZoneId) -> &mut ZoneEvents {
+        &mut self.of_zones[zone.index()]
     }
 
     /// The writeback state of a disk.

@@ -29,7 +29,7 @@ impl Workload {
             found.add_if_said(&of_phase, Key { name: "seconds", shape: Shape::Number });
             for (t, task) in phase.task.iter().enumerate() {
                 let of_task = of_phase.entry("task", t, task.name.as_deref());
-                found.add_if_said(&of_task, Key { name: "copies", shape: Shape::Whole });
+                found.add_if_said(&of_task, Key { name: "copies", shape: Shape::Whole { most: u64::MAX } });
                 found.add_if_said(&of_task, Key { name: "cpus", shape: Shape::List });
                 found.run(&Place { way: [of_task.way, vec!["run".into()]].concat(), ..of_task }, &task.run);
             }

@@ -34,7 +34,7 @@ impl Workload {
             Shape::OneOf(words) => return Some(words.join(", ")),
             Shape::List | Shape::Table => return None,
             Shape::Text if !first.is_size() => return None,
-            Shape::Text | Shape::Whole | Shape::Number => {}
+            Shape::Text | Shape::Whole { .. } | Shape::Number => {}
         }
         let Range { least, above_nothing, most } = self.range(parameters, room)?;
         let text = |number: u64| if first.is_size() { size(number) } else { grouped(number) };
@@ -48,12 +48,12 @@ impl Workload {
     }
 
     /// The least and the most that the checks of the whole workload let pass: those in between do,
-    /// too. `None` if its value now is refused.
+    /// too. `None` if every value is refused that is tried.
     fn range(&self, parameters: &[&Parameter], room: Option<&Room>) -> Option<Range> {
         let first = parameters.first()?;
         let value = first.value.as_ref()?;
         let (now, step, most) = match first.shape {
-            Shape::Whole => (u64::try_from(value.as_integer()?).ok()?, 1, MOST_COUNTED),
+            Shape::Whole { .. } => (u64::try_from(value.as_integer()?).ok()?, 1, MOST_COUNTED),
             Shape::Number => (value.as_float()? as u64, 1, MOST_NUMBER),
             _ => {
                 let bytes = bytes(value)?;
@@ -66,13 +66,14 @@ impl Workload {
         let takes = |steps: u64| {
             let number = steps * step;
             let value = match first.shape {
-                Shape::Whole => toml::Value::Integer(number as i64),
+                Shape::Whole { .. } => toml::Value::Integer(number as i64),
                 Shape::Number => toml::Value::Float(number as f64),
                 _ => toml::Value::String(format!("{} KiB", number / 1024)),
             };
             self.set(&each(parameters, &value)).is_ok_and(|w| room.is_none_or(|room| w.fits(room).is_ok()))
         };
-        let now = [now / step, now / step + 1].into_iter().find(|now| takes(*now))?;
+        let powers = (0..).map(|n| 1 << n).take_while(|n| *n <= most / step);
+        let now = [now / step, now / step + 1].into_iter().chain(powers).find(|now| takes(*now))?;
         let least = if takes(0) { 0 } else { between(0, now, |steps| !takes(steps)) + 1 };
         let (mut taken, last) = (now, most / step);
         let refused = loop {

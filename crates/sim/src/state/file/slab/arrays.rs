@@ -136,6 +136,14 @@ impl Arrays {
         self.pages
     }
 
+    /// Each slab: its first page and its size in pages.
+    pub(super) fn each(&self) -> Vec<(Pfn, u64)> {
+        let mut is_there = vec![true; self.slabs.len()];
+        self.unused.iter().for_each(|at| is_there[*at as usize] = false);
+        let there = self.slabs.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+        there.map(|(slab, _)| (slab.pfn, u64::from(self.order.pages()))).collect()
+    }
+
     /// Whether it has ever had a slab.
     pub(super) fn was_used(&self) -> bool {
         !self.slabs.is_empty()

@@ -287,6 +287,18 @@ impl Slabs {
         Cache::ALL.into_iter().filter(move |cache| *cache <= Cache::Open || was_used(*cache)).map(of)
     }
 
+    /// Each slab: its first page, its size in pages, and whether it counts as reclaimable.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (Pfn, u64, bool)> {
+        let of = |cache: Cache| {
+            let slabs = match &self.kinds[cache as usize] {
+                CacheState::Slub(slub) => slub.each(),
+                CacheState::Slab(arrays) => arrays.each(),
+            };
+            slabs.into_iter().map(move |(pfn, pages)| (pfn, pages, cache.is_reclaimable()))
+        };
+        Cache::ALL.into_iter().flat_map(of)
+    }
+
     /// Takes a free object; `None` if a slab must be added first ([`Slabs::grow`]).
     #[inline]
     pub(crate) fn take(&mut self, cache: Cache, cpu: CpuId, node: NodeId) -> Option<Object> {

@@ -83,6 +83,14 @@ impl Slub {
         self.pages
     }
 
+    /// Each slab: its first page and its size in pages.
+    pub(super) fn each(&self) -> Vec<(Pfn, u64)> {
+        let mut is_there = vec![true; self.slabs.len()];
+        self.unused.iter().for_each(|at| is_there[*at as usize] = false);
+        let there = (0..).zip(&self.slabs).zip(is_there).filter(|(_, is_there)| *is_there);
+        there.map(|((at, slab), _)| (slab.pfn, self.size_of(at).order.pages().into())).collect()
+    }
+
     /// Whether it has ever had a slab.
     pub(super) fn was_used(&self) -> bool {
         !self.slabs.is_empty()
