@@ -4,7 +4,7 @@
 #[path = "../../../live/tests/suite/common/mod.rs"]
 pub mod hosts;
 
-use crate::common::frames::{FREE, SLAB, host};
+use crate::common::frames::{FREE, host};
 use crate::common::page::documented;
 use crate::common::{kontig, program, refused, said};
 use hosts::{KERNELS, Tree};

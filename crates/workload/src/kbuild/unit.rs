@@ -111,13 +111,15 @@ fn write(file: FileName, pages: u32) -> Act {
 
 /// The acts of a small program that uses its memory once.
 fn small(tool: &Tool, others: Vec<Act>) -> Acts {
-    let begin = [
-        Act::Name(tool.name),
-        Act::MapFile(TEXT, tool.file(), tool.mapped_pages()),
-        Act::Grow(BREAK, tool.heap_pages()),
-    ];
     let work = Act::Work { pages: tool.heap_pages(), ns: u64::from(tool.user_us) * 1000 };
-    begin.into_iter().chain([work]).chain(others).collect()
+    begun(tool, tool.heap_pages()).chain([work]).chain(others).collect()
+}
+
+/// How a program begins that comes to have this heap.
+fn begun(tool: &Tool, heap: u32) -> impl Iterator<Item = Act> {
+    let table = (tool.table_pages > 0).then_some(Act::Map(HEAP, tool.table_pages));
+    let begin = [Act::Name(tool.name), Act::MapFile(TEXT, tool.file(), tool.mapped_pages())];
+    begin.into_iter().chain(table).chain([Act::Grow(BREAK, heap - tool.table_pages)])
 }
 
 /// A child that runs another program, and the end of it.
@@ -201,8 +203,7 @@ pub(super) fn linked(tree: Tree, units: &[u32]) -> Acts {
 /// writes the object again.
 fn check((object, pages): (FileName, u32)) -> Acts {
     let heap = |read: u32| OBJTOOL.heap_pages() + (u64::from(read) * u64::from(OBJTOOL_HEAP_PERCENT) / 100) as u32;
-    let text = Act::MapFile(TEXT, OBJTOOL.file(), OBJTOOL.mapped_pages());
-    let mut acts = vec![Act::Name(OBJTOOL.name), text, Act::Grow(BREAK, heap(pages)), read(object, pages)];
+    let mut acts: Vec<Act> = begun(&OBJTOOL, heap(pages)).chain([read(object, pages)]).collect();
     let ns = u64::from(pages) * OBJTOOL_NS_A_PAGE / 2;
     acts.extend((1..=pages).map(|page| Act::Extend { pages: heap(page), ns: ns / u64::from(pages) }));
     acts.extend((0..PASSES).map(|_| Act::Work { pages: heap(pages), ns: ns / PASSES }));
@@ -214,8 +215,7 @@ fn check((object, pages): (FileName, u32)) -> Acts {
 fn link(files: &[(FileName, u32)], (to, pages): (FileName, u32), linker: Linker) -> Acts {
     let heap = |read: u32| LD.heap_pages() + read * linker.heap_percent / 100;
     let all: u32 = files.iter().map(|(_, pages)| pages).sum();
-    let text = Act::MapFile(TEXT, LD.file(), LD.mapped_pages());
-    let mut acts = vec![Act::Name(LD.name), text, Act::Grow(BREAK, heap(all))];
+    let mut acts: Vec<Act> = begun(&LD, heap(all)).collect();
     let mut so_far = 0;
     for some in files.chunks(64) {
         let of_some: u32 = some.iter().map(|(_, pages)| pages).sum();
