@@ -255,7 +255,7 @@ impl Resolved {
         let of_variant = |reason: String| Wrong::at(&["variant", &number, "with"], reason);
         let workload = self.experiment.workload_of(variant).map_err(of_variant)?;
         let groups = workload.scenario().groups;
-        groups::can_be(&groups, machine, &self.profiles[i], &variant.sysctls_by_full_name())
+        groups::can_be(&groups, machine, &self.profiles[i])
             .map_err(|reason| Wrong::at(&["workload", "group"], reason))?;
         workload.fits(&room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
             (None, true) => wrong.below(&["workload"]),
