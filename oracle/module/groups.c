@@ -19,8 +19,7 @@
 #include <linux/workqueue.h>
 #include "kontig.h"
 
-#define IS(major, minor) \
-	(LINUX_VERSION_CODE >= KERNEL_VERSION(major, minor, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(major, minor + 1, 0))
+#define IS(major, minor) (LINUX_VERSION_CODE >> 8 == KERNEL_VERSION(major, minor, 0) >> 8)
 
 #if defined(CONFIG_MEMCG) && (IS(6, 12) || IS(7, 2))
 #define MAX_GROUPS 512

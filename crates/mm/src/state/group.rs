@@ -2,8 +2,8 @@
 //! of reclaim stand.
 //!
 //! A group's counter holds its own pages, those of the groups below it, and what CPUs have charged
-//! in advance (their stocks, of one group or of several). Each group has LRU lists of its own on each node. A machine without
-//! groups keeps nothing of this. Source: kernel-behaviour §4.11.
+//! in advance (their stocks, of one group or of several). Each group has LRU lists of its own on
+//! each node. A machine without groups keeps nothing of this. Source: kernel-behaviour §4.11.
 
 use super::MemcgLru;
 use crate::rules::GroupCharges;

@@ -1,10 +1,10 @@
 //! The address spaces whose page tables aging walks, and how far a node is with them.
 //!
-//! They are listed as they were made, for each memory control group by itself. A walk goes through all of them, but over those that were not
-//! used since they were walked last, unless they are new. Of a page table it wants to know whether
-//! the last walk, or a look around a page found used, met enough used entries in it: two Bloom
-//! filters remember that, one for the walk that comes next, one for that after it. Source:
-//! kernel-behaviour §4.10.8.
+//! They are listed as they were made, for each memory control group by itself. A walk goes through
+//! all of them, but over those that were not used since they were walked last, unless they are new.
+//! Of a page table it wants to know whether the last walk, or a look around a page found used, met
+//! enough used entries in it: two Bloom filters remember that, one for the walk that comes next,
+//! one for that after it. Source: kernel-behaviour §4.10.8.
 
 use crate::types::GroupId;
 use alloc::boxed::Box;

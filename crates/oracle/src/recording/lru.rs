@@ -201,7 +201,8 @@ pub struct LruState {
 /// The state of a memory control group and of its lists on the node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GroupState {
-    /// `GROUP`, `LRUVEC` and the recorded CPU's `STOCK`: numbers by name. A limit that is none is [`UNLIMITED`].
+    /// `GROUP`, `LRUVEC` and the recorded CPU's `STOCK`: numbers by name. A limit that is none is
+    /// [`UNLIMITED`].
     pub numbers: BTreeMap<String, i64>,
     /// Counters that are not 0, as reclaim reads them.
     pub states: BTreeMap<String, i64>,

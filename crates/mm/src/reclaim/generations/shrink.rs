@@ -4,8 +4,8 @@
 //! is freed. If the oldest generation holds too little it begins a generation instead, except at
 //! the first priority, and evicts nothing more in this pass. Where all tiers decide, the share is
 //! worked out once, batches are of 64 pages, and after a generation has begun, or was tried to, one
-//! more is evicted, for a limit all that is left. With memory control groups each has such a pass of
-//! its own. Source: kernel-behaviour §4.10.3, §4.10.9, §4.11.5.
+//! more is evicted, for a limit all that is left. With memory control groups each has such a pass
+//! of its own. Source: kernel-behaviour §4.10.3, §4.10.9, §4.11.5.
 
 use super::order::OrderedWalk;
 use super::{MAX_LRU_BATCH, MIN_LRU_BATCH};

@@ -1,10 +1,10 @@
 //! Walks of page tables, with which aging begins where they are on.
 //!
-//! A walk goes through the address spaces of the group in their order, and over those not used since the last
-//! one, unless they are new. Of each it looks at the tables that the filter has, or at all if it is
-//! forced or the address space is new, and makes the pages young whose entries were used. A table
-//! in which one entry in eight was used is in the filter of the next walk. Source: kernel-behaviour
-//! §4.10.8.
+//! A walk goes through the address spaces of the group in their order, and over those not used
+//! since the last one, unless they are new. Of each it looks at the tables that the filter has, or
+//! at all if it is forced or the address space is new, and makes the pages young whose entries were
+//! used. A table in which one entry in eight was used is in the filter of the next walk. Source:
+//! kernel-behaviour §4.10.8.
 
 use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
