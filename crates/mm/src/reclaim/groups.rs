@@ -154,8 +154,8 @@ impl Memory {
         })
     }
 
-    /// The pages that may be looked at, of so many on a group's lists, where a protection in part
-    /// holds for generations.
+    /// The part of `size` pages of a group's lists that may be looked at, where a protection in
+    /// part holds for generations.
     pub(super) fn unprotected_of(&self, lruvec: LruvecId, size: u64, sc: &mut ScanControl) -> u64 {
         if !self.groups.are_kept() {
             return size;

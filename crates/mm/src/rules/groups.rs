@@ -8,7 +8,7 @@ mechanism! {
         /// The kernel's memory control groups, as far as they are known.
         #[rule(section = "4.11")]
         pub charges: GroupCharges,
-        /// What is scanned and reclaimed for a limit counts for the whole machine, too
+        /// Pages scanned and reclaimed for a limit count for the whole machine, too
         /// (`pgscan_direct`, `pgsteal_direct`, `pgrefill`).
         #[rule(section = "4.11.3")]
         pub limits_count_for_machine: bool,

@@ -14,7 +14,7 @@ pub const NR_BINS: usize = 8;
 /// Generations that have bins: one that has just ended is not taken for the young one.
 const NR_GENS: usize = 3;
 
-/// What comes next in a bin.
+/// The next place in a bin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Link {
     Group(GroupId),

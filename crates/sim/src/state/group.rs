@@ -68,7 +68,7 @@ impl GroupCounts {
 pub(crate) struct GroupsOfMachine {
     names: Vec<String>,
     counts: Vec<GroupCounts>,
-    /// What the kernel draws at random, it draws from here: the same in every run.
+    /// The source of all that a kernel draws at random: the same in every run.
     draws: SplitMix64,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct OrderedWalk {
     at: Option<GroupId>,
     /// Where that group goes when the next one is known.
     rotation: Option<Rotation>,
-    /// Enough is reclaimed.
+    /// Enough is reclaimed: no further group is looked at.
     is_over: bool,
 }
 
@@ -47,7 +47,7 @@ impl OrderedWalk {
         }
     }
 
-    /// The group's lists are done; `rotates` says that it is to be young.
+    /// The group's lists are done; `rotates` says that it must be young.
     pub(super) fn leave(&mut self, m: &mut Memory, rotates: bool, sc: &ScanControl) {
         let Some(group) = self.at else { return };
         let lruvec = m.groups().lruvec(group, self.of_root);

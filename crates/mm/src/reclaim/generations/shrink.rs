@@ -131,7 +131,7 @@ struct EvictLists {
     scanned: u64,
     /// Pages that are left to look at, where their number is worked out once.
     left: Option<u64>,
-    /// The group is to be young: it is out of old pages, or all of it is protected.
+    /// The group must be young: it is out of old pages, or all of it is protected.
     rotates: bool,
 }
 
@@ -146,7 +146,7 @@ impl EvictLists {
         EvictLists { lruvec, swappiness, scanned: 0, left, rotates: false }
     }
 
-    /// Evicts one batch, or ends; whether the group is to be young.
+    /// Evicts one batch, or ends; whether the group must be young.
     fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Step<bool> {
         let goes_on = match self.left {
             Some(left) => self.evicts_more_of(left, m, owner, sc),

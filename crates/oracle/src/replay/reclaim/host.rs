@@ -99,7 +99,7 @@ pub(super) struct Files {
     first_entry: u32,
     /// Page tables whose own mark of use is set.
     used_tables: BTreeSet<u32>,
-    /// What the kernel has drawn at random, as the module has it.
+    /// The state of the generator from which the module has the kernel draw.
     drawn: u64,
     beside: Beside,
 }
