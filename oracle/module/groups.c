@@ -13,24 +13,46 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/page_counter.h>
+#include <linux/rculist_nulls.h>
 #include <linux/sched.h>
 #include <linux/vmstat.h>
 #include <linux/workqueue.h>
 #include "kontig.h"
 
-#if defined(CONFIG_MEMCG) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0) && \
-	LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define IS(major, minor) (LINUX_VERSION_CODE >> 8 == KERNEL_VERSION(major, minor, 0) >> 8)
+
+#if defined(CONFIG_MEMCG) && (IS(6, 12) || IS(7, 2))
 #define MAX_GROUPS 512
 /* An operation's id is a group and a number of pages, the largest of which stands for no limit. */
 #define GROUP_SHIFT 20
 #define NO_LIMIT ((1U << GROUP_SHIFT) - 1)
 #define MOUNTED "/sys/fs/cgroup"
 
+#if IS(6, 12)
 /* As the kernel's own file has it, without the lock, which takes no room. */
 struct stock {
 	struct mem_cgroup *group;
 	unsigned int pages;
 };
+#define FLUSH "cgroup_rstat_flush"
+#define flushed_of(memcg) ((memcg)->css.cgroup)
+#define OVER_HIGH "mem_cgroup_handle_over_high"
+#define id_of(memcg) mem_cgroup_id(memcg)
+#else
+#define NR_STOCKS 7
+/* As the kernel's own file has it. */
+struct stock {
+	u8 lock, pages[NR_STOCKS];
+	struct mem_cgroup *group[NR_STOCKS];
+	struct work_struct work;
+	unsigned long flags;
+	u8 next;
+};
+#define FLUSH "css_rstat_flush"
+#define flushed_of(memcg) (&(memcg)->css)
+#define OVER_HIGH "__mem_cgroup_handle_over_high"
+#define id_of(memcg) mem_cgroup_private_id(memcg)
+#endif
 
 static struct group {
 	struct mem_cgroup *memcg;
@@ -38,12 +60,13 @@ static struct group {
 } groups[MAX_GROUPS];
 /* The root group is number 0, and there once any other is. */
 static unsigned int nr_groups;
+static unsigned int entered;
 
 static const char * const limits[] = { "max", "high", "low", "min" };
 static struct stock __percpu *stocks;
 static u64 *flushed_last;
 static unsigned long (*state_of)(struct lruvec *lruvec, enum node_stat_item item);
-static void (*flush)(struct cgroup *cgroup);
+static void (*flush)(void *of);
 static void (*over_high)(gfp_t gfp);
 
 bool groups_on(void)
@@ -78,14 +101,14 @@ int groups_prepare(void)
 	stocks = (void __percpu *)(unsigned long)hidden("memcg_stock");
 	flushed_last = hidden("flush_last_time");
 	state_of = hidden("lruvec_page_state");
-	flush = hidden("cgroup_rstat_flush");
-	over_high = hidden("mem_cgroup_handle_over_high");
+	flush = hidden(FLUSH);
+	over_high = hidden(OVER_HIGH);
 	if (!by_the_clock || !stocks || !flushed_last || !state_of || !flush || !over_high)
 		return -ENOENT;
 	cancel_delayed_work_sync(by_the_clock);
 	/* So that nobody finds it late. */
 	*flushed_last = jiffies_64 + (1ULL << 40);
-	flush(groups[0].memcg->css.cgroup);
+	flush(flushed_of(groups[0].memcg));
 	return 0;
 }
 
@@ -97,6 +120,16 @@ struct lruvec *groups_lruvec(unsigned int group)
 unsigned int groups_nr(void)
 {
 	return nr_groups;
+}
+
+unsigned int groups_entered(void)
+{
+	return entered;
+}
+
+u64 groups_entered_id(void)
+{
+	return nr_groups ? mem_cgroup_id(groups[entered].memcg) : 0;
 }
 
 static int number_of(const struct mem_cgroup *memcg)
@@ -114,7 +147,7 @@ int groups_number_of_id(unsigned short id)
 	int i;
 
 	for (i = 0; i < nr_groups; i++)
-		if (mem_cgroup_id(groups[i].memcg) == id)
+		if (id_of(groups[i].memcg) == id)
 			return i;
 	return -1;
 }
@@ -164,14 +197,56 @@ void groups_put_states(struct buffer *b, unsigned int number, const char * const
 	}
 }
 
-void groups_put(struct buffer *b)
+/* What the first CPU has been charged in advance. */
+static void put_stocks(struct buffer *b)
 {
 	struct stock *own = per_cpu_ptr(stocks, 0);
+#ifdef NR_STOCKS
+	int i;
+
+	for (i = 0; i < NR_STOCKS; i++)
+		if (own->group[i])
+			put(b, "STOCK %d %d %u\n", i, number_of(own->group[i]), own->pages[i]);
+	put(b, "NEXTSTOCK %u\n", own->next);
+#else
+	put(b, "STOCK %d %u\n", number_of(own->group), own->group ? own->pages : 0);
+#endif
+}
+
+/* In which order reclaim for the whole machine comes to groups, where pages are in generations. */
+static void put_bins(struct buffer *b)
+{
+#ifdef CONFIG_LRU_GEN
+	struct lru_gen_memcg *order = &NODE_DATA(observed_node())->memcg_lru;
+	struct hlist_nulls_node *at;
+	struct lru_gen_folio *gens;
+	int gen, bin;
+
+	if (!lru_gen_is_on())
+		return;
+	put(b, "BINS seq %lu\n", order->seq);
+	for (gen = 0; gen < MEMCG_NR_GENS; gen++) {
+		for (bin = 0; bin < MEMCG_NR_BINS; bin++) {
+			if (hlist_nulls_empty(&order->fifo[gen][bin]))
+				continue;
+			put(b, "BIN %d %d", gen, bin);
+			hlist_nulls_for_each_entry(gens, at, &order->fifo[gen][bin], list)
+				put(b, " %d", number_of(container_of(gens, struct mem_cgroup_per_node,
+								     lruvec.lrugen)->memcg));
+			put_char(b, '\n');
+		}
+	}
+#endif
+}
+
+void groups_put(struct buffer *b)
+{
 	int i;
 
 	for (i = 0; i < nr_groups; i++)
 		put_group(b, i);
-	put(b, "STOCK %d %u\n", number_of(own->group), own->group ? own->pages : 0);
+	put_stocks(b);
+	put_bins(b);
 }
 
 /* Writes to one of a group's files, as a user would. */
@@ -197,13 +272,18 @@ u32 groups_execute(const struct op *op)
 	char name[16], text[24];
 
 	if (op->op == OP_FLUSH) {
-		flush(groups[0].memcg->css.cgroup);
+		flush(flushed_of(groups[0].memcg));
 		return 0;
 	}
 	if (group >= nr_groups)
 		return SKIPPED;
-	if (op->op == OP_ENTER)
-		return group_write(group, "cgroup.procs", "0");
+	if (op->op == OP_ENTER) {
+		u32 error = group_write(group, "cgroup.procs", "0");
+
+		if (!error)
+			entered = group;
+		return error;
+	}
 	if (!group)
 		return SKIPPED;
 	if (pages == NO_LIMIT)
@@ -242,6 +322,16 @@ struct lruvec *groups_lruvec(unsigned int group)
 }
 
 unsigned int groups_nr(void)
+{
+	return 0;
+}
+
+unsigned int groups_entered(void)
+{
+	return 0;
+}
+
+u64 groups_entered_id(void)
 {
 	return 0;
 }

@@ -117,7 +117,7 @@ void lru_put_page(struct buffer *b, struct page *page);
 
 /* lru_gen.c: the same by generations, where they are on. */
 bool lru_gen_is_on(void);
-void lru_gen_put(struct buffer *b);
+void lru_gen_put(struct buffer *b, struct lruvec *lruvec);
 void lru_gen_put_page(struct buffer *b, struct page *page);
 int lru_gen_begin(void);
 void lru_gen_end(void);
@@ -130,6 +130,9 @@ int groups_add(const char *path);
 int groups_prepare(void);
 unsigned int groups_nr(void);
 struct lruvec *groups_lruvec(unsigned int group);
+/* The group that the process is in, and what the kernel calls it in commands. */
+unsigned int groups_entered(void);
+u64 groups_entered_id(void);
 int groups_number_of_id(unsigned short id);
 void groups_put_states(struct buffer *b, unsigned int number, const char * const *names);
 void groups_put(struct buffer *b);

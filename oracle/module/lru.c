@@ -388,6 +388,7 @@ static void put_groups(struct buffer *b)
 		if (i) {
 			put_lruvec(b, groups_lruvec(i));
 			put_lists(b, groups_lruvec(i));
+			lru_gen_put(b, groups_lruvec(i));
 		}
 	}
 }
@@ -410,7 +411,7 @@ void lru_take(struct buffer *b, int nid)
 	if (last_observed_node() > observed_node())
 		put_placement(b, node);
 	put_lists(b, lruvec);
-	lru_gen_put(b);
+	lru_gen_put(b, lruvec);
 	for_each_online_cpu(cpu)
 		put_batches(b, cpu);
 	put_shadows(b, nid);

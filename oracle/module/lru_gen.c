@@ -63,11 +63,17 @@ static void put_tiers(struct buffer *b, struct lru_gen_folio *gens, int type)
 {
 	int tier, hist = gens->min_seq[type] % NR_HIST_GENS;
 
-	for (tier = 0; tier < MAX_NR_TIERS; tier++)
+	for (tier = 0; tier < MAX_NR_TIERS; tier++) {
+		/* Most of many groups have none. */
+		if (groups_on() && !gens->avg_refaulted[type][tier] && !gens->avg_total[type][tier] &&
+		    !atomic_long_read(&gens->refaulted[hist][type][tier]) &&
+		    !atomic_long_read(&gens->evicted[hist][type][tier]) && !protected_pages(gens, hist, type, tier))
+			continue;
 		put(b, "TIER %s %d avg_refaulted %lu avg_total %lu refaulted %ld evicted %ld protected %lu\n",
 		    kinds[type], tier, gens->avg_refaulted[type][tier], gens->avg_total[type][tier],
 		    atomic_long_read(&gens->refaulted[hist][type][tier]),
 		    atomic_long_read(&gens->evicted[hist][type][tier]), protected_pages(gens, hist, type, tier));
+	}
 }
 
 static void put_generation(struct buffer *b, struct lru_gen_folio *gens, int gen, int type, int zone)
@@ -86,9 +92,10 @@ static void put_generation(struct buffer *b, struct lru_gen_folio *gens, int gen
 		lru_put_page(b, page);
 }
 
-void lru_gen_put(struct buffer *b)
+/* The generations of the node's pages, or of those of a group that are there. */
+void lru_gen_put(struct buffer *b, struct lruvec *lruvec)
 {
-	struct lru_gen_folio *gens = &observed()->lrugen;
+	struct lru_gen_folio *gens = &lruvec->lrugen;
 	int gen, type, zone;
 
 	if (!gens->enabled)
@@ -96,10 +103,13 @@ void lru_gen_put(struct buffer *b)
 	put(b, "LRUGEN max_seq %lu anon_min_seq %lu file_min_seq %lu hist_gens %d refs_width %d", gens->max_seq,
 	    gens->min_seq[0], gens->min_seq[1], NR_HIST_GENS, LRU_REFS_WIDTH);
 #ifdef CONFIG_LRU_GEN_WALKS_MMU
-	put(b, " walk_seq %lu", observed()->mm_state.seq);
+	put(b, " walk_seq %lu", lruvec->mm_state.seq);
 #endif
+	if (groups_on())
+		put(b, " segment %u", gens->seg);
 	put_char(b, '\n');
-	process_put(b);
+	if (lruvec == observed())
+		process_put(b);
 	for (type = 0; type < ARRAY_SIZE(kinds); type++)
 		put_tiers(b, gens, type);
 	for (type = 0; type < ARRAY_SIZE(kinds); type++)
@@ -120,6 +130,45 @@ static int note_use(struct kprobe *probe, struct pt_regs *regs)
 
 static struct kprobe aging = { .symbol_name = "try_to_inc_max_seq", .pre_handler = note_use };
 
+/*
+ * Which bin a group is put into, and with which reclaim begins, the kernel draws at random: a byte, of which the
+ * highest bits are the bin. So that a replay can draw the same, reclaim of the observed node gets bytes of a generator
+ * that begins anew with each trace.
+ */
+static u64 drawn;
+static bool rotates_elsewhere;
+
+static int note_rotation(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct lruvec *lruvec = (struct lruvec *)regs_get_kernel_argument(regs, 0);
+
+	rotates_elsewhere = lruvec->pgdat->node_id != observed_node();
+	return 0;
+}
+
+static int draw(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	char caller[KSYM_SYMBOL_LEN];
+	bool rotates;
+
+	if (!in_task())
+		return 0;
+	snprintf(caller, sizeof(caller), "%ps", (void *)get_kretprobe_retaddr(instance));
+	rotates = strstr(caller, "rotate_memcg");
+	if (!rotates && !strstr(caller, "shrink_"))
+		return 0;
+	if (rotates && rotates_elsewhere) {
+		regs_set_return_value(regs, 0);
+		return 0;
+	}
+	drawn = drawn * 6364136223846793005ULL + 1442695040888963407ULL;
+	regs_set_return_value(regs, drawn >> 56);
+	return 0;
+}
+
+static struct kprobe rotation = { .symbol_name = "lru_gen_rotate_memcg", .pre_handler = note_rotation };
+static struct kretprobe byte = { .kp.symbol_name = "get_random_u8", .handler = draw, .maxactive = 8 };
+
 int lru_gen_begin(void)
 {
 	int error;
@@ -130,13 +179,26 @@ int lru_gen_begin(void)
 	error = register_kprobe(&aging);
 	if (error)
 		pr_err("kontig: the start of aging cannot be watched\n");
+	if (error || !groups_on())
+		return error;
+	drawn = 0;
+	error = register_kprobe(&rotation) ?: register_kretprobe(&byte);
+	if (error)
+		pr_err("kontig: it cannot be said what the kernel draws\n");
 	return error;
 }
 
 void lru_gen_end(void)
 {
-	if (process)
+	if (process) {
 		unregister_kprobe(&aging);
+		if (groups_on()) {
+			unregister_kretprobe(&byte);
+			unregister_kprobe(&rotation);
+			if (byte.nmissed)
+				pr_err("kontig: %d random bins are the kernel's own\n", byte.nmissed);
+		}
+	}
 	process = NULL;
 }
 
@@ -169,7 +231,7 @@ static u32 machines_own(void)
 static u32 give_command(char what, unsigned long seq, u32 swappiness, u32 option)
 {
 	char line[64];
-	int len = snprintf(line, sizeof(line), "%c 0 %d %lu %u %u", what, observed_node(), seq,
+	int len = snprintf(line, sizeof(line), "%c %llu %d %lu %u %u", what, groups_entered_id(), observed_node(), seq,
 			   swappiness > MAX_SWAPPINESS ? machines_own() : swappiness, option);
 	ssize_t done;
 
@@ -181,7 +243,8 @@ static u32 give_command(char what, unsigned long seq, u32 swappiness, u32 option
 
 u32 lru_gen_execute(const struct op *op)
 {
-	struct lru_gen_folio *gens = &observed()->lrugen;
+	/* Commands are for the group that the process is in. */
+	struct lru_gen_folio *gens = groups_on() ? &groups_lruvec(groups_entered())->lrugen : &observed()->lrugen;
 	/* An operation's id is a swappiness, and pages or whether it is forced. */
 	u32 id = le32_to_cpu(op->id), swappiness = id >> SWAPPINESS_SHIFT, option = id & ((1U << SWAPPINESS_SHIFT) - 1);
 
@@ -202,7 +265,7 @@ void lru_gen_put_page(struct buffer *b, struct page *page)
 {
 }
 
-void lru_gen_put(struct buffer *b)
+void lru_gen_put(struct buffer *b, struct lruvec *lruvec)
 {
 }
 

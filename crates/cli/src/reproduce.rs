@@ -15,6 +15,7 @@ use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
 use kontig_lab::store::{HostFacts, Store, StoredResult};
 use kontig_lab::what_if::{Changes, WhatIf, what_if};
+use kontig_mm::state::LruGen;
 use kontig_profiles::STANDARD_INPUT;
 use kontig_report::overview::{Listed, Overview};
 use kontig_results::{ExperimentResult, REPRODUCE_SCHEMA, Remark, Reproduction, RunResult, Seeds};
@@ -397,7 +398,8 @@ fn with_remarks_on_kernels(session: &Session, result: &ExperimentResult) -> Expe
     let source = source(session, result).filter(|source| source.machine.has_disks() && !source.begins_as_host());
     let variants = source.iter().flat_map(|source| source.experiment.variant.iter().zip(&source.profiles));
     let said = variants.enumerate().filter_map(|(i, (variant, profile))| {
-        let enabled = source?.lru_gen_enabled(variant);
+        let set = variant.sysctls_by_full_name();
+        let enabled = set.get("lru_gen.enabled").and_then(|value| value.parse().ok()).unwrap_or(LruGen::ALL.0);
         Some(Remark { variant: Some(i), text: kontig_profiles::lru_gen_of_distributions(profile, enabled)? })
     });
     ExperimentResult { remarks: result.remarks.iter().cloned().chain(said).collect(), ..result.clone() }

@@ -12,23 +12,17 @@ use kontig_program::figure::Text;
 use kontig_results::{Better, Figure, Reading};
 use kontig_sim::{GroupEntry, GroupReport, Machine, MachineFile};
 use kontig_workload::Group;
-use std::collections::BTreeMap;
 
 /// The built-in profiles whose control groups are known, the oldest first.
 pub(crate) fn kernels() -> impl Iterator<Item = String> {
     kontig_profiles::all().filter(|p| p.groups.charges != GroupCharges::Unmodelled).map(|p| p.name)
 }
 
-/// Whether a machine and a kernel with these sysctls can have the groups.
+/// Whether a machine and a kernel can have the groups.
 ///
 /// # Errors
 /// Why not, and what to choose.
-pub(crate) fn can_be(
-    groups: &[Group],
-    machine: &MachineFile,
-    profile: &Profile,
-    sysctls: &BTreeMap<String, String>,
-) -> Result<(), String> {
+pub(crate) fn can_be(groups: &[Group], machine: &MachineFile, profile: &Profile) -> Result<(), String> {
     if groups.is_empty() {
         return Ok(());
     }
@@ -45,9 +39,6 @@ pub(crate) fn can_be(
             profile.name,
             known.join(" or ")
         ));
-    }
-    if sysctls.get("lru_gen.enabled").is_some_and(|value| value.trim() != "0") {
-        return Err("[[group]]: control groups are known of the classic LRU alone: leave out lru_gen.enabled".into());
     }
     Ok(())
 }

@@ -117,7 +117,7 @@ impl RunPlan {
         machine.map_err(|e| AskedWrongly::Value(format!("machine {}: {}", self.machine.name, e.reason)))?;
         let scenario = self.scenario.check().and_then(|()| self.scenario.fits(&room(&self.machine)));
         scenario.map_err(|e| AskedWrongly::Value(format!("{} on machine {}: {e}", self.title(), self.machine.name)))?;
-        groups::can_be(&self.scenario.groups, &self.machine, &self.profile, &self.variant.sysctls_by_full_name())
+        groups::can_be(&self.scenario.groups, &self.machine, &self.profile)
             .map_err(|reason| AskedWrongly::Value(format!("{}: {reason}", self.title())))?;
         let mut settings = self.variant.sysctl_texts().into_iter();
         settings.try_for_each(|(name, value)| sysctls::check(&self.variant, &self.profile, &name, &value))
@@ -135,8 +135,8 @@ impl RunPlan {
             None => Memory::new(&spec, self.profile.clone()),
         };
         let mut mem = made.map_err(|e| asked(format!("machine {}: {e}", self.machine.name)))?;
-        // A host's own settings came with it, and groups are known of the classic lists alone.
-        if !matches!(self.begins_as, Some(Beginning::Host(_))) && self.scenario.groups.is_empty() {
+        // A host's own settings came with it.
+        if !matches!(self.begins_as, Some(Beginning::Host(_))) {
             mem.boot_as_distributions_do();
         }
         for (name, value) in self.variant.sysctl_texts() {

@@ -18,7 +18,6 @@ use kontig_error::files::file_name;
 use kontig_error::{AskedWrongly, Error};
 use kontig_live::Roots;
 use kontig_mm::Profile;
-use kontig_mm::state::LruGen;
 use kontig_results::Seeds;
 use kontig_sim::MachineFile;
 use kontig_workload::{Kind, Wrong};
@@ -256,7 +255,7 @@ impl Resolved {
         let of_variant = |reason: String| Wrong::at(&["variant", &number, "with"], reason);
         let workload = self.experiment.workload_of(variant).map_err(of_variant)?;
         let groups = workload.scenario().groups;
-        groups::can_be(&groups, machine, &self.profiles[i], &variant.sysctls_by_full_name())
+        groups::can_be(&groups, machine, &self.profiles[i])
             .map_err(|reason| Wrong::at(&["workload", "group"], reason))?;
         parameters::fits(&workload, &room(machine)).map_err(|wrong| match (&variant.machine, variant.with.is_empty()) {
             (None, true) => wrong.below(&["workload"]),
@@ -294,15 +293,6 @@ impl Resolved {
         self.begins_as = Some(Beginning::Host(host));
         self.fits().map_err(|e| wrong(e.reason))?;
         Ok(self)
-    }
-
-    /// The value of `lru_gen.enabled` that a variant runs with on a kernel that has it: groups are
-    /// known of the classic lists alone.
-    pub fn lru_gen_enabled(&self, variant: &Variant) -> u32 {
-        let set = variant.sysctls_by_full_name();
-        let has_groups = self.experiment.workload_of(variant).is_ok_and(|of| !of.scenario().groups.is_empty());
-        let at_boot = if has_groups { 0 } else { LruGen::ALL.0 };
-        set.get("lru_gen.enabled").and_then(|value| value.parse().ok()).unwrap_or(at_boot)
     }
 
     /// Whether its machine begins as a host whose frames and settings are known.

@@ -287,6 +287,7 @@ impl Kswapd {
         let lruvec = m.node_lruvec(self.node);
         if m.lru.has_generations() {
             m.set_initial_priority(lruvec, sc);
+            m.protect_all_groups();
         } else {
             m.age_anon_of_all(owner, lruvec, sc);
         }

@@ -196,7 +196,8 @@ pub trait Owner {
     fn references(&mut self, _pfn: Pfn, _owner: u32) -> References {
         References::default()
     }
-    /// As [`Owner::references`], where the LRU has generations. Besides, of each entry of a small
+    /// As [`Owner::references`], where the LRU has generations. Only what tasks use in memory
+    /// control groups that `counts` names counts, and is cleared. Besides, of each entry of a small
     /// page that was used it hands the pages used beside it to `found`, in the order of their
     /// entries, and clears their marks of use. Looked at are those of [`NEIGHBOURS`] entries of the
     /// same page table and mapping: the first or the last, if the page's is within half as many of
@@ -208,6 +209,7 @@ pub trait Owner {
         &mut self,
         pfn: Pfn,
         owner: u32,
+        _counts: &dyn Fn(GroupId) -> bool,
         _fits: &dyn Fn(Pfn) -> bool,
         _found: &mut dyn FnMut(Around),
     ) -> References {
@@ -243,6 +245,11 @@ pub trait Owner {
     /// Submits the pages that reclaim has written of these lists.
     #[inline(always)]
     fn finish_plug(&mut self) {}
+    /// A number below this, drawn at random: the bin that a memory control group is put into, or
+    /// where a walk over the bins begins.
+    fn draw(&mut self, _below: u32) -> u32 {
+        0
+    }
     /// Starts writing the page.
     fn write_out(&mut self, _pfn: Pfn, _owner: u32) -> WriteOut {
         WriteOut::Kept

@@ -1,7 +1,7 @@
 //! The randomness of workloads: a small generator whose numbers are the same on every machine.
 
 /// splitmix64 (Steele, Lea and Flood, 2014): 64 bits of state, every seed is good.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SplitMix64 {
     state: u64,
 }

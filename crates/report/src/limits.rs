@@ -7,7 +7,7 @@ pub const LIMITS: [&str; 11] = [
     "**Some published rows are missed.** Each table names them, with the cause as far as a trial showed one.",
     "**Address translation** takes time in workloads of the kind `accesses` alone.",
     "**Active and inactive lists:** of multi-generational LRUs, which distributions enable, only 6.12's and 7.2's.",
-    "**Memory control groups** are 6.12's alone, without kernel memory.",
+    "**Memory control groups** are 6.12's and 7.2's alone, without kernel memory.",
     "**Not modelled:** CMA, hotplug, zswap, AutoNUMA, pinned pages.",
     "**Large folios** are files' alone; of metadata, a part of XFS's and the inodes that ext4 reads.",
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",

@@ -79,6 +79,21 @@ fn each_group_has_its_own_counts_and_a_group_those_of_what_is_in_it() {
 }
 
 #[test]
+fn groups_have_generations_of_their_own_where_these_are_on() {
+    let settings = vec![("lru_gen.enabled".into(), ["0", "1", "7"].map(String::from).to_vec())];
+    let profiles = vec!["6.12".into(), "7.2".into()];
+    let runs = runs(WORKLOAD, &Changes { profiles, settings, ..Changes::default() }).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(runs.len(), 6);
+    for run in &runs {
+        let of = |name: &str| figure(run, name);
+        let (current, moved) = (of("group small: memory.current"), of("group small: pswpout"));
+        assert!(current <= 16.0 && moved >= 2048.0, "{}: {current} MiB, {moved} pages", run.variant);
+        assert_eq!(of("group part: pswpout"), 0.0, "{}", run.variant);
+        assert!(of("group part: anon") >= 16.0, "{}", run.variant);
+    }
+}
+
+#[test]
 fn a_limit_is_a_parameter_of_the_workload() {
     let runs = runs(WORKLOAD, &with("group.small.max", &["20MiB", "32MiB", "max"])).unwrap_or_else(|e| panic!("{e}"));
     let [near, room, none] = runs.as_slice() else { panic!("{} runs", runs.len()) };
@@ -93,10 +108,7 @@ fn a_machine_or_kernel_without_groups_is_refused_with_what_to_choose() {
     let refused = |text: &str, changes: &Changes| runs(text, changes).expect_err("refused").to_string();
     let none = Changes::default();
     let old = refused(WORKLOAD, &Changes { profiles: vec!["6.1".into()], ..none.clone() });
-    assert!(old.contains("the memory control groups of 6.1 are not known: choose --profile 6.12"), "{old}");
-    let settings = vec![("lru_gen.enabled".into(), vec!["7".into()])];
-    let generations = refused(WORKLOAD, &Changes { settings, ..none.clone() });
-    assert!(generations.contains("the classic LRU alone: leave out lru_gen.enabled"), "{generations}");
+    assert!(old.contains("the memory control groups of 6.1 are not known: choose --profile 6.12 or 7.2"), "{old}");
     let diskless = refused(&WORKLOAD.replace("guest-512m", "tiny-64m"), &none);
     assert!(diskless.contains("machine tiny-64m has no [[disk]]"), "{diskless}");
     let unknown = refused(&WORKLOAD.replace("group = \"part\"", "group = \"prat\""), &none);

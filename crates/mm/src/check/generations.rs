@@ -63,7 +63,7 @@ impl Memory {
             ensure!(!flags.has(PageFlags::UNEVICTABLE), "{pfn} is unevictable");
             let Some(generation) = used.generation() else { return Err(format!("{pfn} is in no generation")) };
             let at = self.blocks.zone_of(pfn);
-            ensure!(self.zones[at].lruvec == lruvec, "{pfn} is of another node");
+            ensure!(self.lruvec_of(pfn) == lruvec, "{pfn} is of another node or group");
             ensure!(self.zones[at].kind.index() == zone, "{pfn} is of another zone");
             sizes[generation.index()][backing.index()][zone] += i64::from(order.pages());
             listed[at.index()][self.counted_on(pfn).index()] += u64::from(order.pages());

@@ -1,5 +1,6 @@
 //! The checker's part for memory control groups: what a group is charged is what its pages, the
-//! groups below it and the CPUs' stocks have, and the sizes of its lists are those of its pages.
+//! groups below it and the CPUs' stocks have, the sizes of its lists are those of its pages, and it
+//! has one place in the order of groups on each node.
 
 use super::ensure;
 use super::lru::Listed;
@@ -15,6 +16,9 @@ impl Memory {
         let groups = self.groups();
         if !groups.are_kept() {
             return Ok(());
+        }
+        for of_root in (0..groups.nodes()).map(LruvecId::new) {
+            groups.order(of_root).check().map_err(|e| format!("the order of groups: {e}"))?;
         }
         let mut charged = vec![0u64; groups.len()];
         for zone in self.zones() {
@@ -32,7 +36,7 @@ impl Memory {
             }
         }
         charged[GroupId::ROOT.index()] = 0;
-        for stock in (0..self.cpus).map(|cpu| groups.stock(CpuId::new(cpu))) {
+        for stock in (0..self.cpus).flat_map(|cpu| groups.stocks(CpuId::new(cpu))) {
             if let Some(group) = stock.group {
                 charged[group.index()] += stock.pages;
             }

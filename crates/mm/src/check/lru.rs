@@ -88,12 +88,12 @@ impl Memory {
     fn check_lruvec(&self, lruvec: LruvecId) -> Result<(), String> {
         let vec = &self.lru.vecs[lruvec];
         let mut listed: Listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
-        if self.lru.has_generations() {
-            self.check_generations(lruvec, &mut listed)?;
-        }
         let with_groups = self.lru.vecs.ids().filter(|other| self.root_of(*other) == lruvec);
         for of_group in with_groups {
             let mut of_it: Listed = vec![[0u64; LruList::COUNT]; self.zones.len()];
+            if self.lru.has_generations() {
+                self.check_generations(of_group, &mut of_it)?;
+            }
             for list in LruList::EVICTABLE {
                 self.check_lru_list(of_group, list, &mut of_it).map_err(|e| format!("{}: {e}", list.name()))?;
             }

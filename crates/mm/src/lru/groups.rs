@@ -7,7 +7,7 @@
 //! §4.11.
 
 use crate::rules::GroupCharges;
-use crate::state::{Groups, LruList, Lruvec, Memory, NodeStat};
+use crate::state::{Groups, LruList, Lruvec, MemcgLru, Memory, NodeStat};
 use crate::types::{CpuId, GroupId, LruvecId, NodeId, Order, Pfn, ZoneId};
 use alloc::string::String;
 
@@ -23,9 +23,6 @@ impl Memory {
         if rules.groups.charges == GroupCharges::Unmodelled {
             return Err(alloc::format!("the memory control groups of {} are not known", rules.name));
         }
-        if self.lru.has_generations() {
-            return Err("memory control groups are known of the classic LRU alone".into());
-        }
         let listed = self.zones.iter().any(|zone| zone.nr_lru() + zone.nr_isolated > 0);
         if !self.lru.is_ordered() || listed || self.groups.are_kept() {
             return Err("memory control groups begin with empty lists whose order is kept".into());
@@ -39,7 +36,7 @@ impl Memory {
             return Err("a group comes after the one it is in, and there are at most 65,535 on all nodes".into());
         }
         let nodes = self.nodes.len();
-        self.groups = Groups::new(parents, nodes, self.cpus, self.frames.nr_frames());
+        self.groups = Groups::new(parents, rules.groups.charges, nodes, self.cpus, self.frames.nr_frames());
         self.lru.keep_groups(self.groups.len(), self.cpus);
         Ok(())
     }
@@ -48,6 +45,18 @@ impl Memory {
     pub fn lruvec_of_group(&self, group: GroupId, node: NodeId) -> LruvecId {
         let of_root = self.node_lruvec(node);
         if self.groups.are_kept() { self.groups.lruvec(group, of_root) } else { of_root }
+    }
+
+    /// The order in which reclaim for the whole machine comes to groups on a node, where pages are
+    /// in generations.
+    pub fn group_order(&self, node: NodeId) -> &MemcgLru {
+        self.groups.order(self.node_lruvec(node))
+    }
+
+    /// The same, to be set.
+    pub fn group_order_mut(&mut self, node: NodeId) -> &mut MemcgLru {
+        let of_root = self.node_lruvec(node);
+        self.groups.order_mut(of_root)
     }
 
     /// Takes a page's charge off its group; it is being freed.

@@ -47,7 +47,7 @@ fn is_low(vec: &Lruvec, backing: Backing, pages: u64) -> bool {
 
 /// The part of a list that is scanned where its group is protected in part: in proportion to what
 /// is not, and at least a cluster, before the priority divides it.
-fn unprotected(size: u64, sc: &ScanControl) -> u64 {
+pub(super) fn unprotected(size: u64, sc: &ScanControl) -> u64 {
     let Some(Protection { pages, usage }) = sc.protection else { return size };
     let open = size - size * pages / (usage.max(pages) + 1);
     open.max(u64::from(CLUSTER_MAX))

@@ -348,7 +348,7 @@ mod tests {
     }
 
     fn usage(m: &Memory) -> (u64, u64) {
-        (m.groups.get(GROUP).memory.usage, m.groups.stock(CPU).pages)
+        (m.groups.get(GROUP).memory.usage, m.groups.stocks(CPU)[0].pages)
     }
 
     #[test]

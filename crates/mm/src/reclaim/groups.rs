@@ -6,6 +6,7 @@
 //! group on the same node. A group that is protected is passed over, or scanned less. Source:
 //! kernel-behaviour §4.11.
 
+use super::balance::unprotected;
 use super::control::{Protection, ScanControl};
 use crate::state::Memory;
 use crate::types::{GroupId, LruvecId};
@@ -106,6 +107,17 @@ impl Memory {
         *if kswapd { &mut events.pgsteal_kswapd } else { &mut events.pgsteal_direct } += pages;
     }
 
+    /// Works out what of each group is protected against reclaim for the whole machine.
+    pub(crate) fn protect_all_groups(&mut self) {
+        let mut at = None;
+        while self.groups.are_kept()
+            && let Some(group) = self.groups.next(GroupId::ROOT, at)
+        {
+            self.groups.calculate_protection(GroupId::ROOT, group);
+            at = Some(group);
+        }
+    }
+
     /// Whether protection lets reclaim take from a group, and what of it is protected.
     fn may_reclaim_from(&mut self, group: GroupId, target: GroupId, sc: &mut ScanControl) -> bool {
         sc.protection = None;
@@ -125,11 +137,32 @@ impl Memory {
             }
             of.events.low += 1;
         }
-        if low > 0 || min > 0 {
-            let spares_low = !sc.low_reclaim && low > min;
-            sc.low_skipped |= spares_low;
-            sc.protection = Some(Protection { pages: if spares_low { low } else { min }, usage });
+        if !self.lru.has_generations() {
+            sc.protection = self.protection_of(group, sc);
         }
         true
+    }
+
+    /// The part of a group that is protected, against reclaim for one it is below.
+    fn protection_of(&self, group: GroupId, sc: &mut ScanControl) -> Option<Protection> {
+        let of = &self.groups.get(group).memory;
+        let (usage, low, min) = (of.usage, of.elow, of.emin);
+        (low > 0 || min > 0).then(|| {
+            let spares_low = !sc.low_reclaim && low > min;
+            sc.low_skipped |= spares_low;
+            Protection { pages: if spares_low { low } else { min }, usage }
+        })
+    }
+
+    /// The part of `size` pages of a group's lists that may be looked at, where a protection in
+    /// part holds for generations.
+    pub(super) fn unprotected_of(&self, lruvec: LruvecId, size: u64, sc: &mut ScanControl) -> u64 {
+        if !self.groups.are_kept() {
+            return size;
+        }
+        let group = self.groups.group_of(lruvec);
+        let is_target = group == GroupId::ROOT || Some(group) == sc.target;
+        sc.protection = if is_target { None } else { self.protection_of(group, sc) };
+        unprotected(size, sc)
     }
 }

@@ -44,7 +44,7 @@ impl Memory {
 
     /// Counts scanned active pages, unless they are scanned for a group's limit.
     pub(super) fn count_refill(&mut self, lruvec: LruvecId, pages: u64, sc: &ScanControl) {
-        if sc.target.is_some() {
+        if !self.counts_for_machine(sc) {
             return;
         }
         self.shared.vmstat.add(VmEvent::Pgrefill, pages);
@@ -59,6 +59,12 @@ impl Memory {
         // that wait for it.
         let inactive = if sc.gfp.has(Gfp::IO | Gfp::FS) { inactive >> 3 } else { inactive };
         !sc.kswapd && vec.stat(NodeStat::isolated(backing)) > inactive
+    }
+
+    /// Whether what is scanned and reclaimed counts for the machine. For a group's limit it may
+    /// count for the group alone.
+    pub(super) fn counts_for_machine(&self, sc: &ScanControl) -> bool {
+        sc.target.is_none() || self.shared.profile.groups.limits_count_for_machine
     }
 
     /// The counters of pages scanned and reclaimed, by who reclaims.
@@ -87,8 +93,7 @@ impl Memory {
         self.lru_add_drain(sc.cpu);
         let isolated = self.isolate_lru_pages(owner, lruvec, list, wanted, sc);
         let [scan, steal] = self.counted_as(sc);
-        // What is reclaimed for a group's limit counts for the group alone.
-        let of_machine = sc.target.is_none();
+        let of_machine = self.counts_for_machine(sc);
         if of_machine {
             self.shared.vmstat.add(scan, isolated.scanned);
         }

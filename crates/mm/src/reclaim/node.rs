@@ -5,7 +5,7 @@
 //! Source: kernel-behaviour §4.5.
 
 use super::control::{DEF_PRIORITY, Met, ScanControl};
-use super::generations::shrink::ShrinkGenerations;
+use super::generations::shrink::{ShrinkGenerations, ShrinkOfGroup};
 use super::groups::GroupWalk;
 use super::lruvec::ShrinkLruvec;
 use crate::event::{CompactResult, Throttle};
@@ -37,8 +37,10 @@ pub(crate) struct ShrinkNode {
 enum ShrinkStage {
     Begin,
     Lists(ShrinkLruvec),
-    /// The pages are in generations.
+    /// The pages are in generations, and the machine's memory is short.
     Generations(ShrinkGenerations),
+    /// The pages are in generations, and a group's limit is reclaimed for.
+    OfGroup(ShrinkOfGroup),
     /// The lists are done. `waited` once the throttle was considered.
     End {
         waited: bool,
@@ -79,8 +81,9 @@ impl ShrinkNode {
     /// One step, or `None` if the next stage follows at once.
     fn advance<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, sc: &mut ScanControl) -> Option<Step<()>> {
         match &mut self.state {
-            ShrinkStage::Begin if m.lru.has_generations() => {
-                let Some(pass) = ShrinkGenerations::begin(m, self.lruvec, sc) else { return Some(Step::Done(())) };
+            ShrinkStage::Begin if m.lru.has_generations() && sc.target.is_none() => {
+                let pass = ShrinkGenerations::begin(m, owner, self.lruvec, sc);
+                let Some(pass) = pass else { return Some(Step::Done(())) };
                 owner.start_plug();
                 self.state = ShrinkStage::Generations(pass);
                 None
@@ -101,8 +104,10 @@ impl ShrinkNode {
                 sc.met = Met::default();
                 self.before = sc.nr_reclaimed;
                 self.scanned_before = sc.nr_scanned;
-                m.prepare_scan_count(self.lruvec, sc);
-                self.considered = m.pages_considered(self.lruvec, sc);
+                if !m.lru.has_generations() {
+                    m.prepare_scan_count(self.lruvec, sc);
+                    self.considered = m.pages_considered(self.lruvec, sc);
+                }
                 let first = if m.groups().are_kept() {
                     self.walk = Some(GroupWalk::new(m, self.lruvec, sc));
                     self.next_group(m, owner, sc)
@@ -111,6 +116,17 @@ impl ShrinkNode {
                     Some(self.lruvec)
                 };
                 self.begin_lists(m, owner, first, sc);
+                None
+            }
+            ShrinkStage::OfGroup(lists) => {
+                let step = lists.step(m, owner, sc);
+                if step != Step::Done(()) {
+                    return Some(step);
+                }
+                owner.finish_plug();
+                debug_assert!(m.root_of(lists.lruvec()) != lists.lruvec(), "the root has no limit");
+                let next = self.next_group(m, owner, sc);
+                self.begin_lists(m, owner, next, sc);
                 None
             }
             ShrinkStage::Lists(lists) => {
@@ -161,11 +177,14 @@ impl ShrinkNode {
     }
 
     /// Shrinks these lists next; without any, the round is over.
-    fn begin_lists<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, lists: Option<LruvecId>, sc: &ScanControl) {
+    fn begin_lists<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, lists: Option<LruvecId>, sc: &mut ScanControl) {
         self.state = match lists {
             Some(lruvec) => {
                 owner.start_plug();
-                ShrinkStage::Lists(ShrinkLruvec::new(m, lruvec, sc))
+                match m.lru.has_generations() {
+                    true => ShrinkStage::OfGroup(ShrinkOfGroup::new(m, lruvec, sc)),
+                    false => ShrinkStage::Lists(ShrinkLruvec::new(m, lruvec, sc)),
+                }
             }
             None => {
                 self.reclaimable |= sc.nr_reclaimed > self.before;

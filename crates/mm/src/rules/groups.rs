@@ -8,6 +8,10 @@ mechanism! {
         /// The kernel's memory control groups, as far as they are known.
         #[rule(section = "4.11")]
         pub charges: GroupCharges,
+        /// Pages scanned and reclaimed for a limit count for the whole machine, too
+        /// (`pgscan_direct`, `pgsteal_direct`, `pgrefill`).
+        #[rule(section = "4.11.3")]
+        pub limits_count_for_machine: bool,
     }
 }
 
@@ -18,5 +22,7 @@ variants! {
         Unmodelled,
         /// In batches, of which each CPU keeps what is left over for one group at a time.
         OneStockACpu,
+        /// In batches, of which each CPU keeps what is left over for up to seven groups.
+        SevenStocksACpu,
     }
 }

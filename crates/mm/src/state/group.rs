@@ -2,15 +2,19 @@
 //! of reclaim stand.
 //!
 //! A group's counter holds its own pages, those of the groups below it, and what CPUs have charged
-//! in advance (their stocks). Each group has LRU lists of its own on each node. A machine without
-//! groups keeps nothing of this. Source: kernel-behaviour §4.11.
+//! in advance (their stocks, of one group or of several). Each group has LRU lists of its own on
+//! each node. A machine without groups keeps nothing of this. Source: kernel-behaviour §4.11.
 
+use super::MemcgLru;
+use crate::rules::GroupCharges;
 use crate::types::{CpuId, GroupId, GroupLimit, LruvecId, Pfn};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Pages charged at a time, so that the next charges find some in their CPU's stock.
 pub(crate) const CHARGE_BATCH: u64 = 64;
+/// Most groups that a CPU has stocks of.
+const MAX_STOCKS: usize = 7;
 
 /// The counter of a group, and what is set for it. In pages.
 #[derive(Clone, Debug)]
@@ -110,7 +114,7 @@ pub struct Group {
     pub walks: Vec<SharedWalk>,
 }
 
-/// Pages that a CPU has charged in advance, for one group at a time.
+/// Pages that a CPU has charged in advance for a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stock {
     /// None where it holds nothing; never the root.
@@ -118,21 +122,38 @@ pub struct Stock {
     pub pages: u64,
 }
 
+/// The stocks of a CPU, in places of which the kernel's rules say the number.
+#[derive(Clone, Debug)]
+struct Stocks {
+    places: [Stock; MAX_STOCKS],
+    nr: usize,
+    /// The place that is given back when all are taken and another group needs one.
+    next: usize,
+}
+
+impl Stocks {
+    fn place_of(&self, group: Option<GroupId>) -> Option<usize> {
+        self.places[..self.nr].iter().position(|stock| stock.group == group)
+    }
+}
+
 /// All groups of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     all: Vec<Group>,
-    /// One for each CPU.
-    stocks: Vec<Stock>,
+    /// Those of each CPU.
+    stocks: Vec<Stocks>,
     /// The group that each page is charged to; of a block, its first page's counts. Empty where
     /// there are no groups.
     of_page: Vec<u16>,
     /// Sets of lists without groups; as many follow for each group.
     nodes: usize,
+    /// In which order reclaim comes to them, on each node, where pages are in generations.
+    orders: Vec<MemcgLru>,
 }
 
 impl Groups {
-    pub(crate) fn new(parents: &[GroupId], nodes: usize, cpus: usize, frames: usize) -> Groups {
+    pub(crate) fn new(parents: &[GroupId], charges: GroupCharges, nodes: usize, cpus: usize, frames: usize) -> Groups {
         let group = |parent| Group {
             parent,
             children: Vec::new(),
@@ -149,7 +170,10 @@ impl Groups {
             siblings.push(id);
             all.push(Group { place, ..group(Some(*parent)) });
         }
-        Groups { all, stocks: vec![Stock::default(); cpus], of_page: vec![0; frames], nodes }
+        let nr = if charges == GroupCharges::SevenStocksACpu { MAX_STOCKS } else { 1 };
+        let stocks = Stocks { places: [Stock::default(); MAX_STOCKS], nr, next: 0 };
+        let orders = vec![MemcgLru::new(all.len()); nodes];
+        Groups { all, stocks: vec![stocks; cpus], of_page: vec![0; frames], nodes, orders }
     }
 
     /// Whether there are groups at all.
@@ -176,9 +200,13 @@ impl Groups {
     pub(crate) fn get_mut(&mut self, group: GroupId) -> &mut Group {
         &mut self.all[group.index()]
     }
-    /// The stock of a CPU, charged in advance.
-    pub fn stock(&self, cpu: CpuId) -> Stock {
-        self.stocks.get(cpu.index()).copied().unwrap_or_default()
+    /// The stocks of a CPU, charged in advance, by place.
+    pub fn stocks(&self, cpu: CpuId) -> &[Stock] {
+        self.stocks.get(cpu.index()).map_or(&[], |stocks| &stocks.places[..stocks.nr])
+    }
+    /// The place of a CPU's stocks that makes room next.
+    pub fn next_stock(&self, cpu: CpuId) -> usize {
+        self.stocks.get(cpu.index()).map_or(0, |stocks| stocks.next)
     }
     /// The group that a page is charged to.
     #[inline(always)]
@@ -203,6 +231,15 @@ impl Groups {
     /// The root's lists on the same node.
     pub(crate) fn root_of(&self, lruvec: LruvecId) -> LruvecId {
         LruvecId::new(lruvec.index() % self.nodes)
+    }
+
+    /// The order in which reclaim comes to groups on the node with these lists.
+    pub(crate) fn order(&self, of_root: LruvecId) -> &MemcgLru {
+        &self.orders[of_root.index()]
+    }
+    /// The same, to be set.
+    pub(crate) fn order_mut(&mut self, of_root: LruvecId) -> &mut MemcgLru {
+        &mut self.orders[of_root.index()]
     }
 
     /// A group, then those it is in, up to the root.
@@ -321,39 +358,51 @@ impl Groups {
 
     /// Takes a charge from the CPU's stock; false if that is another group's, or too small.
     pub(crate) fn consume_stock(&mut self, cpu: CpuId, group: GroupId, pages: u64) -> bool {
-        let stock = &mut self.stocks[cpu.index()];
-        let enough = pages <= CHARGE_BATCH && stock.group == Some(group) && stock.pages >= pages;
+        let stocks = &mut self.stocks[cpu.index()];
+        let Some(place) = stocks.place_of(Some(group)).filter(|_| pages <= CHARGE_BATCH) else { return false };
+        let stock = &mut stocks.places[place];
+        let enough = stock.pages >= pages;
         if enough {
             stock.pages -= pages;
         }
         enough
     }
 
-    /// Keeps what has been charged and is not needed yet. Another group's stock is given back.
+    /// Keeps what has been charged and is not needed yet. Where no place is left, another group's
+    /// stock is given back.
     pub(crate) fn refill_stock(&mut self, cpu: CpuId, group: GroupId, pages: u64) {
-        if self.stocks[cpu.index()].group != Some(group) {
-            self.drain_stock(cpu);
-            self.stocks[cpu.index()].group = Some(group);
-        }
-        self.stocks[cpu.index()].pages += pages;
-        if self.stocks[cpu.index()].pages > CHARGE_BATCH {
-            self.drain_stock(cpu);
+        let stocks = &mut self.stocks[cpu.index()];
+        let place = match stocks.place_of(Some(group)).or_else(|| stocks.place_of(None)) {
+            Some(place) => place,
+            None => {
+                let place = stocks.next;
+                stocks.next = (place + 1) % stocks.nr;
+                self.drain_stock(cpu, place);
+                place
+            }
+        };
+        let stock = &mut self.stocks[cpu.index()].places[place];
+        stock.group = Some(group);
+        stock.pages += pages;
+        if stock.pages > CHARGE_BATCH {
+            self.drain_stock(cpu, place);
         }
     }
 
-    fn drain_stock(&mut self, cpu: CpuId) {
-        let stock = core::mem::take(&mut self.stocks[cpu.index()]);
+    fn drain_stock(&mut self, cpu: CpuId, place: usize) {
+        let stock = core::mem::take(&mut self.stocks[cpu.index()].places[place]);
         if let Some(group) = stock.group {
             self.uncharge(group, stock.pages);
         }
     }
 
-    /// Gives back what any CPU has charged in advance for a group or one below it.
+    /// Gives back all that a CPU has charged in advance, of each CPU that has some for a group or
+    /// one below it.
     pub(crate) fn drain_all_stock(&mut self, root: GroupId) {
         for cpu in (0..self.stocks.len()).map(CpuId::new) {
-            let stock = self.stock(cpu);
-            if stock.pages > 0 && stock.group.is_some_and(|group| self.is_within(group, root)) {
-                self.drain_stock(cpu);
+            let is_below = |stock: &Stock| stock.group.is_some_and(|group| self.is_within(group, root));
+            if self.stocks(cpu).iter().any(|stock| stock.pages > 0 && is_below(stock)) {
+                (0..self.stocks[cpu.index()].nr).for_each(|place| self.drain_stock(cpu, place));
             }
         }
     }
@@ -408,7 +457,7 @@ mod tests {
 
     /// A and D below the root, B and C below A.
     fn tree() -> Groups {
-        Groups::new(&[ROOT, A, A, ROOT], 1, 2, 16)
+        Groups::new(&[ROOT, A, A, ROOT], GroupCharges::OneStockACpu, 1, 2, 16)
     }
 
     fn usage(groups: &Groups) -> [u64; 5] {
@@ -447,12 +496,40 @@ mod tests {
         groups.refill_stock(CPU, C, 63);
         assert_eq!(usage(&groups), [125, 125, 61, 64, 0], "three of B's have gone back");
         groups.drain_all_stock(D);
-        assert_eq!(groups.stock(CPU).pages, 63, "it is not below D");
+        assert_eq!(groups.stocks(CPU), [Stock { group: Some(C), pages: 63 }], "it is not below D");
         groups.drain_all_stock(A);
-        assert_eq!((usage(&groups), groups.stock(CPU)), ([62, 62, 61, 1, 0], Stock::default()));
+        assert_eq!((usage(&groups), groups.stocks(CPU)), ([62, 62, 61, 1, 0], &[Stock::default()][..]));
         groups.charge(C, 65);
         groups.refill_stock(CPU, C, 65);
         assert_eq!(usage(&groups)[3], 1, "more than a batch is not kept");
+    }
+
+    #[test]
+    fn of_seven_stocks_the_eighth_group_takes_the_oldest_place_and_all_go_back_together() {
+        let parents = [ROOT; 9];
+        let mut groups = Groups::new(&parents, GroupCharges::SevenStocksACpu, 1, 1, 16);
+        let stocked = |groups: &Groups| -> Vec<usize> {
+            groups.stocks(CPU).iter().map(|stock| stock.group.map_or(0, GroupId::index)).collect()
+        };
+        for group in (1..8).map(GroupId::new) {
+            groups.charge(group, 64);
+            groups.refill_stock(CPU, group, 10);
+        }
+        assert_eq!((stocked(&groups), groups.next_stock(CPU)), ((1..8).collect(), 0));
+        for group in [8, 9].map(GroupId::new) {
+            groups.charge(group, 64);
+            groups.refill_stock(CPU, group, 10);
+        }
+        assert_eq!(stocked(&groups), [8, 9, 3, 4, 5, 6, 7]);
+        assert_eq!([1, 3].map(|group| groups.get(GroupId::new(group)).memory.usage), [54, 64]);
+        assert!(groups.consume_stock(CPU, GroupId::new(3), 10));
+        groups.drain_all_stock(GroupId::new(3));
+        assert_eq!(stocked(&groups)[2], 3, "it has nothing left to give back");
+        groups.drain_all_stock(GroupId::new(4));
+        assert_eq!(stocked(&groups), [0; 7]);
+        assert_eq!(groups.get(GroupId::new(9)).memory.usage, 54);
+        groups.refill_stock(CPU, GroupId::new(9), 1);
+        assert_eq!((stocked(&groups)[0], groups.next_stock(CPU)), (9, 2), "the first that is free");
     }
 
     #[test]

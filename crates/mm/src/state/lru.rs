@@ -445,6 +445,9 @@ impl Lru {
         let more = (1..groups).flat_map(|_| of_root().map(|vec| Lruvec::new(vec.node, vec.zones.clone(), cpus)));
         let mut vecs: Vec<Lruvec> = of_root().cloned().chain(more).collect();
         vecs.iter_mut().for_each(Lruvec::count_for_group);
+        if self.generations {
+            vecs.iter_mut().for_each(Lruvec::begin_generations);
+        }
         self.vecs = vecs.into_iter().collect();
     }
 

@@ -17,7 +17,7 @@ impl Lru {
         if on {
             self.used = alloc::vec![Used::default(); self.nr_frames()];
             for vec in self.vecs.iter_mut() {
-                vec.generations.get_or_insert_with(|| alloc::boxed::Box::new(Generations::new()));
+                vec.begin_generations();
             }
         }
     }
@@ -82,6 +82,10 @@ impl Lru {
 }
 
 impl Lruvec {
+    /// Has generations from now on, unless it had some before.
+    pub(crate) fn begin_generations(&mut self) {
+        self.generations.get_or_insert_with(|| alloc::boxed::Box::new(Generations::new()));
+    }
     /// The same, to be set.
     ///
     /// # Panics

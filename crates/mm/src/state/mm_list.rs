@@ -1,11 +1,12 @@
 //! The address spaces whose page tables aging walks, and how far a node is with them.
 //!
-//! They are listed as they were made. A walk goes through all of them, but over those that were not
-//! used since they were walked last, unless they are new. Of a page table it wants to know whether
-//! the last walk, or a look around a page found used, met enough used entries in it: two Bloom
-//! filters remember that, one for the walk that comes next, one for that after it. Source:
-//! kernel-behaviour §4.10.8.
+//! They are listed as they were made, for each memory control group by itself. A walk goes through
+//! all of them, but over those that were not used since they were walked last, unless they are new.
+//! Of a page table it wants to know whether the last walk, or a look around a page found used, met
+//! enough used entries in it: two Bloom filters remember that, one for the walk that comes next,
+//! one for that after it. Source: kernel-behaviour §4.10.8.
 
+use crate::types::GroupId;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -22,9 +23,11 @@ struct Mm {
     id: u32,
     /// A bit for each node: whether it was used since that node's last walk through it.
     used: u64,
+    /// The memory control group that it is listed for.
+    group: GroupId,
 }
 
-/// The address spaces in the order they were made in.
+/// The address spaces in the order they were made in, or moved to their group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MmList {
     mms: Vec<Mm>,
@@ -35,9 +38,10 @@ impl MmList {
         self.mms.iter().position(|mm| mm.id == id)
     }
 
-    pub(crate) fn add(&mut self, id: u32) {
+    /// Lists it as the last of this group.
+    pub(crate) fn add(&mut self, id: u32, group: GroupId) {
         debug_assert!(self.place(id).is_none());
-        self.mms.push(Mm { id, used: 0 });
+        self.mms.push(Mm { id, used: 0, group });
     }
 
     /// The place of this one must have been left by all nodes.
@@ -47,20 +51,35 @@ impl MmList {
         }
     }
 
-    pub(crate) fn after(&self, at: At) -> At {
-        let next = match at {
-            At::End => self.mms.first(),
-            At::Mm(id) => self.place(id).and_then(|place| self.mms.get(place + 1)),
-        };
-        next.map_or(At::End, |mm| At::Mm(mm.id))
+    /// Has one become the last of another group. Its place must have been left by all nodes.
+    pub(crate) fn move_to(&mut self, id: u32, group: GroupId) {
+        if let Some(place) = self.place(id) {
+            let mm = self.mms.remove(place);
+            self.mms.push(Mm { group, ..mm });
+        }
     }
 
-    pub(crate) fn before(&self, at: At) -> At {
-        let last = match at {
-            At::End => self.mms.last(),
-            At::Mm(id) => self.place(id).and_then(|place| self.mms.get(place.checked_sub(1)?)),
+    /// The group that one is listed for.
+    pub(crate) fn group_of(&self, id: u32) -> Option<GroupId> {
+        self.place(id).map(|place| self.mms[place].group)
+    }
+
+    /// The place after this one in a group's list.
+    pub(crate) fn after(&self, at: At, group: GroupId) -> At {
+        let from = match at {
+            At::End => 0,
+            At::Mm(id) => self.place(id).map_or(self.mms.len(), |place| place + 1),
         };
-        last.map_or(At::End, |mm| At::Mm(mm.id))
+        self.mms[from..].iter().find(|mm| mm.group == group).map_or(At::End, |mm| At::Mm(mm.id))
+    }
+
+    /// The place before this one in a group's list.
+    pub(crate) fn before(&self, at: At, group: GroupId) -> At {
+        let to = match at {
+            At::End => self.mms.len(),
+            At::Mm(id) => self.place(id).unwrap_or(0),
+        };
+        self.mms[..to].iter().rfind(|mm| mm.group == group).map_or(At::End, |mm| At::Mm(mm.id))
     }
 
     /// A thread of the address space runs.
@@ -157,13 +176,18 @@ mod tests {
     #[test]
     fn the_list_goes_round_and_remembers_use_by_node() {
         let mut list = MmList::default();
-        (1..4).for_each(|id| list.add(id));
+        let (root, other) = (GroupId::ROOT, GroupId::new(1));
+        (1..4).for_each(|id| list.add(id, root));
         list.remove(2);
-        assert_eq!(
-            (list.after(At::End), list.after(At::Mm(1)), list.after(At::Mm(3))),
-            (At::Mm(1), At::Mm(3), At::End)
-        );
-        assert_eq!((list.before(At::End), list.before(At::Mm(1))), (At::Mm(3), At::End));
+        assert_eq!([At::End, At::Mm(1), At::Mm(3)].map(|at| list.after(at, root)), [At::Mm(1), At::Mm(3), At::End]);
+        assert_eq!([At::End, At::Mm(1)].map(|at| list.before(at, root)), [At::Mm(3), At::End]);
+        list.add(4, other);
+        list.add(5, root);
+        assert_eq!([At::End, At::Mm(4)].map(|at| list.after(at, other)), [At::Mm(4), At::End]);
+        assert_eq!((list.after(At::Mm(3), root), list.before(At::Mm(5), root)), (At::Mm(5), At::Mm(3)));
+        list.move_to(3, other);
+        assert_eq!((list.group_of(3), list.after(At::Mm(4), other)), (Some(other), At::Mm(3)));
+        assert_eq!(list.after(At::Mm(1), root), At::Mm(5));
         assert!(!list.take_used(1, 0));
         list.note_use(1);
         assert!(list.take_used(1, 0) && !list.take_used(1, 0) && list.take_used(1, 1));

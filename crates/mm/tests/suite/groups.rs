@@ -18,6 +18,7 @@ struct Cache {
     pages: BTreeMap<u32, Pfn>,
     shadows: Vec<Shadow>,
     next: u32,
+    draws: u32,
 }
 
 impl Owner for Cache {
@@ -30,6 +31,10 @@ impl Owner for Cache {
     }
     fn page_state(&mut self, _: Pfn, _: u32) -> PageState {
         PageState::default()
+    }
+    fn draw(&mut self, below: u32) -> u32 {
+        self.draws = self.draws.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        (self.draws >> 16) % below
     }
     fn removed(&mut self, _: Pfn, owner: u32, shadow: Option<Shadow>) {
         self.pages.remove(&owner).expect("a page is removed once");
@@ -57,6 +62,8 @@ enum Do {
     Flush,
     Drain,
     Kswapd,
+    /// Puts pages into generations, or back onto the classic lists.
+    Switch(bool),
 }
 
 fn anything() -> impl Strategy<Value = Do> {
@@ -71,6 +78,7 @@ fn anything() -> impl Strategy<Value = Do> {
         1 => Just(Do::Flush),
         1 => Just(Do::Drain),
         1 => Just(Do::Kswapd),
+        1 => any::<bool>().prop_map(Do::Switch),
     ]
 }
 
@@ -88,12 +96,12 @@ fn to_the_end<T>(mut step: impl FnMut() -> Step<T>) -> T {
 }
 
 impl World {
-    fn new(parents: &[GroupId]) -> World {
+    fn new(profile: &str, parents: &[GroupId]) -> World {
         let pages = BLOCKS * 512;
         let (present, managed) = (u64::from(pages), u64::from(pages));
         let zone = ZoneSpec { node: 0, kind: ZoneType::Normal, start: 0, end: pages, present, managed };
         let spec = MachineSpec { cpus: CPUS, zones: vec![zone], thp: false, lru: true };
-        let mut m = Memory::new(&spec, kontig_profiles::linux("6.12")).expect("a machine");
+        let mut m = Memory::new(&spec, kontig_profiles::linux(profile)).expect("a machine");
         m.enable_groups(parents).expect("groups");
         World { m, cache: Cache::default() }
     }
@@ -157,6 +165,7 @@ impl World {
                 let mut set = SetLimit::new(cpu, group, limit, pages);
                 to_the_end(|| set.step(&mut self.m, &mut self.cache));
             }
+            Do::Switch(on) => self.m.set_lru_gen(on, std::iter::empty()),
             Do::Flush => self.m.flush_group_stats(),
             Do::Drain => self.m.lru_add_drain_all(),
             Do::Kswapd => {
@@ -182,8 +191,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn each_group_is_charged_what_is_its_own(parents in tree(), ops in prop::collection::vec(anything(), 1..40)) {
-        let mut w = World::new(&parents);
+    fn each_group_is_charged_what_is_its_own(
+        profile in prop_oneof![Just("6.12"), Just("7.2")],
+        generations: bool,
+        parents in tree(),
+        ops in prop::collection::vec(anything(), 1..40),
+    ) {
+        let mut w = World::new(profile, &parents);
+        w.apply(&Do::Switch(generations));
         ops.iter().for_each(|op| w.apply(op));
         while let Some((number, pfn)) = w.page(0) {
             w.cache.pages.remove(&number);
@@ -191,14 +206,21 @@ proptest! {
         }
         w.m.lru_add_drain_all();
         w.m.check().expect("consistent at the end");
-        let stocks: u64 = (0..CPUS).map(|cpu| w.m.groups().stock(CpuId::new(cpu)).pages).sum();
+        let stocks: u64 = (0..CPUS).flat_map(|cpu| w.m.groups().stocks(CpuId::new(cpu))).map(|stock| stock.pages).sum();
         prop_assert_eq!(w.m.groups().get(GroupId::ROOT).memory.usage, stocks, "only stocks are left");
     }
 }
 
 #[test]
 fn a_group_keeps_no_more_than_its_limit_and_what_comes_back_is_known_again() {
-    let mut w = World::new(&[GroupId::ROOT, GroupId::ROOT]);
+    for (profile, generations) in [("6.12", false), ("6.12", true), ("7.2", false), ("7.2", true)] {
+        keeps_to_its_limit(profile, generations);
+    }
+}
+
+fn keeps_to_its_limit(profile: &str, generations: bool) {
+    let mut w = World::new(profile, &[GroupId::ROOT, GroupId::ROOT]);
+    w.apply(&Do::Switch(generations));
     let (limited, other) = (GroupId::new(1), GroupId::new(2));
     w.apply(&Do::Limit { group: 0, limit: GroupLimit::Max, pages: 500 });
     (0..300).for_each(|_| w.read(CpuId::new(0), other, true));

@@ -184,10 +184,10 @@ pub struct LruState {
     pub placed: BTreeMap<(String, String), u64>,
     /// Each of [`LISTS`], from its head on: the tail is evicted first.
     pub lists: [Vec<LruPage>; LISTS.len()],
-    /// Lists of the multi-generational LRU that are not empty.
-    pub generations: BTreeMap<GenerationKey, Generation>,
-    /// Tiers of each kind, where that LRU is on.
-    pub tiers: BTreeMap<(String, u8), Tier>,
+    /// The generations of the node's pages; of the root's, where there are groups.
+    pub generations: GenerationsOf,
+    /// By generation and bin, the groups in the order in which reclaim comes to them.
+    pub bins: BTreeMap<(u8, u8), Vec<u16>>,
     /// By CPU, each of [`BATCHES`], in the order collected.
     pub batches: Vec<[Vec<LruPage>; BATCHES.len()]>,
     /// Shadows in the files' trees.
@@ -201,12 +201,33 @@ pub struct LruState {
 /// The state of a memory control group and of its lists on the node.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GroupState {
-    /// `GROUP`, `LRUVEC` and `STOCK`: numbers by name. A limit that is none is [`UNLIMITED`].
+    /// `GROUP`, `LRUVEC` and the recorded CPU's `STOCK`: numbers by name. A limit that is none is
+    /// [`UNLIMITED`].
     pub numbers: BTreeMap<String, i64>,
     /// Counters that are not 0, as reclaim reads them.
     pub states: BTreeMap<String, i64>,
     /// Each of [`LISTS`], from its head on. The root's are the node's ([`LruState::lists`]).
     pub lists: [Vec<LruPage>; LISTS.len()],
+    /// The same of its generations.
+    pub generations: GenerationsOf,
+}
+
+/// The multi-generational LRU of a node or of a group on it, where that LRU is on.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GenerationsOf {
+    /// `LRUGEN`: numbers by name.
+    pub numbers: BTreeMap<String, i64>,
+    /// Lists that are not empty.
+    pub lists: BTreeMap<GenerationKey, Generation>,
+    /// Tiers of each kind. Of a group, those that are not all 0.
+    pub tiers: BTreeMap<(String, u8), Tier>,
+}
+
+impl GenerationsOf {
+    /// A number, 0 where there is none of this name.
+    pub fn number(&self, name: &str) -> i64 {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
 }
 
 impl GroupState {
@@ -328,6 +349,14 @@ impl Reader {
                     self.group_mut(group)?.numbers.insert("stock".into(), pages);
                 }
             }
+            ["STOCK", place, group, pages] => {
+                let group = usize::try_from(integer(group)?).map_err(|_| format!("'{group}' is no group"))?;
+                let (place, pages) = (integer(place)?, integer(pages)?);
+                let numbers = &mut self.group_mut(group)?.numbers;
+                numbers.insert("stock".into(), pages);
+                numbers.insert("stock_place".into(), place);
+            }
+            ["NEXTSTOCK", place] => self.number("next_stock", place)?,
             ["OF", group] => {
                 let group = usize::try_from(integer(group)?).map_err(|_| format!("'{group}' is no group"))?;
                 self.group_mut(group)?;
@@ -347,7 +376,20 @@ impl Reader {
                 self.into = Some(Into::OfGroup(group, at));
                 self.left = (integer(n)?.try_into().map_err(|_| format!("'{n}' is no number of pages"))?, number);
             }
-            ["LRUGEN", ref rest @ ..] => self.numbers(rest)?,
+            ["LRUGEN", ref rest @ ..] => {
+                for pair in rest.chunks(2) {
+                    let [name, value] = pair else { return Err(format!("'{}' has no number", pair.concat())) };
+                    let value = integer(value)?;
+                    self.generations().numbers.insert((*name).into(), value);
+                }
+            }
+            ["BINS", "seq", seq] => self.number("bins_seq", seq)?,
+            ["BIN", generation, bin, ref groups @ ..] => {
+                let place = |word: &str| u8::try_from(integer(word)?).map_err(|_| format!("'{word}' is no place"));
+                let group = |word: &&str| word.parse().map_err(|_| format!("'{word}' is no group: {AGAIN}"));
+                let groups = groups.iter().map(group).collect::<Result<_, String>>()?;
+                self.state.bins.insert((place(generation)?, place(bin)?), groups);
+            }
             ["PROCESS", start, pages] => {
                 let start = i64::from_str_radix(start, 16).map_err(|_| format!("'{start}' is no page"))?;
                 self.state.numbers.insert(PROCESS_START.into(), start);
@@ -357,7 +399,7 @@ impl Reader {
             ["GEN", kind, of, zone, "size", size, n] => {
                 let key = (kind.to_string(), integer(of)? as u8, zone.to_string());
                 let list = Generation { size: integer(size)?, pages: Vec::new() };
-                if self.state.generations.insert(key.clone(), list).is_some() {
+                if self.generations().lists.insert(key.clone(), list).is_some() {
                     return Err(format!("generation {of} of {kind} in {zone} is listed already: {AGAIN}"));
                 }
                 self.into = Some(Into::Generation(key));
@@ -442,6 +484,14 @@ impl Reader {
         Ok(None)
     }
 
+    /// The generations that are described: the node's, or, once groups are, those of one.
+    fn generations(&mut self) -> &mut GenerationsOf {
+        match self.group {
+            Some((group, _)) => &mut self.state.groups[group].generations,
+            None => &mut self.state.generations,
+        }
+    }
+
     fn group_mut(&mut self, group: usize) -> Result<&mut GroupState, String> {
         self.state.groups.get_mut(group).ok_or_else(|| format!("there is no group {group}: {AGAIN}"))
     }
@@ -464,7 +514,8 @@ impl Reader {
             evicted: number("evicted")?,
             protected: number("protected")?,
         };
-        self.state.tiers.insert((kind.into(), integer(tier)? as u8), numbers);
+        let key = (kind.into(), integer(tier)? as u8);
+        self.generations().tiers.insert(key, numbers);
         Ok(())
     }
 
@@ -523,6 +574,7 @@ impl Reader {
             }
             if owner != OwnedBy::Other
                 && let Some(line) = self.owned.insert(owner, number)
+                && !self.is_in_swap_cache(&page)
             {
                 return Err(format!("the page of line {line} belongs to the same"));
             }
@@ -534,7 +586,7 @@ impl Reader {
         match into {
             Into::List(at) => self.state.lists[at].push(page),
             Into::OfGroup(group, at) => self.state.groups[group].lists[at].push(page),
-            Into::Generation(key) => self.state.generations.entry(key).or_default().pages.push(page),
+            Into::Generation(key) => self.generations().lists.entry(key).or_default().pages.push(page),
             Into::Batch(at) => {
                 if let Some(of_cpu) = self.state.batches.last_mut() {
                     of_cpu[at].push(page);
@@ -544,11 +596,24 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether a page was said to be in swap alone, at this place: it is still in the swap cache.
+    /// Groups come after what is in swap.
+    fn is_in_swap_cache(&mut self, page: &LruPage) -> bool {
+        let OwnedBy::Process(at) = page.owner else { return false };
+        let cached = !page.flags.mapped() && page.slot.is_some() && self.state.swapped.get(&at).copied() == page.slot;
+        if cached {
+            self.state.swapped.remove(&at);
+        }
+        cached
+    }
+
     /// A line of which there is one is the first of its kind.
     fn is_said_once(&mut self, number: usize, words: &[&str]) -> Result<(), String> {
         let begins = match words {
-            ["LRUVEC", ..] if self.group.is_some() => return Ok(()),
-            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS" | "STOCK" | "ZONELIST", ..] => 1,
+            ["LRUVEC" | "LRUGEN" | "TIER", ..] if self.group.is_some() => return Ok(()),
+            ["BIN", _, _, ..] => 3,
+            ["STOCK", _, _, _] => 2,
+            ["NODE" | "LRUVEC" | "LRUGEN" | "PROCESS" | "STOCK" | "NEXTSTOCK" | "BINS" | "ZONELIST", ..] => 1,
             ["OF", _] => 2,
             ["TIER", _, _, ..] => 3,
             ["EVENT", _, _] => 2,

@@ -19,12 +19,12 @@ use crate::trace::lru::{Answer, Asks, FilePage, LruOp, Page, ProcessPage, Swappi
 use crate::trace::{BlockId, Request};
 use host::{Files, Kept, Mapped};
 use kontig_mm::state::LruGen;
-use kontig_mm::{CpuId, Event, Gfp, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn};
+use kontig_mm::{
+    CpuId, Event, Gfp, GroupId, Listen, LruvecId, Memory, Order, PageFlags, Pfn, Refused, Shadow, SwapSpace, Turn,
+};
 
 /// The request of a process's page fault.
 const FAULT: Request = Request::MOVABLE.with(Request::DIRECT).with(Request::KSWAPD).with(Request::RETRY);
-/// The lists of the recorded node.
-const LRUVEC: LruvecId = LruvecId::new(NODE.index());
 /// Operations shown before the one that differs.
 const OPS_SHOWN: usize = 8;
 const EVENTS_SHOWN: usize = 40;
@@ -36,7 +36,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     if rec.about.lru_gen > 0 {
         let parts = LruGen(rec.about.lru_gen.into());
         memory.enable_lru_gen(parts).map_err(|e| BadRecording::whole(rec.path("recording.toml"), e))?;
-        memory.lru_gen_add_mm(host::PROCESS);
+        memory.lru_gen_add_mm(host::PROCESS, GroupId::ROOT);
         memory.lru_gen_use_mm(host::PROCESS);
     }
     groups::enable(rec, &mut memory)?;
@@ -215,6 +215,7 @@ impl Runner {
             LruOp::Evict { beyond, swappiness, pages } => self.evict(beyond, swappiness, pages),
             LruOp::Enter(group) => {
                 self.host.group = group;
+                self.memory.lru_gen_migrate_mm(host::PROCESS, group);
                 Answer::Number(0)
             }
             LruOp::Limit { group, limit, pages } => {
@@ -238,9 +239,10 @@ impl Runner {
         if !self.memory.lru().has_generations() {
             return Answer::Skipped;
         }
-        let seq = self.memory.lru().of_node(NODE).gens().max_seq;
+        let lruvec = self.lists_of_process();
+        let seq = self.memory.lru().vecs()[lruvec.index()].gens().max_seq;
         let (cpu, m, host) = (self.cpu(), &mut self.memory, &mut self.host);
-        refused(m.lru_gen_age(host, cpu, LRUVEC, seq, swappiness.own(), force))
+        refused(m.lru_gen_age(host, cpu, lruvec, seq, swappiness.own(), force))
     }
 
     /// Has generations evicted from the oldest of files on.
@@ -248,9 +250,15 @@ impl Runner {
         if !self.memory.lru().has_generations() {
             return Answer::Skipped;
         }
-        let seq = self.memory.lru().of_node(NODE).gens().min_seq[1] + u64::from(beyond.get());
+        let lruvec = self.lists_of_process();
+        let seq = self.memory.lru().vecs()[lruvec.index()].gens().min_seq[1] + u64::from(beyond.get());
         let (cpu, m, host) = (self.cpu(), &mut self.memory, &mut self.host);
-        refused(m.lru_gen_evict(host, cpu, LRUVEC, seq, swappiness.own(), pages.into()))
+        refused(m.lru_gen_evict(host, cpu, lruvec, seq, swappiness.own(), pages.into()))
+    }
+
+    /// The lists that a command is about: those of the process's group, on the recorded node.
+    fn lists_of_process(&self) -> LruvecId {
+        self.memory.lruvec_of_group(self.host.group, NODE)
     }
 
     /// A request on the nodes that the trace has chosen.

@@ -288,6 +288,66 @@ pub const TRACES: &[Pressure] = &[
         })
     },
     Pressure {
+        groups: &[0],
+        lru_gen: 1,
+        ..usual("group-gen-file", "group-file in generations", 30_000, |s| groups::files(s, 4_000))
+    },
+    Pressure {
+        groups: &[0],
+        lru_gen: 1,
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-gen-mixed", "group-mixed in generations, with commands to the group", 40_000, |s| {
+            groups::process_with(s, 6_000, 9_000, 2, |s| generations::sometimes(s, 1_000, 9_000));
+        })
+    },
+    Pressure {
+        groups: &[0, 1, 1, 3, 3],
+        lru_gen: 1,
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-gen-protected", "group-protected in generations", 40_000, |s| {
+            groups::protected(s, (1, 6_000), &[2, 4, 5], 9_000);
+        })
+    },
+    Pressure {
+        groups: &[0, 0, 2, 2, 2, 0],
+        lru_gen: 1,
+        process_pages: 48_000,
+        swap_mib: 256,
+        ..usual(
+            "group-gen-contended",
+            "groups whose memory and files in generations are more than the node has, some protected by low and min",
+            60_000,
+            |s| groups::contended(s, &[1, 3, 4, 5, 6], 48_000),
+        )
+    },
+    Pressure {
+        groups: &TREE,
+        lru_gen: 1,
+        ..usual("group-gen-tree", "group-tree in generations", 80_000, |s| {
+            groups::tree(s, INNER + 1..TREE.len() as u16 + 1, 300);
+        })
+    },
+    Pressure {
+        groups: &[0, 1, 1, 1],
+        lru_gen: 7,
+        process_pages: 9_000,
+        swap_mib: 256,
+        ..usual("group-gen-walk-siblings", "group-siblings in generations, with walks of page tables", 40_000, |s| {
+            groups::siblings(s, (1, 6_000), &[2, 3, 4], 9_000);
+        })
+    },
+    Pressure {
+        groups: &[0, 0, 2, 2, 2, 0],
+        lru_gen: 7,
+        process_pages: 48_000,
+        swap_mib: 256,
+        ..usual("group-gen-walk-contended", "group-gen-contended with walks of page tables", 60_000, |s| {
+            groups::contended(s, &[1, 3, 4, 5, 6], 48_000);
+        })
+    },
+    Pressure {
         lru_gen: 1,
         process_pages: 4_000,
         swap_mib: 256,

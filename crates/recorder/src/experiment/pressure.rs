@@ -9,7 +9,7 @@ use kontig_oracle::trace::pressure::Pressure;
 use std::collections::BTreeMap;
 
 /// Kernels whose memory control groups are recorded.
-const WITH_GROUPS: [Series; 1] = [Series::V6_12];
+const WITH_GROUPS: [Series; 2] = [Series::V6_12, Series::V7_2];
 /// Kernels whose multi-generational LRU is recorded.
 const WITH_GENERATIONS: [Series; 2] = [Series::V6_12, Series::V7_2];
 
@@ -23,7 +23,10 @@ impl Plan {
             ));
         }
         if !p.groups.is_empty() && !WITH_GROUPS.contains(&series) {
-            return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", p.name));
+            return refuse(format!(
+                "{}: control groups are recorded of 6.12 and 7.2 alone; add --kernel 6.12 or --kernel 7.2",
+                p.name
+            ));
         }
         if asked.order.is_some() {
             return refuse("--order: a trace says the sizes of its requests itself".into());
@@ -57,7 +60,10 @@ impl Plan {
             ));
         }
         if given.has_groups() && !WITH_GROUPS.contains(&series) {
-            return refuse(format!("{}: control groups are recorded of 6.12 alone; add --kernel 6.12", given.file));
+            return refuse(format!(
+                "{}: control groups are recorded of 6.12 and 7.2 alone; add --kernel 6.12 or --kernel 7.2",
+                given.file
+            ));
         }
         if given.has_nodes() && (given.has_generations() || given.has_groups()) {
             return refuse(format!(

@@ -64,6 +64,7 @@ impl Machine {
         assert!(group.index() < self.kernel.mem.groups().len(), "group {} has been made", group.index());
         if let Body::Process(process) = &self.tasks[id.index()].body {
             self.kernel.pages.spaces.set_group(process.id(), group);
+            self.kernel.mem.lru_gen_migrate_mm(process.id(), group);
         }
     }
 

@@ -33,7 +33,7 @@ use crate::thread::khugepaged::KhugepagedThread;
 use crate::thread::kswapd::KswapdThread;
 use crate::thread::slab::SlabThread;
 use crate::thread::xfs::{CheckpointThread, PushThread};
-use kontig_mm::{Counter, CpuId, Daemon, Memory, NodeId, Owner, Pfn, Work};
+use kontig_mm::{Counter, CpuId, Daemon, GroupId, Memory, NodeId, Owner, Pfn, Work};
 use kontig_program::{FileName, Placement, Program};
 use kontig_translation::Processor;
 
@@ -278,7 +278,7 @@ impl Machine {
     /// Starts a program now, on one CPU or where the scheduler puts it.
     pub fn spawn(&mut self, program: Box<dyn Program>, placement: Placement) -> TaskId {
         let number = self.kernel.pages.spaces.add_process();
-        self.kernel.mem.lru_gen_add_mm(number);
+        self.kernel.mem.lru_gen_add_mm(number, GroupId::ROOT);
         let body = Body::Process(Box::new(Process::new(number, program, self.now)));
         let (affinity, cpu) = match placement {
             Placement::Cpu(cpu) => {

@@ -8,7 +8,7 @@
 
 use super::Pages;
 use crate::base::id::MappingId;
-use kontig_mm::{Around, Memory, Pfn, References, TableWalk};
+use kontig_mm::{Around, GroupId, Memory, Pfn, References, TableWalk};
 
 impl Pages {
     /// Those of an anonymous page.
@@ -16,6 +16,7 @@ impl Pages {
         &mut self,
         pfn: Pfn,
         number: u32,
+        counts: &dyn Fn(GroupId) -> bool,
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {
@@ -23,6 +24,9 @@ impl Pages {
         let Pages { spaces, objects, frames, .. } = self;
         let mut ptes = 0;
         for &mapping in objects.mappings(object) {
+            if !counts(spaces.group_of(spaces.process_of(MappingId(mapping)))) {
+                continue;
+            }
             if spaces.maps_huge(mapping, page, pfn) {
                 ptes += u32::from(spaces.test_and_clear_young(mapping, page, pfn));
             } else if spaces.test_and_clear_young(mapping, page, pfn) {
@@ -39,6 +43,7 @@ impl Pages {
         &mut self,
         pfn: Pfn,
         number: u32,
+        counts: &dyn Fn(GroupId) -> bool,
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {
@@ -47,6 +52,9 @@ impl Pages {
         let Pages { spaces, objects, frames, .. } = self;
         let mut ptes = 0;
         for &mapping in objects.mappings(object) {
+            if !counts(spaces.group_of(spaces.process_of(MappingId(mapping)))) {
+                continue;
+            }
             ptes += u32::from(spaces.folio_young_around(mapping, (index, pfn), frames, fits, found));
         }
         References { ptes, ..References::default() }

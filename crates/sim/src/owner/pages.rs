@@ -255,14 +255,19 @@ impl Owner for Pages {
         &mut self,
         pfn: Pfn,
         number: u32,
+        counts: &dyn Fn(GroupId) -> bool,
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {
         self.note_entries(pfn);
         match self.frames.flags(pfn).any(Flags::FILE) {
-            true => self.file_references_around(pfn, number, fits, found),
-            false => self.anon_references_around(pfn, number, fits, found),
+            true => self.file_references_around(pfn, number, counts, fits, found),
+            false => self.anon_references_around(pfn, number, counts, fits, found),
         }
+    }
+
+    fn draw(&mut self, below: u32) -> u32 {
+        self.groups.draw(below)
     }
 
     fn references_within(&mut self, m: &Memory, pfn: Pfn, number: u32, target: Option<GroupId>) -> References {

@@ -6,6 +6,7 @@
 //! to nobody.
 
 use kontig_mm::{GroupId, GroupLimit};
+use kontig_program::SplitMix64;
 
 /// A group that a machine is to have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +68,8 @@ impl GroupCounts {
 pub(crate) struct GroupsOfMachine {
     names: Vec<String>,
     counts: Vec<GroupCounts>,
+    /// The source of all that a kernel draws at random: the same in every run.
+    draws: SplitMix64,
 }
 
 impl GroupsOfMachine {
@@ -74,7 +77,12 @@ impl GroupsOfMachine {
     pub(crate) fn new(groups: &[GroupEntry]) -> GroupsOfMachine {
         let names: Vec<String> =
             std::iter::once("/".to_string()).chain(groups.iter().map(|group| group.name.clone())).collect();
-        GroupsOfMachine { counts: vec![GroupCounts::default(); names.len()], names }
+        GroupsOfMachine { counts: vec![GroupCounts::default(); names.len()], names, draws: SplitMix64::new(0) }
+    }
+
+    /// A number below this.
+    pub(crate) fn draw(&mut self, below: u32) -> u32 {
+        self.draws.below(below)
     }
 
     /// The name that its file gives it.

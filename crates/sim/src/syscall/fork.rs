@@ -171,7 +171,7 @@ impl Fork {
         let frames = k.mem.frames().nr_pageblocks() * TABLE_PAGES as usize;
         k.pages.mapcounts.keep(frames);
         let child = k.pages.fork(self.parent);
-        k.mem.lru_gen_add_mm(child);
+        k.mem.lru_gen_add_mm(child, k.pages.spaces.group_of(child));
         c.now += ns(k.costs.fork);
         *self.child.insert(child)
     }

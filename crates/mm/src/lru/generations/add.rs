@@ -32,8 +32,8 @@ impl Place {
 impl Memory {
     pub(crate) fn gen_place(&self, pfn: Pfn) -> Place {
         let zone = self.blocks.zone_of(pfn);
-        let z = &self.zones[zone];
-        Place { lruvec: z.lruvec, zone, zone_type: z.kind, backing: self.lru.flags(pfn).backing() }
+        let (lruvec, zone_type) = (self.lruvec_in(zone, pfn), self.zones[zone].kind);
+        Place { lruvec, zone, zone_type, backing: self.lru.flags(pfn).backing() }
     }
 
     /// Links an evictable page. `waits`: it will be reclaimed once it is written.
@@ -133,11 +133,11 @@ impl Memory {
         }
         let active = |of: Gen| gens.is_active(of);
         match (from.map(active), to.map(active)) {
-            (None, Some(active)) => self.count_listed(cpu, at.zone, at.counted(active), pages),
-            (Some(active), None) => self.count_listed(cpu, at.zone, at.counted(active), -pages),
+            (None, Some(active)) => self.count_listed_of(cpu, at.zone, at.lruvec, at.counted(active), pages),
+            (Some(active), None) => self.count_listed_of(cpu, at.zone, at.lruvec, at.counted(active), -pages),
             (Some(false), Some(true)) => {
-                self.count_listed(cpu, at.zone, at.counted(false), -pages);
-                self.count_listed(cpu, at.zone, at.counted(true), pages);
+                self.count_listed_of(cpu, at.zone, at.lruvec, at.counted(false), -pages);
+                self.count_listed_of(cpu, at.zone, at.lruvec, at.counted(true), pages);
             }
             _ => {}
         }

@@ -43,7 +43,7 @@ impl Memory {
         }
         let backing = flags.backing();
         let pages = u64::from(self.frames.tag(pfn).order().pages());
-        self.lru.vecs[lruvec].count(NodeStat::refault(backing), cpu, pages as i64);
+        self.count_state(lruvec, NodeStat::refault(backing), cpu, pages as i64);
         if self.shared.profile.lru_gen.by_all_tiers() {
             return self.gen_refault_of_all(cpu, pfn, flags, shadow, in_fault);
         }
@@ -53,12 +53,11 @@ impl Memory {
         }
         let refs = (shadow.eviction & u64::from(MAX_REFS)) as u8 + u8::from(shadow.workingset);
         gens.tiers[backing.index()][tier(refs)].refaulted += pages;
-        let vec = &mut self.lru.vecs[lruvec];
-        vec.count(NodeStat::activate(backing), cpu, pages as i64);
+        self.count_state(lruvec, NodeStat::activate(backing), cpu, pages as i64);
         if !in_fault && refs < MAX_REFS {
             return flags;
         }
-        vec.count(NodeStat::restore(backing), cpu, pages as i64);
+        self.count_state(lruvec, NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::WORKINGSET
     }
 
@@ -71,8 +70,7 @@ impl Memory {
         in_fault: bool,
     ) -> PageFlags {
         let (backing, pages) = (flags.backing(), u64::from(self.frames.tag(pfn).order().pages()));
-        let vec = &mut self.lru.vecs[shadow.lruvec];
-        let gens = vec.gens_mut();
+        let gens = self.lru.gens_mut(shadow.lruvec);
         if gens.max_seq.abs_diff(shadow.eviction >> REFS_WIDTH) >= MAX_NR_GENS as u64 {
             return flags;
         }
@@ -83,9 +81,9 @@ impl Memory {
             return flags;
         }
         if in_fault {
-            vec.count(NodeStat::activate(backing), cpu, pages as i64);
+            self.count_state(shadow.lruvec, NodeStat::activate(backing), cpu, pages as i64);
         }
-        vec.count(NodeStat::restore(backing), cpu, pages as i64);
+        self.count_state(shadow.lruvec, NodeStat::restore(backing), cpu, pages as i64);
         flags | PageFlags::WORKINGSET
     }
 

@@ -26,9 +26,6 @@ impl Memory {
         if !self.lru.is_ordered() {
             return Err("this machine keeps no order of its pages".into());
         }
-        if self.groups.are_kept() {
-            return Err("memory control groups are known of the classic LRU alone".into());
-        }
         self.shared.tunables.lru_gen = parts;
         self.set_lru_gen(parts.is_on(), core::iter::empty());
         Ok(())
@@ -37,8 +34,7 @@ impl Memory {
     /// Switches the multi-generational LRU on or off, where the order of pages is kept.
     /// `swap_cache` names the pages that have a slot in swap.
     pub fn set_lru_gen(&mut self, on: bool, swap_cache: impl Iterator<Item = Pfn>) {
-        // Control groups are known of the classic lists alone.
-        if !self.lru.is_ordered() || on == self.lru.has_generations() || self.groups.are_kept() {
+        if !self.lru.is_ordered() || on == self.lru.has_generations() {
             return;
         }
         self.lru.set_generations(on);
@@ -57,7 +53,7 @@ impl Memory {
         for list in LruList::EVICTABLE {
             while let Some(pfn) = self.lru.vecs[lruvec].lists[list.index()].last() {
                 let (zone, order) = (self.blocks.zone_of(pfn), self.frames.tag(pfn).order());
-                self.count_listed(CPU, zone, list, -i64::from(order.pages()));
+                self.count_listed_of(CPU, zone, lruvec, list, -i64::from(order.pages()));
                 self.lru.unlink(lruvec, pfn, list);
                 self.link(CPU, pfn, order, false);
             }

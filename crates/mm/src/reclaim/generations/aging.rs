@@ -75,8 +75,8 @@ impl Memory {
                 let of = |generation| gens.nr_pages(generation, backing.index(), zone_type);
                 let delta = of(prev) - of(next);
                 if delta != 0 {
-                    self.count_listed(cpu, zone, backing.inactive(), delta);
-                    self.count_listed(cpu, zone, backing.active(), -delta);
+                    self.count_listed_of(cpu, zone, lruvec, backing.inactive(), delta);
+                    self.count_listed_of(cpu, zone, lruvec, backing.active(), -delta);
                 }
             }
         }

@@ -21,12 +21,14 @@ pub enum Refused {
 }
 
 impl Memory {
-    fn for_command(cpu: CpuId) -> ScanControl {
+    fn for_command(&self, cpu: CpuId, lruvec: LruvecId) -> ScanControl {
         let mut sc = ScanControl::new(cpu, Gfp::KERNEL, Order::ZERO, ZoneType::Device);
         sc.priority = 0;
         sc.nr_to_reclaim = 0;
         sc.proactive = true;
         sc.promoted = Some(Default::default());
+        let for_group = self.groups.are_kept() && self.shared.profile.lru_gen.by_all_tiers();
+        sc.target = for_group.then(|| self.groups.group_of(lruvec));
         sc
     }
 
@@ -43,7 +45,7 @@ impl Memory {
         swappiness: Option<u8>,
         force: bool,
     ) -> Result<(), Refused> {
-        let mut sc = Memory::for_command(cpu);
+        let mut sc = self.for_command(cpu, lruvec);
         let can_swap = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from) > 0;
         let by_all_tiers = self.shared.profile.lru_gen.by_all_tiers();
         let gens = self.lru.gens(lruvec);
@@ -78,7 +80,7 @@ impl Memory {
         swappiness: Option<u8>,
         pages: u64,
     ) -> Result<(), Refused> {
-        let mut sc = Memory::for_command(cpu);
+        let mut sc = self.for_command(cpu, lruvec);
         let swappiness = swappiness.map_or_else(|| self.gen_swappiness(&sc), u64::from);
         if seq + MIN_NR_GENS > self.lru.gens(lruvec).max_seq {
             return Err(Refused::Invalid);

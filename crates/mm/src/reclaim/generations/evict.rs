@@ -143,8 +143,12 @@ impl Memory {
         sc.nr_reclaimed += reclaimed;
         if !self.shared.profile.lru_gen.by_all_tiers() {
             sc.met.unqueued_dirty += stat.unqueued_dirty;
-        } else if !again && stat.unqueued_dirty == isolated {
-            owner.wake_flushers();
+        } else if !again {
+            if stat.unqueued_dirty == isolated {
+                owner.wake_flushers();
+            }
+            sc.met.dirty += stat.dirty;
+            sc.met.congested += stat.congested;
         }
         let (nid, priority, backing) = (self.lru.vecs[lruvec].node, sc.priority, Backing::ALL[kind]);
         self.shared.emit(Listen::VMSCAN, || Event::LruShrinkInactive {
@@ -168,7 +172,12 @@ impl Memory {
         }
         self.count_promoted(lruvec, sc);
         let [_, steal] = self.counted_as(sc);
-        self.shared.vmstat.add(steal, reclaimed);
+        if self.counts_for_machine(sc) {
+            self.shared.vmstat.add(steal, reclaimed);
+        }
+        if self.groups.are_kept() {
+            self.count_reclaimed_in_group(lruvec, sc.kswapd, reclaimed);
+        }
         self.shared.vmstat.add([VmEvent::PgstealAnon, VmEvent::PgstealFile][kind], reclaimed);
         retried
     }

@@ -33,7 +33,9 @@ impl Memory {
             };
             looked_at && self.lruvec_of(pfn) == lruvec
         };
-        let by = owner.references_around(pfn, number, &fits, &mut |around| match around {
+        let groups = &self.groups;
+        let counts = |group| sc.target.is_none_or(|target| groups.is_within(group, target));
+        let by = owner.references_around(pfn, number, &counts, &fits, &mut |around| match around {
             Around::Page(pfn) => found.push(pfn),
             Around::Table { table, entries, young } if suits(entries, young) => hot.push(table),
             Around::Table { .. } => {}
@@ -96,7 +98,7 @@ impl Memory {
                     gens.nr_pages[of.index()][backing.index()][zone_type] += pages;
                     let active = gens.is_active(of);
                     let list = if active { backing.active() } else { backing.inactive() };
-                    self.count_listed(sc.cpu, zone, list, pages);
+                    self.count_listed_of(sc.cpu, zone, lruvec, list, pages);
                 }
             }
         }

@@ -61,8 +61,13 @@ impl Memory {
         }
         let backing = Backing::ALL[kind];
         let [scan, _] = self.counted_as(sc);
-        self.shared.vmstat.add(scan, met.isolated);
-        self.shared.vmstat.add(VmEvent::Pgrefill, met.sorted);
+        if self.counts_for_machine(sc) {
+            self.shared.vmstat.add(scan, met.isolated);
+            self.shared.vmstat.add(VmEvent::Pgrefill, met.sorted);
+        }
+        if self.groups.are_kept() {
+            self.count_scanned_in_group(lruvec, sc.kswapd, met.isolated);
+        }
         self.shared.vmstat.add([VmEvent::PgscanAnon, VmEvent::PgscanFile][kind], met.isolated);
         // A folio is as much work as a page.
         let folios = batch - met.remaining;

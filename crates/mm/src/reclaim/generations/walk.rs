@@ -1,16 +1,16 @@
 //! Walks of page tables, with which aging begins where they are on.
 //!
-//! A walk goes through the address spaces in their order, and over those not used since the last
-//! one, unless they are new. Of each it looks at the tables that the filter has, or at all if it is
-//! forced or the address space is new, and makes the pages young whose entries were used. A table
-//! in which one entry in eight was used is in the filter of the next walk. Source: kernel-behaviour
-//! §4.10.8.
+//! A walk goes through the address spaces of the group in their order, and over those not used
+//! since the last one, unless they are new. Of each it looks at the tables that the filter has, or
+//! at all if it is forced or the address space is new, and makes the pages young whose entries were
+//! used. A table in which one entry in eight was used is in the filter of the next walk. Source:
+//! kernel-behaviour §4.10.8.
 
 use crate::owner::{Owner, TableWalk};
 use crate::reclaim::control::{Promoted, ScanControl};
 use crate::state::mm_list::At;
 use crate::state::{Gen, Memory, PageFlags};
-use crate::types::{LruvecId, Pfn};
+use crate::types::{GroupId, LruvecId, Pfn};
 
 /// Entries in a cache line: a table is worth a look if one in each was used.
 const ENTRIES_IN_LINE: u32 = 8;
@@ -64,30 +64,60 @@ impl TableWalk for AgingWalk<'_> {
 
 impl Memory {
     /// Lists an address space that a host has made, and whose page tables aging may walk
-    /// ([`Owner::walk`]).
-    pub fn lru_gen_add_mm(&mut self, mm: u32) {
-        for vec in self.lru.vecs.iter_mut() {
-            if let Some(gens) = &mut vec.generations
+    /// ([`Owner::walk`]), for its memory control group.
+    pub fn lru_gen_add_mm(&mut self, mm: u32, group: GroupId) {
+        self.note_new_mm(mm, group);
+        self.lru.mms.add(mm, group);
+    }
+
+    /// The address space is gone.
+    pub fn lru_gen_del_mm(&mut self, mm: u32) {
+        self.leave_mm(mm);
+        self.lru.mms.remove(mm);
+    }
+
+    /// Its process has moved to another group.
+    pub fn lru_gen_migrate_mm(&mut self, mm: u32, group: GroupId) {
+        if self.lru.mms.group_of(mm).is_none_or(|of| of == group) {
+            return;
+        }
+        self.leave_mm(mm);
+        self.note_new_mm(mm, group);
+        self.lru.mms.move_to(mm, group);
+    }
+
+    /// The sets of lists that a group has, one for each node; all, where there are no groups.
+    fn lists_of(&self, group: GroupId) -> core::ops::Range<usize> {
+        match self.groups.are_kept() {
+            true => {
+                let first = self.groups.lruvec(group, LruvecId::new(0)).index();
+                first..first + self.groups.nodes()
+            }
+            false => 0..self.lru.vecs.len(),
+        }
+    }
+
+    fn note_new_mm(&mut self, mm: u32, group: GroupId) {
+        for lruvec in self.lists_of(group).map(LruvecId::new) {
+            if let Some(gens) = &mut self.lru.vecs[lruvec].generations
                 && gens.walker.tail == Some(At::End)
             {
                 gens.walker.tail = Some(At::Mm(mm));
             }
         }
-        self.lru.mms.add(mm);
     }
 
-    /// The address space is gone.
-    pub fn lru_gen_del_mm(&mut self, mm: u32) {
-        let (before, after) = (self.lru.mms.before(At::Mm(mm)), self.lru.mms.after(At::Mm(mm)));
-        for vec in self.lru.vecs.iter_mut() {
-            let Some(gens) = &mut vec.generations else { continue };
+    fn leave_mm(&mut self, mm: u32) {
+        let Some(group) = self.lru.mms.group_of(mm) else { return };
+        let (before, after) = (self.lru.mms.before(At::Mm(mm), group), self.lru.mms.after(At::Mm(mm), group));
+        for lruvec in self.lists_of(group).map(LruvecId::new) {
+            let Some(gens) = &mut self.lru.vecs[lruvec].generations else { continue };
             for (place, instead) in [(&mut gens.walker.head, before), (&mut gens.walker.tail, after)] {
                 if *place == Some(At::Mm(mm)) {
                     *place = Some(instead);
                 }
             }
         }
-        self.lru.mms.remove(mm);
     }
 
     /// A thread of the address space gets a CPU.
@@ -126,6 +156,10 @@ impl Memory {
 
     /// The address space to walk next, and whether there is none, because the walk has ended.
     fn next_mm(&mut self, lruvec: LruvecId, seq: u64, force: &mut bool) -> (Option<u32>, bool) {
+        let (group, node) = match self.groups.are_kept() {
+            true => (self.groups.group_of(lruvec), self.groups.root_of(lruvec)),
+            false => (GroupId::ROOT, lruvec),
+        };
         let mms = &mut self.lru.mms;
         let gens = self.lru.vecs[lruvec].gens_mut();
         if seq <= gens.walk_seq {
@@ -134,13 +168,13 @@ impl Memory {
         let mut head = gens.walker.head.unwrap_or(At::End);
         let first = head == At::End;
         let next = loop {
-            head = mms.after(head);
+            head = mms.after(head, group);
             let At::Mm(mm) = head else { break None };
             if gens.walker.tail.is_none_or(|tail| tail == head) {
-                gens.walker.tail = Some(mms.after(head));
+                gens.walker.tail = Some(mms.after(head, group));
                 *force = true;
             }
-            if mms.take_used(mm, lruvec.index()) || *force {
+            if mms.take_used(mm, node.index()) || *force {
                 break Some(mm);
             }
         };

@@ -191,7 +191,7 @@ impl Full {
         let mut m = Memory::new(&MachineSpec { lru, ..plan.spec() }, plan.profile()).expect("plans are valid");
         if matches!(plan.kernel, Kernel::Generations | Kernel::GenerationsByAllTiers) {
             m.enable_lru_gen(kontig_mm::state::LruGen::ALL).expect("the kernel has generations");
-            m.lru_gen_add_mm(0);
+            m.lru_gen_add_mm(0, GroupId::ROOT);
         }
         let frames = m.zones().iter().map(|z| z.end.index()).max().unwrap_or(0);
         let nodes = m.nodes().len();

@@ -244,6 +244,7 @@ impl Owner for Tenant {
         &mut self,
         pfn: Pfn,
         owner: u32,
+        _counts: &dyn Fn(GroupId) -> bool,
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {

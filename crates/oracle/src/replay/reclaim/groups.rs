@@ -70,6 +70,10 @@ fn items() -> impl Iterator<Item = (String, usize)> {
 /// The numbers of all groups: name, the kernel's and the engine's.
 pub(super) fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, String)> {
     let mut all = Vec::new();
+    if !want.groups.is_empty() {
+        let next = m.groups().next_stock(CPU).to_string();
+        all.push(("the stock that makes room next".into(), want.number("next_stock").to_string(), next));
+    }
     for (group, of) in m.groups().ids().zip(&want.groups) {
         let mut add = |what: &str, kernel: i64, engine: i64| {
             all.push((format!("{what} of group {}", group.index()), kernel.to_string(), engine.to_string()));
@@ -92,9 +96,11 @@ pub(super) fn numbers(want: &LruState, m: &Memory) -> Vec<(String, String, Strin
         ] {
             add(name, of.number(name), engine);
         }
-        let stock = m.groups().stock(CPU);
-        let stock = if stock.group == Some(group) { stock.pages as i64 } else { 0 };
-        add("stock", of.number("stock"), stock);
+        // A CPU has at most one stock of a group. Without one, both sides' place is 0.
+        let mut stocks = (0..).zip(m.groups().stocks(CPU).iter().copied());
+        let (place, stock) = stocks.find(|(_, stock)| stock.group == Some(group)).unwrap_or_default();
+        add("stock", of.number("stock"), stock.pages as i64);
+        add("place of the stock", of.number("stock_place"), place);
         let vec = &m.lru().vecs()[m.lruvec_of_group(group, NODE).index()];
         let Some(counted) = &vec.in_group else { continue };
         for (name, at) in items() {

@@ -99,6 +99,8 @@ pub(super) struct Files {
     first_entry: u32,
     /// Page tables whose own mark of use is set.
     used_tables: BTreeSet<u32>,
+    /// The state of the generator from which the module has the kernel draw.
+    drawn: u64,
     beside: Beside,
 }
 
@@ -129,6 +131,7 @@ impl Files {
             process_pages: 0,
             first_entry: 0,
             used_tables: BTreeSet::new(),
+            drawn: 0,
             beside: Beside::new(m, kcompactd_is_real_time),
         }
     }
@@ -394,9 +397,14 @@ impl Owner for Files {
         &mut self,
         pfn: Pfn,
         owner: u32,
+        counts: &dyn Fn(GroupId) -> bool,
         fits: &dyn Fn(Pfn) -> bool,
         found: &mut dyn FnMut(Around),
     ) -> References {
+        // The process uses the page, wherever it was charged.
+        if !counts(self.group) {
+            return References::default();
+        }
         let by = self.references(pfn, owner);
         // The trace's files are not mapped.
         let Of::Process(page) = self.kept(owner).of else { return by };
@@ -444,6 +452,14 @@ impl Owner for Files {
             found.iter().for_each(|pfn| walk.found(m, *pfn));
             walk.leave(m, table.into(), end - first, found.len() as u32);
         }
+    }
+    fn draw(&mut self, below: u32) -> u32 {
+        // As the module has the kernel draw.
+        const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+        const INCREMENT: u64 = 1_442_695_040_888_963_407;
+        self.drawn = self.drawn.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
+        // Of a byte, as many parts.
+        (((self.drawn >> 56) as u32) * below) >> 8
     }
     fn unmap(&mut self, _: Pfn, owner: u32) -> bool {
         let kept = self.kept_mut(owner);

@@ -55,6 +55,11 @@ pub fn files(s: &mut Script, max: u32) {
 
 /// One group's process has more memory than its limit lets it keep, beside a file.
 pub fn process(s: &mut Script, max: u32, pages: u32, one_in_file: usize) {
+    process_with(s, max, pages, one_in_file, |_| {});
+}
+
+/// The same, with more after each operation.
+pub fn process_with(s: &mut Script, max: u32, pages: u32, one_in_file: usize, mut more: impl FnMut(&mut Script)) {
     limit(s, 1, GroupLimit::Max, max);
     enter(s, 1);
     (0..pages).for_each(|i| s.access(i, true));
@@ -68,6 +73,7 @@ pub fn process(s: &mut Script, max: u32, pages: u32, one_in_file: usize) {
             s.access(page, writes);
         }
         sometimes_flushed(s, 400);
+        more(s);
     }
 }
 
@@ -172,6 +178,38 @@ pub fn unlimited(s: &mut Script, of: &[u16], pages: u32) {
                 read_file(s, pages / 8, pages / 4, &mut at, request);
             }
             sometimes_flushed(s, 300);
+        }
+    }
+}
+
+/// Groups without limits whose memory and files together are more than the node has, and part of
+/// which low and min protect; the parts change.
+pub fn contended(s: &mut Script, of: &[u16], pages: u32) {
+    let mut at = 0;
+    while !s.is_full() {
+        let group = of[s.random.below(of.len())];
+        if s.random.chance(1, 3) {
+            let (which, most) = s.random.weighted(&[((GroupLimit::Low, 7_000), 3), ((GroupLimit::Min, 3_000), 1)]);
+            let whose = of[s.random.below(of.len())];
+            let protects = s.below(most);
+            limit(s, whose, which, protects);
+        }
+        enter(s, group);
+        let own = u32::from(group) * pages / 8;
+        for _ in 0..300 + s.below(600) {
+            let request = if s.random.chance(1, 2) { DIRECT } else { BOTH };
+            if s.random.chance(1, 2) {
+                let page = own + s.skewed(pages / 8);
+                let writes = s.random.chance(1, 3);
+                s.access(page, writes);
+            } else {
+                let file = group as u8 % 8;
+                let index = s.skewed(pages / 8);
+                s.read(file, index, request);
+                s.add(8 + file, at, request);
+                at = (at + 1) % (pages / 4);
+            }
+            sometimes_flushed(s, 500);
         }
     }
 }
