@@ -62,6 +62,7 @@ impl Kernel {
         let node = node_of(&self.mem, folio);
         let is_written = flags.any(Flags::WRITEBACK);
         let flusher = self.pages.files().page_dirtied((inode, index), number, (node, pages), is_written, now)?;
+        self.pages.files().by_node.with(folio).dirty += u64::from(pages);
         flusher.into_iter().for_each(|flusher| self.queues.wake_all(flusher));
         self.pages.frames.set(folio, Flags::DIRTY);
         Ok(pages)

@@ -9,8 +9,10 @@
 //! Pages are in large folios where the kernel has these for the file system of the disk
 //! ([`filesystem`]), which the machine file names. Metadata I/O is simulated for XFS ([`xfs`]); of
 //! ext4's, only the reading of inodes ([`inode_table`]).
+//! The nodes' own counters are in [`by_node`].
 //! Left out: the inodes and dentries of directories themselves.
 
+mod by_node;
 mod cache;
 mod dirty;
 mod filesystem;
@@ -41,7 +43,7 @@ use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
 use inode_table::InodeTable;
 use kontig_mm::vmstat::fewer;
-use kontig_mm::{Counter, CpuId, Memory, NodeId, Wanted};
+use kontig_mm::{Counter, CpuId, Memory, NodeId, NodePages, Wanted};
 use names::Names;
 use space::Space;
 use tree::Nodes;
@@ -75,6 +77,7 @@ pub(crate) struct Files {
     /// Objects to free as soon as `Memory` is at hand.
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
+    pub(crate) by_node: by_node::ByNode,
     /// Pages of each node that are dirty or under writeback.
     pub(crate) pending: Vec<u64>,
     /// By node: the number of shadow-only tree nodes worth keeping. Shadows are worth keeping for
@@ -184,6 +187,7 @@ impl Files {
             inodes_take_pages: m.profile().reclaim.inodes_take_pages,
             gone: Vec::new(),
             counts: Counts::default(),
+            by_node: by_node::ByNode::new(m),
             pending: vec![0; nodes],
             nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
         }
@@ -196,6 +200,11 @@ impl Files {
         };
         let counts = Counts::DECLARED.iter().map(|(counter, value)| (*counter, value(&self.counts)));
         counts.chain(SLABS.into_iter().map(move |(counter, reclaimable)| (counter, pages(reclaimable))))
+    }
+
+    /// A node's pages by their use.
+    pub(crate) fn node_pages(&self, node: NodeId) -> NodePages {
+        NodePages { reclaimable_slab: self.slabs.reclaimable_pages(node), ..self.by_node.of(node) }
     }
 
     /// The writeback state of a disk.
