@@ -122,6 +122,7 @@ impl Ftrace {
                 traced.event,
                 Event::CompactionEnd { .. }
                     | Event::DirectReclaimEnd { .. }
+                    | Event::NodeReclaimEnd { .. }
                     | Event::KswapdSleep { .. }
                     | Event::KcompactdSleep { .. }
             );
@@ -224,7 +225,11 @@ impl Ftrace {
             Event::DirectReclaimBegin { order, .. } => {
                 self.begin(traced, format_args!("direct reclaim, order {}", order.get()));
             }
-            Event::DirectReclaimEnd { .. } => self.end(traced),
+            Event::NodeReclaimBegin { nid, order, .. } => {
+                let (node, order) = (nid.index(), order.get());
+                self.begin(traced, format_args!("reclaim on node {node}, order {order}"));
+            }
+            Event::DirectReclaimEnd { .. } | Event::NodeReclaimEnd { .. } => self.end(traced),
             Event::KswapdWake { order, .. } => self.wake(traced, Some(order)),
             Event::KcompactdWake { order, .. } => self.wake(traced, order),
             Event::KswapdSleep { .. } | Event::KcompactdSleep { .. } => self.sleep(traced),

@@ -29,6 +29,99 @@ pub struct PageSource {
     above_mark: bool,
 }
 
+/// A walk over the zones of a request, in the order in which it tries them.
+#[derive(Clone, Debug)]
+pub(crate) struct ZonelistWalk {
+    /// The request's `alloc_flags`, of which the walk drops some on its way.
+    pub(crate) flags: AllocFlags,
+    /// The zone that the request prefers.
+    first: ZoneId,
+    /// It has been tried already.
+    tried_first: bool,
+    /// Position in the zonelist.
+    at: usize,
+    /// Nodes whose kswapd is at work are left for last, and one was.
+    skip_busy: bool,
+    skipped: bool,
+    /// A zone has given its share.
+    depleted: bool,
+}
+
+impl ZonelistWalk {
+    pub(crate) fn new(first: ZoneId, flags: AllocFlags) -> ZonelistWalk {
+        ZonelistWalk { flags, first, tried_first: false, at: 0, skip_busy: true, skipped: false, depleted: false }
+    }
+
+    /// The next zone to try. The walk may go over the zones more than once.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, m: &mut Memory, r: &Request) -> Option<ZoneId> {
+        loop {
+            while let Some(id) = m.next_zone(r, &mut self.at) {
+                let is_far = m.zones[id].node != m.zones[self.first].node;
+                if self.flags.any(AllocFlags::FAIR) {
+                    if is_far {
+                        break;
+                    }
+                    if m.zones[id].fair_depleted {
+                        self.depleted = true;
+                        continue;
+                    }
+                }
+                if core::mem::take(&mut self.tried_first) && id == self.first {
+                    continue;
+                }
+                if is_far && self.flags.any(AllocFlags::NOFRAGMENT) && !m.shared.tunables.defrag_mode {
+                    self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+                    self.begin_again();
+                    continue;
+                }
+                if self.skip_busy && m.leave_for_last(id) {
+                    self.skipped = true;
+                    continue;
+                }
+                return Some(id);
+            }
+            if !self.goes_round_again(m, r) {
+                return None;
+            }
+        }
+    }
+
+    fn begin_again(&mut self) {
+        (self.at, self.skipped, self.depleted) = (0, false, false);
+    }
+
+    /// After the last zone: whether the walk tries them once more, and by other rules.
+    #[inline(always)]
+    fn goes_round_again(&mut self, m: &mut Memory, r: &Request) -> bool {
+        if self.flags.any(AllocFlags::FAIR) {
+            if m.shared.profile.zonelist.fills_up_on_slow_path {
+                return false;
+            }
+            // Once more, without the fair zone policy and on all nodes.
+            self.flags = self.flags.without(AllocFlags::FAIR);
+            if self.depleted {
+                m.refill_alloc_batches(self.first, r.cpu);
+            }
+            if self.depleted || m.nodes.len() > 1 {
+                self.begin_again();
+                return true;
+            }
+        }
+        if self.skip_busy && self.skipped {
+            self.skip_busy = false;
+            self.begin_again();
+            return true;
+        }
+        if !self.flags.any(AllocFlags::NOFRAGMENT) || m.shared.tunables.defrag_mode {
+            return false;
+        }
+        self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
+        self.begin_again();
+        true
+    }
+}
+
 impl Memory {
     /// Allocates a block on the fast path, against the low watermark, without waiting, reclaiming
     /// or compacting.
@@ -37,7 +130,8 @@ impl Memory {
     /// "kernel memory" until [`Memory::lru_add`] changes it.
     ///
     /// # Errors
-    /// [`NoPage`] if no zone has a page to spare; [`crate::AllocSlow`] goes on from there.
+    /// [`NoPage`] if no zone has a page to spare, or if the request would reclaim on a near node
+    /// before it goes to the next zone; [`crate::AllocSlow`] goes on from there.
     #[inline(always)]
     pub fn alloc(&mut self, r: Request) -> Result<Pfn, NoPage> {
         let first = self.preferred_zone(&r).ok_or(NoPage)?;
@@ -47,7 +141,7 @@ impl Memory {
 
     /// The `alloc_flags` of the fast path; `preferred` is the request's preferred zone.
     #[inline(always)]
-    fn fast_path_flags(&self, r: &Request, preferred: ZoneId) -> AllocFlags {
+    pub(crate) fn fast_path_flags(&self, r: &Request, preferred: ZoneId) -> AllocFlags {
         let mut flags = AllocFlags::mark(Wmark::Low);
         if r.gfp.has(Gfp::KSWAPD_RECLAIM) {
             flags = flags.with(AllocFlags::KSWAPD);
@@ -170,73 +264,22 @@ impl Memory {
             && self.nodes[self.zones[zone].node].kswapd.running
     }
 
-    /// The rest of the walk, after the preferred zone had nothing or was skipped.
+    /// The rest of the walk, after the preferred zone had nothing or was skipped. A request that
+    /// would reclaim on the way finds nothing here: [`crate::AllocSlow`] walks for it.
     #[inline(never)]
-    fn walk_zonelist(
-        &mut self,
-        first: ZoneId,
-        mut tried_first: bool,
-        r: Request,
-        mut flags: AllocFlags,
-    ) -> Option<Pfn> {
-        let defrag_mode = self.shared.tunables.defrag_mode;
-        let mut skip_busy = true;
-        'walk: loop {
-            let (mut skipped, mut depleted) = (false, false);
-            let mut at = 0;
-            while let Some(id) = self.next_zone(&r, &mut at) {
-                if flags.any(AllocFlags::FAIR) {
-                    if self.zones[id].node != self.zones[first].node {
-                        break;
-                    }
-                    if self.zones[id].fair_depleted {
-                        depleted = true;
-                        continue;
-                    }
-                }
-                if core::mem::take(&mut tried_first) && id == first {
-                    continue;
-                }
-                if flags.any(AllocFlags::NOFRAGMENT)
-                    && !defrag_mode
-                    && id != first
-                    && self.zones[id].node != self.zones[first].node
-                {
-                    flags = flags.without(AllocFlags::NOFRAGMENT);
-                    continue 'walk;
-                }
-                if skip_busy && self.leave_for_last(id) {
-                    skipped = true;
-                    continue;
-                }
-                self.shared.work.any = true;
-                self.shared.work.zones_tried += 1;
-                if let Some(pfn) = self.try_zone(id, &r, flags) {
-                    return Some(pfn);
-                }
-            }
-            if flags.any(AllocFlags::FAIR) && self.shared.profile.zonelist.fills_up_on_slow_path {
-                return None;
-            }
-            if flags.any(AllocFlags::FAIR) {
-                // Once more, without the fair zone policy and on all nodes.
-                flags = flags.without(AllocFlags::FAIR);
-                if depleted {
-                    self.refill_alloc_batches(first, r.cpu);
-                }
-                if depleted || self.nodes.len() > 1 {
-                    continue;
-                }
-            }
-            if skip_busy && skipped {
-                skip_busy = false;
-                continue;
-            }
-            if !flags.any(AllocFlags::NOFRAGMENT) || defrag_mode {
-                return None;
-            }
-            flags = flags.without(AllocFlags::NOFRAGMENT);
+    fn walk_zonelist(&mut self, first: ZoneId, tried_first: bool, r: Request, flags: AllocFlags) -> Option<Pfn> {
+        if self.shared.tunables.zone_reclaim_mode != 0 && self.reclaims_on_the_way(&r) {
+            return None;
         }
+        let mut walk = ZonelistWalk { tried_first, ..ZonelistWalk::new(first, flags) };
+        while let Some(id) = walk.next(self, &r) {
+            self.shared.work.any = true;
+            self.shared.work.zones_tried += 1;
+            if let Some(pfn) = self.try_zone(id, &r, walk.flags) {
+                return Some(pfn);
+            }
+        }
+        None
     }
 
     /// Refills NR_ALLOC_BATCH in the zones of the preferred zone's node, up to that zone.
@@ -261,9 +304,12 @@ impl Memory {
     /// Tries one zone: the watermark, then the lists.
     #[inline(always)]
     fn try_zone(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
-        if !self.above_mark(id, r, flags) {
-            return None;
-        }
+        if self.above_mark(id, r, flags) { self.take_from_zone(id, r, flags) } else { None }
+    }
+
+    /// Takes a block from the lists of a zone that has enough.
+    #[inline(always)]
+    pub(crate) fn take_from_zone(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> Option<Pfn> {
         let mut locked = self.locked(id, r.cpu);
         let pfn = locked.rmqueue(r.order, r.gfp.migratetype(), flags);
         locked.zone.numa.given += u64::from(pfn.is_some());
@@ -288,7 +334,7 @@ impl Memory {
     /// Whether the zone has enough free pages for the request. Where the per-CPU lists are
     /// auto-tuned, the high watermark is checked first, and a zone below it is marked as such.
     #[inline(always)]
-    fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
+    pub(crate) fn above_mark(&mut self, id: ZoneId, r: &Request, flags: AllocFlags) -> bool {
         let zone = &mut self.zones[id];
         let (profile, highest, order) = (&self.shared.profile, r.gfp.highest_zone(), r.order);
         if profile.pcp.lists == PcpLists::AutoTuned && !zone.below_high {

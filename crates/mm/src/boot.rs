@@ -297,6 +297,7 @@ fn new_node(n: usize, nr_nodes: usize, cpus: usize, zones: &[Zone]) -> Node {
         deferred: Vec::new(),
         distances: (0..nr_nodes).map(|other| if other == n { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect(),
         zonelist: Vec::new(),
+        is_reclaimed: false,
     }
 }
 

@@ -371,6 +371,15 @@ pub enum Event {
     DirectReclaimEnd {
         nr_reclaimed: u64,
     },
+    /// A request begins to reclaim on a near node before it goes to another.
+    NodeReclaimBegin {
+        nid: NodeId,
+        order: Order,
+        gfp: Gfp,
+    },
+    NodeReclaimEnd {
+        nr_reclaimed: u64,
+    },
     /// Pages were taken off an LRU list.
     LruIsolate {
         highest_zoneidx: ZoneType,
@@ -475,6 +484,8 @@ impl Event {
             Event::WakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
             Event::DirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
             Event::DirectReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+            Event::NodeReclaimBegin { .. } => "mm_vmscan_node_reclaim_begin",
+            Event::NodeReclaimEnd { .. } => "mm_vmscan_node_reclaim_end",
             Event::MemcgReclaimBegin { .. } => "mm_vmscan_memcg_reclaim_begin",
             Event::MemcgReclaimEnd { .. } => "mm_vmscan_memcg_reclaim_end",
             Event::LruIsolate { .. } => "mm_vmscan_lru_isolate",
@@ -627,7 +638,12 @@ impl fmt::Display for Event {
             Event::DirectReclaimBegin { order, gfp } | Event::MemcgReclaimBegin { order, gfp } => {
                 write!(f, "order={} gfp_flags={gfp}", order.get())
             }
-            Event::DirectReclaimEnd { nr_reclaimed } | Event::MemcgReclaimEnd { nr_reclaimed } => {
+            Event::NodeReclaimBegin { nid, order, gfp } => {
+                write!(f, "nid={} order={} gfp_flags={gfp}", nid.index(), order.get())
+            }
+            Event::DirectReclaimEnd { nr_reclaimed }
+            | Event::NodeReclaimEnd { nr_reclaimed }
+            | Event::MemcgReclaimEnd { nr_reclaimed } => {
                 write!(f, "nr_reclaimed={nr_reclaimed}")
             }
             Event::LruIsolate { highest_zoneidx, order, nr_requested, nr_scanned, nr_skipped, nr_taken, lru } => {

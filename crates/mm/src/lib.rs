@@ -138,7 +138,8 @@ pub use huge_page::HugeDefrag;
 pub use lru::Shadow;
 pub use mempolicy::MemPolicy;
 pub use owner::{
-    Around, Lock, MigrateOutcome, NEIGHBOURS, Owner, PageState, References, Shrinker, Shrunk, TableWalk, Turn, WriteOut,
+    Around, Lock, MigrateOutcome, NEIGHBOURS, NodePages, Owner, PageState, References, Shrinker, Shrunk, TableWalk,
+    Turn, WriteOut,
 };
 pub use prefetch::prefetch;
 pub use reclaim::{Charge, ChargeFailure, OverHigh, Refused, SetLimit};

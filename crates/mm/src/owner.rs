@@ -114,6 +114,19 @@ pub struct Shrinker {
     pub batch: u64,
 }
 
+/// Pages of a node, as the counters of the host's side say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodePages {
+    /// In the page cache and in the swap cache (`NR_FILE_PAGES`).
+    pub cached: u64,
+    /// Pages of files that page tables map (`NR_FILE_MAPPED`).
+    pub mapped: u64,
+    /// Dirty pages of files (`NR_FILE_DIRTY`).
+    pub dirty: u64,
+    /// In slab caches with a shrinker (`NR_SLAB_RECLAIMABLE_B`).
+    pub reclaimable_slab: u64,
+}
+
 /// The result of one scan by a shrinker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shrunk {
@@ -263,6 +276,10 @@ pub trait Owner {
     /// Pages of the node's files that are dirty or being written.
     fn write_pending(&mut self, _node: NodeId) -> u64 {
         0
+    }
+    /// The node's pages by their use. Only a machine with `vm.zone_reclaim_mode` asks.
+    fn node_pages(&mut self, _node: NodeId) -> NodePages {
+        NodePages::default()
     }
     /// Whether the queue of some device that pages are written to is full.
     fn is_congested(&mut self) -> bool {

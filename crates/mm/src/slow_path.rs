@@ -6,8 +6,9 @@
 //!
 //! The order of these, and what a request that cannot reclaim may still do, depends on the kernel's
 //! age: [`async_then_sync`], [`compact_reclaim_compact`], [`compact_then_loop`], [`one_loop`].
-//! [`retry`] decides whether it tries again, [`stall`] whether it waits before it mixes a
-//! pageblock. Source: kernel-behaviour §3.5, §3.10, §4.5.
+//! [`look`] is each attempt at the free lists, which may reclaim on near nodes. [`retry`] decides
+//! whether it tries again, [`stall`] whether it waits before it mixes a pageblock. Source:
+//! kernel-behaviour §3.5, §3.10, §4.5.
 
 use crate::allocate::NoPage;
 use crate::compact::Passed;
@@ -22,10 +23,12 @@ use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
+use look::{Look, Then};
 
 mod async_then_sync;
 mod compact_reclaim_compact;
 mod compact_then_loop;
+mod look;
 mod one_loop;
 mod retry;
 mod stall;
@@ -67,6 +70,8 @@ pub struct AllocSlow {
 #[derive(Clone)]
 enum SlowPathStage {
     Entry,
+    /// Walks over the zones, and reclaims on near nodes on the way.
+    Look(Look),
     /// Waits for kswapd rather than mix a pageblock; `waited` once it has.
     Stall {
         waited: bool,
@@ -109,7 +114,7 @@ impl AllocSlow {
         AllocSlow {
             request,
             flags: slow_flags(&request, m),
-            state: SlowPathStage::Entry,
+            state: Look::of_fast_path(m, &request).map_or(SlowPathStage::Entry, SlowPathStage::Look),
             priority: match m.shared.profile.slow_path.attempts {
                 Attempts::AsyncThenSync | Attempts::CompactReclaimCompact => CompactPriority::Async,
                 Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,
@@ -201,9 +206,13 @@ impl AllocSlow {
                 _ => unreachable!("the state has just been looked at"),
             },
             SlowPathStage::Entry => self.entry(m, owner),
+            SlowPathStage::Look(look) => match look.step(m, owner) {
+                Step::Done((then, page)) => self.looked(m, owner, then, page),
+                step => step.map(|_| unreachable!("it is not done")),
+            },
             SlowPathStage::Stall { waited } => {
                 let waited = core::mem::replace(waited, true);
-                self.stall(m, waited)
+                self.stall(m, owner, waited)
             }
             SlowPathStage::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
@@ -217,7 +226,10 @@ impl AllocSlow {
                     self.compact_result = result;
                     self.compacted_before_reclaim(m, owner, captured, gave_way)
                 }
-                Step::Done(Compacted { result, captured }) => self.first_compact_done(m, owner, result, captured),
+                Step::Done(Compacted { result, captured }) => {
+                    self.compact_result = result;
+                    self.attempt_made(m, owner, captured, true)
+                }
             },
             SlowPathStage::Retry => self.retry(m, owner),
             SlowPathStage::Compact(c) => match c.step(m, owner, budget) {
@@ -226,15 +238,10 @@ impl AllocSlow {
                 Step::Done(Compacted { result, .. }) if async_then_sync => self.last_compacted(m, owner, result),
                 Step::Done(Compacted { result, captured }) => {
                     self.compact_result = result;
-                    match self.compacted(m, owner, captured) {
-                        Some(pfn) => Step::Done(Ok(pfn)),
-                        None if in_rounds => Step::Done(Err(AllocFailure::Failed)),
-                        None if self.compact_first => self.first_round_done(m),
-                        None => {
-                            self.state = SlowPathStage::Decide;
-                            Step::Working
-                        }
+                    if in_rounds {
+                        return Step::Done(self.compacted(m, owner, captured).ok_or(AllocFailure::Failed));
                     }
+                    self.attempt_made(m, owner, captured, false)
                 }
             },
             SlowPathStage::Decide => self.decide(m, owner),
@@ -258,6 +265,42 @@ impl AllocSlow {
         }
     }
 
+    /// Looks at the free lists with these rights, and goes on by what it finds.
+    fn look<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, flags: AllocFlags, then: Then) -> AllocStep {
+        if m.reclaims_on_the_way(&self.request)
+            && let Some(preferred) = m.preferred_zone(&self.request)
+        {
+            self.state = SlowPathStage::Look(Look::new(&self.request, preferred, flags, then));
+            return Step::Working;
+        }
+        let page = m.get_page_from_freelist(&self.request, flags);
+        self.looked(m, owner, then, page)
+    }
+
+    /// A look at the free lists has ended.
+    fn looked<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, then: Then, page: Option<Pfn>) -> AllocStep {
+        if let Then::CountAttempt { .. } = then {
+            self.count_attempt(m, owner, page);
+        }
+        if let Some(pfn) = page {
+            return Step::Done(Ok(pfn));
+        }
+        match then {
+            Then::Enter => self.entry(m, owner),
+            Then::FirstCompact => self.first_compact(m),
+            Then::Reclaim => self.begin_reclaim(m, owner),
+            Then::Drain { freed } => self.drain(m, owner, freed),
+            Then::GoOn { freed } => self.without_page(m, owner, freed),
+            Then::CountAttempt { first } => self.attempt_failed(m, first),
+            Then::LookAgain { flags } => self.look(m, owner, flags, Then::Retry),
+            Then::Retry => {
+                offer_cpu(m, owner);
+                self.state = SlowPathStage::Retry;
+                Step::Working
+            }
+        }
+    }
+
     /// Begins a round: wakes kswapd, tries the free lists, reclaims; compaction follows.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.rounds = self.rounds.saturating_add(1);
@@ -271,9 +314,11 @@ impl AllocSlow {
         if m.shared.profile.slow_path.attempts != Attempts::OneLoop {
             self.leave_nodes(m);
         }
-        if let Some(pfn) = self.try_freelist(m) {
-            return Step::Done(Ok(pfn));
-        }
+        self.look(m, owner, self.flags, Then::Reclaim)
+    }
+
+    /// The round's look at the free lists has found nothing.
+    fn begin_reclaim<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         if !self.can_direct_reclaim() {
             return match m.shared.profile.slow_path.attempts {
                 Attempts::OneLoop => self.without_reclaim(m),
@@ -309,11 +354,14 @@ impl AllocSlow {
     /// Reclaim has ended, or was left out.
     fn reclaimed<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
         self.progress = freed > 0;
-        if self.progress
-            && let Some(pfn) = self.try_freelist(m).or_else(|| self.after_drain(m))
-        {
-            return Step::Done(Ok(pfn));
+        match self.progress {
+            true => self.look(m, owner, self.flags, Then::Drain { freed }),
+            false => self.without_page(m, owner, freed),
         }
+    }
+
+    /// Reclaim has given no page.
+    fn without_page<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
         if self.is_async_then_sync(m) {
             return self.reclaimed_in_round(m, owner, freed);
         }
@@ -330,13 +378,13 @@ impl AllocSlow {
 
     /// After reclaim made progress but gave no page: releases a highatomic pageblock and drains the
     /// per-CPU lists, which may hold one.
-    fn after_drain(&mut self, m: &mut Memory) -> Option<Pfn> {
+    fn drain<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
         self.unreserve_highatomic(m, false);
         // The kernel drains every zone, whichever ones the request may use.
         for zone in 0..m.zones.len() {
             m.drain_all(ZoneId::new(zone), self.request.cpu);
         }
-        self.try_freelist(m)
+        self.look(m, owner, self.flags, Then::GoOn { freed })
     }
 
     /// Decides whether to retry or to give up.
@@ -381,12 +429,10 @@ impl AllocSlow {
             Reserves::HighWaitless | Reserves::HighHarder => AllocFlags::NON_BLOCK,
             Reserves::MinReserveNonBlock => AllocFlags::MIN_RESERVE,
         };
-        if let Some(pfn) = m.get_page_from_freelist(&self.request, AllocFlags::mark(Wmark::Min).with(reserve)) {
-            return Step::Done(Ok(pfn));
-        }
-        offer_cpu(m, owner);
-        self.state = SlowPathStage::Retry;
-        Step::Working
+        let flags = AllocFlags::mark(Wmark::Min).with(reserve);
+        // A second look finds no more than the first, unless that reclaims on its way.
+        let again = m.reclaims_on_the_way(&self.request);
+        self.look(m, owner, flags, if again { Then::LookAgain { flags } } else { Then::Retry })
     }
 
     fn wake_all_kswapds<O: Owner>(&self, m: &mut Memory, owner: &mut O) {
@@ -429,27 +475,65 @@ impl AllocSlow {
         }
     }
 
-    /// After direct compaction: takes the captured block or one from the free lists, and counts the
-    /// attempt.
-    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<Pfn>) -> Option<Pfn> {
-        let counts = match m.shared.profile.slow_path.compact_stall {
+    /// Whether the last compaction counts as an attempt.
+    fn counts_attempt(&self, m: &Memory) -> bool {
+        match m.shared.profile.slow_path.compact_stall {
             CompactStall::AtEntry | CompactStall::Always => true,
             CompactStall::UnlessSkipped => self.compact_result != CompactResult::Skipped,
             CompactStall::UnlessSkippedOrDeferred => {
                 !matches!(self.compact_result, CompactResult::Skipped | CompactResult::Deferred)
             }
-        };
+        }
+    }
+
+    /// After direct compaction: takes the captured block or one from the free lists, and counts the
+    /// attempt. `first` if it was the compaction before the first reclaim.
+    fn attempt_made<O: Owner>(
+        &mut self,
+        m: &mut Memory,
+        owner: &mut O,
+        captured: Option<Pfn>,
+        first: bool,
+    ) -> AllocStep {
+        let counts = self.counts_attempt(m);
         if !counts {
+            return self.attempt_failed(m, first);
+        }
+        self.count_stall(m, false);
+        let Some(pfn) = captured else { return self.look(m, owner, self.flags, Then::CountAttempt { first }) };
+        m.tag_alloc(pfn, &self.request);
+        self.count_attempt(m, owner, captured);
+        Step::Done(Ok(pfn))
+    }
+
+    /// Direct compaction has given no page.
+    fn attempt_failed(&mut self, m: &Memory, first: bool) -> AllocStep {
+        match () {
+            () if first => self.first_compact_failed(m),
+            () if self.compact_first => self.first_round_done(m),
+            () => {
+                self.state = SlowPathStage::Decide;
+                Step::Working
+            }
+        }
+    }
+
+    /// The same for kernels up to 4.7, whose looks at the free lists take no steps.
+    fn compacted<O: Owner>(&self, m: &mut Memory, owner: &mut O, captured: Option<Pfn>) -> Option<Pfn> {
+        if !self.counts_attempt(m) {
             return None;
         }
         self.count_stall(m, false);
-        let page = match captured {
-            Some(pfn) => {
-                m.tag_alloc(pfn, &self.request);
-                Some(pfn)
-            }
-            None => self.try_freelist(m),
-        };
+        if let Some(pfn) = captured {
+            m.tag_alloc(pfn, &self.request);
+        }
+        let page = captured.or_else(|| self.try_freelist(m));
+        self.count_attempt(m, owner, page);
+        page
+    }
+
+    /// Counts an attempt by the block that it gave.
+    fn count_attempt<O: Owner>(&self, m: &mut Memory, owner: &mut O, page: Option<Pfn>) {
         match page {
             Some(pfn) => {
                 let made = compact_order(&self.request, self.flags, &m.shared.profile);
@@ -464,7 +548,6 @@ impl AllocSlow {
                 offer_cpu(m, owner);
             }
         }
-        page
     }
 
     /// Releases one pageblock of the highatomic reserve, in the first zone where that frees a page.

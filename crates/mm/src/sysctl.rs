@@ -9,8 +9,10 @@
 
 mod dirty;
 mod lru_gen;
+mod node_reclaim;
 mod thp;
 
+pub(crate) use node_reclaim::{MIN_SLAB_RATIO, MIN_UNMAPPED_RATIO, ZONE_RECLAIM_MODE};
 pub(crate) use thp::at_boot;
 
 use crate::rules::{Generations, ProactiveScore, Profile};
@@ -302,10 +304,13 @@ pub static SYSCTLS: [&Sysctl; SYSCTL_COUNT] = [
     &dirty::WRITEBACK,
     &EXTFRAG_THRESHOLD,
     &MIN_FREE_KBYTES,
+    &MIN_SLAB_RATIO,
+    &MIN_UNMAPPED_RATIO,
     &SWAPPINESS,
     &WATERMARK_BOOST_FACTOR,
     &FRAGMENT_STALL_ORDER,
     &WATERMARK_SCALE_FACTOR,
+    &ZONE_RECLAIM_MODE,
     &lru_gen::ENABLED,
     &thp::DEFRAG,
     &thp::ENABLED,

@@ -178,6 +178,11 @@ counters! {
         PgstealAnon = "pgsteal_anon", "pages", Fewer;
         /// File pages that were reclaimed.
         PgstealFile = "pgsteal_file", "pages", Fewer;
+        /// Reclaims on a near node, by `vm.zone_reclaim_mode`, that freed enough; not counted up to
+        /// 6.1.
+        ZoneReclaimSuccess = "zone_reclaim_success", "reclaims", Either;
+        /// Reclaims on a near node, by `vm.zone_reclaim_mode`, that did not.
+        ZoneReclaimFailed = "zone_reclaim_failed", "reclaims", Fewer;
         /// Active pages scanned in DMA; counted by zone up to 4.7.
         PgrefillDma = "pgrefill_dma", "pages", Fewer;
         /// Active pages scanned in DMA32; counted by zone up to 4.7.

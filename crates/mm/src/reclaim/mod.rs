@@ -5,7 +5,8 @@
 //! [`lruvec`] scans them 32 at a time, [`active`] deactivates active pages, [`isolate`] and
 //! [`inactive`] take inactive ones off, and [`fate`] decides what becomes of each. Pages in
 //! generations are aged and evicted by [`generations`] instead. A task that
-//! makes too little progress is throttled ([`throttle`]). Where there are memory control groups,
+//! makes too little progress is throttled ([`throttle`]). With `vm.zone_reclaim_mode` a request
+//! reclaims on a near node first ([`node_reclaim`]). Where there are memory control groups,
 //! [`groups`] walks over them, and [`charge`] reclaims for their limits. Source: kernel-behaviour
 //! §4.
 
@@ -21,6 +22,7 @@ mod inactive;
 mod isolate;
 mod lruvec;
 pub(crate) mod node;
+pub(crate) mod node_reclaim;
 mod slab;
 mod throttle;
 

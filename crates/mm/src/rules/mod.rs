@@ -22,6 +22,7 @@ mod kcompactd;
 mod kswapd;
 mod lru;
 mod lru_gen;
+mod node_reclaim;
 mod pcp;
 mod proactive;
 mod processes;
@@ -47,6 +48,7 @@ pub use kcompactd::{KcompactdGoal, KcompactdMark, KcompactdRules};
 pub use kswapd::{BalancedIn, KswapdRules, Preemption};
 pub use lru::LruRules;
 pub use lru_gen::{Generations, LruGenRules};
+pub use node_reclaim::NodeReclaimRules;
 pub use pcp::{PcpLists, PcpRules};
 pub use proactive::{ProactiveBackoff, ProactiveRules, ProactiveScore};
 pub use processes::{ProcessRules, Stack};
@@ -113,6 +115,7 @@ profile! {
     lru_gen: LruGenRules,
     groups: GroupRules,
     reclaim: ReclaimRules,
+    node_reclaim: NodeReclaimRules,
     faults: FaultRules,
     files: FileRules,
     block: BlockRules,

@@ -3,6 +3,7 @@
 //!
 //! Source: kernel-behaviour §3.5.
 
+use super::look::Then;
 use super::{AllocFailure, AllocSlow, AllocStep, SlowPathStage};
 use crate::compact::direct::CompactPriority;
 use crate::event::CompactResult;
@@ -10,7 +11,6 @@ use crate::gfp::Gfp;
 use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::Step;
-use crate::types::Pfn;
 
 impl AllocSlow {
     /// Wakes kswapd and tries the free lists at the min watermark, or first waits for kswapd.
@@ -19,14 +19,16 @@ impl AllocSlow {
         if self.would_rather_stall(m) {
             return self.try_without_mixing(m);
         }
-        self.begin_with_compaction(m)
+        self.begin_with_compaction(m, owner)
     }
 
-    /// Tries the free lists; then begins the first compaction or goes straight to the loop.
-    pub(super) fn begin_with_compaction(&mut self, m: &mut Memory) -> AllocStep {
-        if let Some(pfn) = self.try_freelist(m) {
-            return Step::Done(Ok(pfn));
-        }
+    /// Tries the free lists.
+    pub(super) fn begin_with_compaction<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
+        self.look(m, owner, self.flags, Then::FirstCompact)
+    }
+
+    /// Begins the first compaction or goes straight to the loop.
+    pub(super) fn first_compact(&mut self, m: &mut Memory) -> AllocStep {
         if self.compacts_early() {
             self.state = SlowPathStage::FirstCompact(self.direct_compact(m, CompactPriority::Async));
         } else {
@@ -35,18 +37,9 @@ impl AllocSlow {
         Step::Working
     }
 
-    /// The first compaction has ended.
-    pub(super) fn first_compact_done<O: Owner>(
-        &mut self,
-        m: &mut Memory,
-        owner: &mut O,
-        result: CompactResult,
-        captured: Option<Pfn>,
-    ) -> AllocStep {
-        self.compact_result = result;
-        if let Some(pfn) = self.compacted(m, owner, captured) {
-            return Step::Done(Ok(pfn));
-        }
+    /// The first compaction has given no page.
+    pub(super) fn first_compact_failed(&mut self, m: &Memory) -> AllocStep {
+        let result = self.compact_result;
         if self.request.order.is_costly() && self.request.gfp.has(Gfp::NORETRY) {
             let rules = &m.shared.profile.slow_path;
             let never = rules.thisnode_noretry_fails && self.request.gfp.has(Gfp::THISNODE);

@@ -9,6 +9,7 @@
 use super::{AllocSlow, AllocStep, SlowPathStage};
 use crate::event::{Event, Listen};
 use crate::gfp::{AllocFlags, Gfp};
+use crate::owner::Owner;
 use crate::state::Memory;
 use crate::step::{Step, Wait};
 use crate::types::{MigrateType, Order};
@@ -42,9 +43,9 @@ impl AllocSlow {
     }
 
     /// Waits for kswapd, and then begins as if it had never stalled.
-    pub(super) fn stall(&mut self, m: &mut Memory, waited: bool) -> AllocStep {
+    pub(super) fn stall<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, waited: bool) -> AllocStep {
         let Some(zone) = m.preferred_zone(&self.request).filter(|_| !waited) else {
-            return self.begin_with_compaction(m);
+            return self.begin_with_compaction(m, owner);
         };
         let node = m.zones[zone].node;
         m.shared.emit(Listen::VMSCAN, || Event::FragmentationStall { nid: node });

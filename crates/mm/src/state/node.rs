@@ -20,6 +20,9 @@ pub struct Node {
     pub distances: Vec<u8>,
     /// All zones a request starting here may use, in order of preference.
     pub(crate) zonelist: Vec<ZoneId>,
+    /// A request reclaims here before it goes to another node (`PGDAT_RECLAIM_LOCKED`); others
+    /// leave the node alone meanwhile.
+    pub(crate) is_reclaimed: bool,
 }
 
 /// The requests to a node's kswapd, and its results.

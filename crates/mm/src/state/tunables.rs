@@ -25,6 +25,14 @@ pub struct Tunables {
     pub swappiness: u32,
     /// `vm.compact_unevictable_allowed`: whether mlocked pages may be migrated.
     pub compact_unevictable_allowed: bool,
+    /// `vm.zone_reclaim_mode`: whether a request reclaims on a near node before it goes to the next
+    /// one, and what that may do; 0 for never.
+    pub zone_reclaim_mode: u32,
+    /// `vm.min_unmapped_ratio`: it reclaims where more per cent of a node are pages of files that
+    /// it may take.
+    pub min_unmapped_ratio: u32,
+    /// `vm.min_slab_ratio`: or more per cent are reclaimable slab.
+    pub min_slab_ratio: u32,
     pub dirty: Dirty,
     /// `thp.enabled`: 0 is always, 1 madvise, 2 never.
     pub thp_enabled: u32,
@@ -46,6 +54,9 @@ impl Default for Tunables {
             defrag_mode: false,
             swappiness: 60,
             compact_unevictable_allowed: true,
+            zone_reclaim_mode: 0,
+            min_unmapped_ratio: 1,
+            min_slab_ratio: 5,
             dirty: Dirty::default(),
             thp_enabled: 1,
             thp_defrag: HugeDefrag::Madvise,
@@ -55,7 +66,7 @@ impl Default for Tunables {
     }
 }
 
-pub(crate) const SYSCTL_COUNT: usize = 26;
+pub(crate) const SYSCTL_COUNT: usize = 29;
 
 /// A limit of dirty memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

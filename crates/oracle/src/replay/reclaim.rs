@@ -5,6 +5,7 @@
 //! (`state`, `generations`), and the tracepoints of reclaim and compaction must match line by line
 //! (`traced`). `host` owns the pages.
 
+mod counted;
 mod generations;
 mod groups;
 mod host;
@@ -41,6 +42,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
     }
     groups::enable(rec, &mut memory)?;
     state::begin(rec, &mut memory)?;
+    let counted = state::counted(rec, &memory)?;
     if let Some(d) = state::unlike_boot(rec, &memory) {
         return Ok(Err(d));
     }
@@ -50,7 +52,7 @@ pub(super) fn replay(rec: &Recording, care: Care) -> Result<Replayed, BadRecordi
         let pages = rec.about.swap_mib.map_or(u64::from(u32::MAX), |mib| (u64::from(mib) << 8).saturating_sub(1));
         memory.set_swap(SwapSpace { total: pages, free: pages });
     }
-    let mut runner = Runner { host: Files::new(&memory, rec.about.kcompactd_is_real_time()), memory };
+    let mut runner = Runner { host: Files::new(&memory, counted, rec.about.kcompactd_is_real_time()), memory };
     if let Some(cpu) = rec.about.daemons_cpu {
         runner.host.keep_daemons_on(CpuId::new(cpu.into()));
     }
@@ -147,20 +149,25 @@ impl Runner {
             LruOp::Free(id) => self.free_block(id),
             LruOp::Add { page, order, asks } => self.add(page, order, asks, false),
             LruOp::Read { page, order, asks } => self.add(page, order, asks, true),
-            LruOp::Touch(page) => self.with_page(page, |m, cpu, _, pfn| m.mark_accessed(cpu, pfn)),
+            LruOp::Touch(page) => {
+                self.with_page(page, |m, cpu, host, number| m.mark_accessed(cpu, host.kept(number).pfn))
+            }
             LruOp::Truncate { page, order } => self.truncate(page, order),
-            LruOp::Dirty(page) => self.with_page(page, |m, _, kept, pfn| {
-                kept.dirty = true;
-                m.mark_dirty(pfn);
+            LruOp::Dirty(page) => self.with_page(page, |m, _, host, number| {
+                host.set_dirty(number, true);
+                m.mark_dirty(host.kept(number).pfn);
             }),
-            LruOp::Writeback(page) => self.with_page(page, |_, _, kept, _| {
-                if !kept.writeback && std::mem::take(&mut kept.dirty) {
-                    kept.writeback = true;
+            LruOp::Writeback(page) => self.with_page(page, |_, _, host, number| {
+                let Kept { writeback, dirty, .. } = *host.kept(number);
+                if !writeback && dirty {
+                    host.set_dirty(number, false);
+                    host.kept_mut(number).writeback = true;
                 }
             }),
-            LruOp::Written(page) => self.with_page(page, |m, cpu, kept, pfn| {
+            LruOp::Written(page) => self.with_page(page, |m, cpu, host, number| {
+                let kept = host.kept_mut(number);
                 if std::mem::take(&mut kept.writeback) {
-                    m.end_writeback(cpu, pfn, kept.dirty);
+                    m.end_writeback(cpu, kept.pfn, kept.dirty);
                 }
             }),
             LruOp::Finish(most) => Answer::Number(self.finish(most)),
@@ -196,6 +203,7 @@ impl Runner {
             }
             LruOp::Fold => {
                 self.memory.vmstat_update(self.cpu());
+                self.host.counted.fold(self.cpu());
                 Answer::Done
             }
             LruOp::Node { prefers, allowed } => {
@@ -366,12 +374,9 @@ impl Runner {
     }
 
     /// Applies `what` to a file's page, if it is cached.
-    fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, CpuId, &mut Kept, Pfn)) -> Answer {
+    fn with_page(&mut self, page: FilePage, what: impl FnOnce(&mut Memory, CpuId, &mut Files, u32)) -> Answer {
         let Some(number) = self.host.find(page) else { return Answer::Skipped };
-        let cpu = self.cpu();
-        let kept = self.host.kept_mut(number);
-        let pfn = kept.pfn;
-        what(&mut self.memory, cpu, kept, pfn);
+        what(&mut self.memory, self.host.cpu(), &mut self.host, number);
         self.answer(number, "")
     }
 
@@ -452,7 +457,7 @@ impl Runner {
         }
         // Where it frees its slot at once, it is in the swap cache until then.
         if from_swap && self.memory.profile().faults.frees_swap_at_once {
-            self.host.kept_mut(number).swap_cache = true;
+            self.host.set_swap_cache(number, true);
             self.memory.lru_add_from_swap(self.cpu(), pfn, flags, true);
         } else {
             self.memory.lru_add_in_fault(self.cpu(), pfn, Order::ZERO, flags);
@@ -472,9 +477,9 @@ impl Runner {
             self.memory.lru_add_drain(self.cpu());
         }
         if rules.frees_swap_at_once {
-            let kept = self.host.kept_mut(number);
-            (kept.dirty, kept.swap_cache) = (true, false);
-            let pfn = kept.pfn;
+            self.host.set_swap_cache(number, false);
+            self.host.set_dirty(number, true);
+            let pfn = self.host.kept(number).pfn;
             self.memory.set_swap_cache(pfn, false);
         }
     }

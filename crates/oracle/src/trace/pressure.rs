@@ -590,6 +590,18 @@ pub const TRACES: &[Pressure] = &[
         )
     },
     Pressure {
+        nodes: 2,
+        sysctls: &[("vm.watermark_boost_factor", "0"), ("vm.zone_reclaim_mode", "1")],
+        ..usual(
+            "nodes-reclaim",
+            "page cache, clean and dirty, beside blocks on two nodes: requests reclaim on each before they go on",
+            30_000,
+            |s| {
+                nodes::reclaimed(s, &[1, 2], PAGES);
+            },
+        )
+    },
+    Pressure {
         node: Node { mib: 256, two_zones: true },
         ..usual("lru-two-zones", "a node of two zones: spreading before fragmenting, reserves, balance", 110_000, |s| {
             blocks::two_zones(s);

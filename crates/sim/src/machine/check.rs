@@ -4,7 +4,7 @@
 //! every page table. It is slow and changes nothing; tests run it after each scenario.
 
 use crate::machine::Machine;
-use crate::state::file::{Flags, Tag};
+use crate::state::file::{Counts, Flags, Tag};
 use crate::state::object::TABLE_PAGES;
 use crate::state::process::mapping::{Entry, Mapping};
 use crate::state::swap::Slot;
@@ -58,7 +58,7 @@ impl Machine {
             }
         }
         self.check_counts(&census)?;
-        self.check_folios()?;
+        self.check_folios(&census)?;
         self.check_swap(&census)
     }
 
@@ -183,7 +183,7 @@ impl Machine {
 
     /// The pages of files that are in memory are in folios that the engine has, too, each with the
     /// number of its first page; a folio that is dirty has a dirty page.
-    fn check_folios(&self) -> Result<(), String> {
+    fn check_folios(&self, census: &Census) -> Result<(), String> {
         let Some(files) = &self.kernel.pages.files else { return Ok(()) };
         let (frames, mem) = (&self.kernel.pages.frames, &self.kernel.mem);
         let (mut inode, mut total) = (0, 0);
@@ -236,6 +236,14 @@ impl Machine {
             if let Some(sum) = each.map(|each| each.iter().sum::<u64>()).filter(|sum| *sum != all) {
                 return Err(format!("{} is {sum} in all zones, and {all} in the machine", counter.name));
             }
+        }
+        let by_node = files.by_node.total();
+        let Counts { file_pages, dirty, .. } = files.counts;
+        let mapped = census.maps.keys().filter(|pfn| frames.flags(**pfn).any(Flags::FILE)).count() as u64;
+        if (by_node.cached, by_node.dirty, by_node.mapped) != (file_pages, dirty, mapped) {
+            return Err(format!(
+                "{file_pages} pages are cached, {dirty} dirty and {mapped} mapped; of all nodes {by_node:?}"
+            ));
         }
         Ok(())
     }

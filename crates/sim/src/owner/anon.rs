@@ -63,7 +63,9 @@ impl Pages {
         m.set_swap(swap.area.space());
         self.frames.set(pfn, Flags::SWAP_CACHE | Flags::DIRTY);
         self.frames.set_word(pfn, slot.get());
-        self.files().counts.file_pages += 1;
+        let files = self.files();
+        files.counts.file_pages += 1;
+        files.by_node.with(pfn).cached += 1;
         true
     }
 
@@ -82,7 +84,9 @@ impl Pages {
         swap.remove(slot, None);
         self.frames.clear(pfn, Flags::SWAP_CACHE);
         self.frames.set(pfn, Flags::DIRTY);
-        self.files().counts.file_pages -= 1;
+        let files = self.files();
+        files.counts.file_pages -= 1;
+        files.by_node.with(pfn).cached -= 1;
         true
     }
 
@@ -131,7 +135,9 @@ impl Pages {
         let slot = self.slot_of(pfn);
         self.swap().remove(slot, shadow);
         self.forget_frame(pfn);
-        self.files().counts.file_pages -= 1;
+        let files = self.files();
+        files.counts.file_pages -= 1;
+        files.by_node.with(pfn).cached -= 1;
     }
 
     /// Resets the state kept of a frame.

@@ -119,7 +119,11 @@ impl Pages {
                 }
             }
         }
-        (0..order.pages()).for_each(|i| self.mapcounts.drop_all(pfn.plus(i)));
+        for page in (0..order.pages()).map(|i| pfn.plus(i)) {
+            let was_mapped = self.mapcounts.is_mapped(page);
+            self.files().by_node.with(page).mapped -= u64::from(was_mapped);
+            self.mapcounts.drop_all(page);
+        }
         true
     }
 
@@ -173,6 +177,7 @@ impl Pages {
             let files = self.files();
             files.clear_tags(number, order, Tag::Dirty);
             files.counts.dirty -= u64::from(order.pages());
+            files.by_node.with(pfn).dirty -= u64::from(order.pages());
             files.inodes[inode].dirty -= order.pages();
         }
         was_dirty

@@ -13,8 +13,8 @@ use crate::state::process::address_space::AddressSpaces;
 use crate::state::process::mapping::Entry;
 use crate::state::swap::Swapping;
 use kontig_mm::{
-    Around, CpuId, Gfp, GroupId, Lock, Memory, MigrateOutcome, NodeId, Owner, PageState, Pfn, References, Shadow,
-    Shrinker, Shrunk, TableWalk, WriteOut, ZoneId,
+    Around, CpuId, Gfp, GroupId, Lock, Memory, MigrateOutcome, NodeId, NodePages, Owner, PageState, Pfn, References,
+    Shadow, Shrinker, Shrunk, TableWalk, WriteOut, ZoneId,
 };
 use kontig_program::Region;
 use std::collections::BTreeMap;
@@ -323,7 +323,9 @@ impl Owner for Pages {
             let order = flags.order();
             self.frames.end_folio(pfn, order);
             self.mapcounts.reset_folio(pfn, order);
-            self.files().remove_folio(number, order, shadow);
+            let files = self.files();
+            files.by_node.with(pfn).cached -= u64::from(order.pages());
+            files.remove_folio(number, order, shadow);
         } else {
             self.anon_removed(pfn, shadow);
         }
@@ -331,6 +333,10 @@ impl Owner for Pages {
 
     fn write_pending(&mut self, node: NodeId) -> u64 {
         self.files.as_ref().map_or(0, |files| files.write_pending(node))
+    }
+
+    fn node_pages(&mut self, node: NodeId) -> NodePages {
+        self.files.as_ref().map_or_else(NodePages::default, |files| files.node_pages(node))
     }
 
     fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {

@@ -60,6 +60,8 @@ impl Kernel {
         let m = self.pages.spaces.mapping(mapping);
         m.set_pte(page, pfn);
         m.used(page, false);
+        let is_new = !self.pages.mapcounts.is_mapped(pfn);
+        self.pages.files().by_node.with(pfn).mapped += u64::from(is_new);
         self.pages.mapcounts.map_again(pfn);
     }
 }

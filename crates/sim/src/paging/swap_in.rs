@@ -170,9 +170,10 @@ impl Kernel {
         self.pages.frames.reset(pfn, Flags::SWAP_CACHE | Flags::LOCKED | readahead);
         self.pages.frames.set_word(pfn, slot.get());
         self.pages.mapcounts.unmapped(pfn);
-        let counts = &mut self.pages.files().counts;
-        counts.swapped_in += 1;
-        counts.file_pages += 1;
+        let files = self.pages.files();
+        files.counts.swapped_in += 1;
+        files.counts.file_pages += 1;
+        files.by_node.with(pfn).cached += 1;
         let group = self.mem.groups().of_page(pfn);
         self.pages.groups.count(group, |counts| counts.swapped_in += 1);
         let flags = match shadow {

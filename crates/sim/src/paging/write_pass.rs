@@ -65,6 +65,7 @@ impl Kernel {
         let files = self.pages.files();
         let flusher = files.page_dirtied((inode, index), number, (node, pages), is_written, now)?;
         files.events_of(zone).dirtied += u64::from(pages);
+        files.by_node.with(folio).dirty += u64::from(pages);
         flusher.into_iter().for_each(|flusher| self.queues.wake_all(flusher));
         self.pages.frames.set(folio, Flags::DIRTY);
         Ok(pages)

@@ -87,6 +87,7 @@ impl Kernel {
     fn leaves_swap(&mut self, pfn: Pfn) -> bool {
         let flags = self.pages.frames.flags(pfn);
         if flags.any(Flags::FILE) {
+            self.pages.files().by_node.with(pfn).mapped -= 1;
             self.pages.mapcounts.unmapped(pfn);
             return false;
         }

@@ -129,6 +129,7 @@ impl Kernel {
         }
         if flags.any(Flags::DIRTY) {
             files.counts.dirty -= u64::from(clean);
+            files.by_node.with(folio).dirty -= u64::from(clean);
             files.inodes[inode].dirty -= clean;
             files.dirty_forgotten(inode, clean, 0, node);
         }
@@ -145,6 +146,7 @@ impl Kernel {
         let files = files.as_mut().expect("it is a page of a file");
         files.drop_buffers(frames, folio);
         frames.end_folio(folio, order);
+        files.by_node.with(folio).cached -= u64::from(order.pages());
         files.remove_folio(number, order, None);
         mem.free(c.cpu, folio, order);
         c.now += ns(self.costs.kernel_alloc);

@@ -234,3 +234,22 @@ fn a_write_goes_on_where_slabs_are_of_another_node_than_its_own() {
     assert_eq!(m.memory().vmstat().get(VmEvent::PgscanKswapd), 0, "the other node has room");
     m.memory().check().expect("consistent");
 }
+
+#[test]
+fn by_zone_reclaim_mode_a_reader_keeps_to_its_node_and_evicts_what_it_has_read() {
+    use support::disk::{FILE, reader};
+    let pages = NODE * 3 / 2;
+    let read = |mode: &str| {
+        let mut m = nodes(2, "6.12", "", None);
+        m.memory_mut().sysctl_write("vm.zone_reclaim_mode", mode).expect("6.12 has it");
+        assert!(m.lay_file(FILE, pages));
+        run(&mut m, 0, reader(pages, 1));
+        m.check().expect("consistent");
+        let cached = (0..pages).filter(|page| m.is_cached(FILE, *page)).count() as u32;
+        (cached, numa(&m, 0).foreign, event(&m, VmEvent::ZoneReclaimSuccess))
+    };
+    let (cached, foreign, reclaims) = read("0");
+    assert!(cached == pages && foreign > u64::from(NODE / 3) && reclaims == 0, "{cached} {foreign} {reclaims}");
+    let (cached, foreign, reclaims) = read("1");
+    assert!(cached < NODE && foreign == 0 && reclaims > 100, "{cached} {foreign} {reclaims}");
+}

@@ -83,6 +83,7 @@ const TIED: [(&str, &[&str]); 10] = [
             "sysctl",
             "sysctl/dirty",
             "sysctl/lru_gen",
+            "sysctl/node_reclaim",
             "sysctl/thp",
         ],
     ),

@@ -114,6 +114,9 @@ const SYSCTLS: &[(&str, &[&str])] = &[
     ("compact_unevictable_allowed", &["0", "1", "2"]),
     ("vm.defrag_mode", &["0", "1", "2"]),
     ("vm.compact_memory", &["1", "0", "2"]),
+    ("vm.zone_reclaim_mode", &["0", "1", "2", "7", "8", "2147483647", "2147483648"]),
+    ("vm.min_unmapped_ratio", &["0", "1", "100", "101"]),
+    ("vm.min_slab_ratio", &["0", "5", "100", "101"]),
     ("vm.no_such_thing", &["1"]),
 ];
 

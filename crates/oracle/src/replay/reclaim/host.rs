@@ -1,14 +1,15 @@
 //! The owner of the pages: files with pages and shadows, devices that write at once or on request,
 //! and a cache of objects of a page each.
 
+use super::counted::{Counted, Counts};
 use crate::recording::NODE;
 use crate::replay::daemons::{self, Beside, Host};
 use crate::trace::BlockId;
 use crate::trace::lru::{FilePage, MAX_FILES, ProcessPage};
 use kontig_mm::types::PAGEBLOCK_PAGES;
 use kontig_mm::{
-    Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, NodeSet, Order, Owner, PageState, Pfn,
-    References, Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
+    Around, CpuId, Gfp, GroupId, Memory, MigrateOutcome, NEIGHBOURS, NodeId, NodePages, NodeSet, Order, Owner,
+    PageState, Pfn, References, Shadow, Shrinker, Shrunk, SwapSpace, TableWalk, Turn, Wait, WriteOut,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -101,6 +102,7 @@ pub(super) struct Files {
     used_tables: BTreeSet<u32>,
     /// The state of the generator from which the module has the kernel draw.
     drawn: u64,
+    pub(super) counted: Counted,
     beside: Beside,
 }
 
@@ -112,7 +114,7 @@ const SEEKS: u32 = 2;
 const SHRINK_BATCH: u64 = 128;
 
 impl Files {
-    pub(super) fn new(m: &Memory, kcompactd_is_real_time: bool) -> Files {
+    pub(super) fn new(m: &Memory, counted: Counted, kcompactd_is_real_time: bool) -> Files {
         Files {
             pages: Vec::new(),
             unused: Vec::new(),
@@ -132,6 +134,7 @@ impl Files {
             first_entry: 0,
             used_tables: BTreeSet::new(),
             drawn: 0,
+            counted,
             beside: Beside::new(m, kcompactd_is_real_time),
         }
     }
@@ -237,6 +240,24 @@ impl Files {
         &mut self.pages[number as usize]
     }
 
+    /// Marks a page as dirty or as clean.
+    pub(super) fn set_dirty(&mut self, number: u32, dirty: bool) {
+        let (cpu, kept) = (self.cpu(), &mut self.pages[number as usize]);
+        let was = std::mem::replace(&mut kept.dirty, dirty);
+        if was != dirty && matches!(kept.of, Of::File(_)) {
+            let pages = i64::from(kept.order.pages());
+            self.counted.add(Counts::Dirty, kept.pfn, cpu, if dirty { pages } else { -pages });
+        }
+    }
+
+    /// Adds a page to the swap cache or removes it from there.
+    pub(super) fn set_swap_cache(&mut self, number: u32, cached: bool) {
+        let (cpu, kept) = (self.cpu(), &mut self.pages[number as usize]);
+        if std::mem::replace(&mut kept.swap_cache, cached) != cached {
+            self.counted.add(Counts::Cached, kept.pfn, cpu, if cached { 1 } else { -1 });
+        }
+    }
+
     fn keep(&mut self, kept: Kept) -> u32 {
         if let Some(number) = self.unused.pop() {
             self.pages[number as usize] = kept;
@@ -257,6 +278,7 @@ impl Files {
             }
         }
         self.files.insert(page, Entry::Page(number));
+        self.counted.add(Counts::Cached, pfn, self.cpu(), order.pages().into());
         (number, shadow)
     }
 
@@ -273,6 +295,11 @@ impl Files {
     /// Removes a page from its file or process, leaving the shadow, if any, in its place.
     pub(super) fn remove(&mut self, number: u32, shadow: Option<Shadow>) -> Kept {
         let kept = *self.kept(number);
+        self.set_swap_cache(number, false);
+        if let Of::File(_) = kept.of {
+            self.set_dirty(number, false);
+            self.counted.add(Counts::Cached, kept.pfn, self.cpu(), -i64::from(kept.order.pages()));
+        }
         match (kept.of, shadow) {
             (Of::File(page), Some(shadow)) => drop(self.files.insert(page, Entry::Shadow(shadow))),
             (Of::File(page), None) => drop(self.files.remove(&page)),
@@ -379,17 +406,17 @@ impl Owner for Files {
         let space = m.swap_space();
         let Some(free) = space.free.checked_sub(1) else { return false };
         m.set_swap(SwapSpace { free, ..space });
-        let kept = self.kept_mut(owner);
-        (kept.swap_cache, kept.dirty) = (true, true);
-        if let Of::Process(page) = kept.of {
+        self.set_swap_cache(owner, true);
+        self.set_dirty(owner, true);
+        if let Of::Process(page) = self.kept(owner).of {
             self.swapped_of.insert(page, m.groups().of_page(pfn));
         }
         true
     }
     fn may_free_swap(&mut self, m: &mut Memory, _: Pfn, owner: u32) {
-        let kept = self.kept_mut(owner);
-        if std::mem::take(&mut kept.swap_cache) {
-            kept.dirty = true;
+        if self.kept(owner).swap_cache {
+            self.set_swap_cache(owner, false);
+            self.set_dirty(owner, true);
             free_place(m);
         }
     }
@@ -471,9 +498,8 @@ impl Owner for Files {
         true
     }
     fn write_out(&mut self, _: Pfn, owner: u32) -> WriteOut {
-        let kept = self.kept_mut(owner);
-        kept.dirty = false;
-        let Of::File(page) = kept.of else { return WriteOut::Written };
+        self.set_dirty(owner, false);
+        let Of::File(page) = self.kept(owner).of else { return WriteOut::Written };
         if !self.slow[usize::from(page.file)] {
             return WriteOut::Written;
         }
@@ -489,6 +515,9 @@ impl Owner for Files {
         // Dirty pages of a process are not for the flushers.
         let pending = |kept: &&Kept| matches!(kept.of, Of::File(_)) && (kept.dirty || kept.writeback);
         self.pages.iter().filter(pending).map(|kept| u64::from(kept.order.pages())).sum()
+    }
+    fn node_pages(&mut self, node: NodeId) -> NodePages {
+        self.counted.pages(node)
     }
     fn shrinker(&mut self, node: NodeId, number: usize) -> Option<Shrinker> {
         // All objects are on the first recorded node.

@@ -1,6 +1,7 @@
 //! Compares the node's LRU state with the kernel's: every list page by page, batches, shadows,
 //! costs and counters with their per-CPU deltas.
 
+use super::counted::{Counted, Counts};
 use super::host::{Entry, Mapped, Of};
 use super::{Runner, generations, groups};
 use crate::difference::{At, Difference, Section};
@@ -30,7 +31,7 @@ const LINES_SHOWN: usize = 6;
 pub(super) const LAST: &str = "t1";
 
 /// Events that only the trace causes. Their growth since the start is compared.
-const EVENTS: [VmEvent; 20] = [
+const EVENTS: [VmEvent; 21] = [
     VmEvent::PgscanKswapd,
     VmEvent::PgscanDirect,
     VmEvent::PgscanAnon,
@@ -46,6 +47,7 @@ const EVENTS: [VmEvent; 20] = [
     VmEvent::Pgdeactivate,
     VmEvent::Pgrotated,
     VmEvent::PgscanDirectThrottle,
+    VmEvent::ZoneReclaimFailed,
     VmEvent::AllocstallNormal,
     VmEvent::AllocstallMovable,
     VmEvent::Pageoutrun,
@@ -90,6 +92,15 @@ fn begin_node(rec: &Recording, m: &mut Memory, node: NodeId) -> Result<(), BadRe
         generations::begin(rec, m, &start)?;
     }
     Ok(())
+}
+
+/// The counters of the host's side, as they are in the first state.
+pub(super) fn counted(rec: &Recording, m: &Memory) -> Result<Counted, BadRecording> {
+    let mut counted = Counted::new(m);
+    for node in rec.nodes() {
+        counted.begin(node, &rec.lru_state("t0", node)?);
+    }
+    Ok(counted)
 }
 
 /// Compares what lies in the recording's first state with what boot leaves by the rules: drift
@@ -178,7 +189,8 @@ fn compare_node(
         }
     }
     let of_node = numbers(node, want, start, memory);
-    for (what, kernel, engine) in of_node.into_iter().chain(groups::numbers(want, memory)) {
+    let of_host = counters(node, want, &runner.host.counted);
+    for (what, kernel, engine) in of_node.into_iter().chain(of_host).chain(groups::numbers(want, memory)) {
         if kernel != engine {
             return Ok(Err(differs(name, &what, kernel, engine)));
         }
@@ -341,6 +353,21 @@ fn numbers(node: NodeId, want: &LruState, start: &LruState, m: &Memory) -> Vec<(
         for cpu in cpus() {
             let what = format!("{}, unfolded by CPU {}", stat.name(), cpu.index());
             add(what, part(&kernel, cpu), vec.unfolded(stat as usize, cpu));
+        }
+    }
+    all
+}
+
+/// The counters of the host's side: name, kernel's and engine's.
+fn counters(node: NodeId, want: &LruState, counted: &Counted) -> Vec<(String, String, String)> {
+    let mut all = Vec::new();
+    for what in Counts::ALL {
+        let kernel = want.counters.get(&("node".into(), what.name().into())).cloned().unwrap_or_default();
+        let (engine, parts) = counted.of(what, node);
+        all.push((what.name().into(), kernel.counted.to_string(), engine.to_string()));
+        for (cpu, part) in parts.enumerate() {
+            let unfolded = kernel.unfolded.get(cpu).copied().unwrap_or(0);
+            all.push((format!("{}, unfolded by CPU {cpu}", what.name()), unfolded.to_string(), part.to_string()));
         }
     }
     all

@@ -13,7 +13,7 @@ use crate::recording::Recording;
 use crate::trace::lru::LruOp;
 use kontig_mm::{Event, Memory, Pfn};
 
-const COMPARED: [&str; 26] = [
+const COMPARED: [&str; 28] = [
     "mm_compaction_begin",
     "mm_compaction_end",
     "mm_compaction_isolate_migratepages",
@@ -28,6 +28,8 @@ const COMPARED: [&str; 26] = [
     "mm_compaction_wakeup_kcompactd",
     "mm_vmscan_direct_reclaim_begin",
     "mm_vmscan_direct_reclaim_end",
+    "mm_vmscan_node_reclaim_begin",
+    "mm_vmscan_node_reclaim_end",
     "mm_vmscan_memcg_reclaim_begin",
     "mm_vmscan_memcg_reclaim_end",
     "mm_vmscan_lru_isolate",

@@ -3,7 +3,7 @@
 use super::cpus::{ORDERS, any_type};
 use super::script::Script;
 use super::{BOTH, DIRECT, files};
-use crate::trace::lru::LruOp;
+use crate::trace::lru::{FilePage, LruOp};
 use crate::trace::{BlockId, Request};
 use kontig_mm::{NodeId, NodeSet};
 use std::collections::VecDeque;
@@ -153,4 +153,77 @@ pub fn files(s: &mut Script, nodes: &[usize], pages: u32) {
             s.read(file, i, DIRECT);
         }
     });
+}
+
+/// Page cache beside blocks that fill most of the nodes, for requests that may reclaim on near
+/// nodes before they go to others. Much of the cache is dirty at times, and blocks may leave little
+/// of it. Every request gives up easily: none may have a process killed.
+pub fn reclaimed(s: &mut Script, nodes: &[usize], pages: u32) {
+    const CACHE: Request = Request::MOVABLE.with(Request::DIRECT);
+    const WAKES: Request = Request::DIRECT.with(Request::KSWAPD);
+    const RIGHTS: [(Request, usize); 4] =
+        [(Request::DIRECT, 6), (WAKES, 4), (Request::KSWAPD, 2), (Request::UNMOVABLE, 1)];
+    let all = pages * nodes.len() as u32;
+    for node in nodes {
+        s.write(LruOp::Node { prefers: NodeId::new(*node), allowed: NodeSet::NONE });
+        // Blocks that stay, since pages of files take an operation each.
+        for _ in 0..pages * 7 / 8 / 512 {
+            s.alloc(9, CACHE.into());
+        }
+        (0..pages / 10).for_each(|i| s.add(*node as u8, i, CACHE));
+    }
+    let mut held: Vec<(BlockId, u8)> = Vec::new();
+    let (mut taken, mut filling, mut dirties) = (0, true, false);
+    while !s.is_full() {
+        if s.random.chance(1, 200) {
+            dirties = !dirties;
+        }
+        if s.random.chance(1, 15) {
+            choose(s, nodes);
+        }
+        let page = FilePage { file: nodes[s.random.below(nodes.len())] as u8, index: s.below(pages) };
+        match s.random.below(16) {
+            0..8 => {
+                let rights = s.random.weighted(&RIGHTS);
+                for index in page.index..page.index + 6 {
+                    s.read(page.file, index, Request::MOVABLE.with(rights));
+                }
+            }
+            8..10 => {
+                let n = if dirties { 24 } else { 1 };
+                for index in page.index..page.index + n {
+                    s.write(LruOp::Dirty(FilePage { index, ..page }));
+                }
+            }
+            10 => {
+                for index in page.index..page.index + 8 {
+                    s.write(LruOp::Writeback(FilePage { index, ..page }));
+                    s.write(LruOp::Written(FilePage { index, ..page }));
+                }
+            }
+            _ => {
+                // What fails is counted, too.
+                if taken > all / 11 {
+                    filling = false;
+                } else if taken < all / 40 {
+                    filling = true;
+                }
+                if s.random.chance(if filling { 6 } else { 1 }, 8) {
+                    let order = s.random.weighted(&[(0, 30), (1, 12), (2, 6), (3, 6), (4, 3), (6, 6), (9, 1)]);
+                    let request = any_type(s).with(s.random.weighted(&RIGHTS));
+                    held.push((s.alloc(order, request.into()), order));
+                    taken += 1 << order;
+                }
+                for _ in 0..if filling { 1 } else { 6 } {
+                    if held.is_empty() || filling && s.random.chance(3, 4) {
+                        break;
+                    }
+                    let i = s.random.below(held.len());
+                    let (id, order) = held.swap_remove(i);
+                    s.write(LruOp::Free(id));
+                    taken -= 1 << order;
+                }
+            }
+        }
+    }
 }

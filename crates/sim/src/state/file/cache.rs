@@ -157,6 +157,7 @@ impl Files {
         }
         self.inodes[inode].pages += order.pages();
         self.counts.file_pages += u64::from(order.pages());
+        self.by_node.with(pfn).cached += u64::from(order.pages());
         (number, shadow)
     }
 
@@ -195,6 +196,7 @@ impl Files {
         self.nodes.set_page(leaf, index, pfn);
         self.inodes[inode].pages += 1;
         self.counts.file_pages += 1;
+        self.by_node.with(pfn).cached += 1;
         leaf * PAGES + index
     }
 

@@ -9,8 +9,10 @@
 //! Pages are in large folios where the kernel has these for the file system of the disk
 //! ([`filesystem`]), which the machine file names. Metadata I/O is simulated for XFS ([`xfs`]); of
 //! ext4's, only the reading of inodes ([`inode_table`]).
+//! The nodes' own counters are in [`by_node`].
 //! Left out: the inodes and dentries of directories themselves.
 
+mod by_node;
 mod by_zone;
 mod cache;
 mod dirty;
@@ -44,7 +46,7 @@ use crate::base::slots::Slots;
 use dirty::{Bandwidth, Dirtier};
 use inode_table::InodeTable;
 use kontig_mm::vmstat::fewer;
-use kontig_mm::{Counter, CpuId, Memory, NodeId, Pfn, Wanted, ZoneId};
+use kontig_mm::{Counter, CpuId, Memory, NodeId, NodePages, Pfn, Wanted, ZoneId};
 use names::Names;
 use space::Space;
 use tree::Nodes;
@@ -79,6 +81,7 @@ pub(crate) struct Files {
     gone: Vec<(Cache, Object)>,
     pub(crate) counts: Counts,
     of_zones: Vec<ZoneEvents>,
+    pub(crate) by_node: by_node::ByNode,
     /// Pages of each node that are dirty or under writeback.
     pub(crate) pending: Vec<u64>,
     /// By node: the number of shadow-only tree nodes worth keeping. Shadows are worth keeping for
@@ -189,6 +192,7 @@ impl Files {
             gone: Vec::new(),
             counts: Counts::default(),
             of_zones: vec![ZoneEvents::default(); m.zones().len()],
+            by_node: by_node::ByNode::new(m),
             pending: vec![0; nodes],
             nodes_worth: m.nodes().iter().map(|node| pages_of(m, node.id) >> 3).collect(),
         }
@@ -232,6 +236,11 @@ impl Files {
     /// The events of a zone, to be counted.
     pub(crate) fn events_of(&mut self, zone: ZoneId) -> &mut ZoneEvents {
         &mut self.of_zones[zone.index()]
+    }
+
+    /// A node's pages by their use.
+    pub(crate) fn node_pages(&self, node: NodeId) -> NodePages {
+        NodePages { reclaimable_slab: self.slabs.reclaimable_pages(node), ..self.by_node.of(node) }
     }
 
     /// The writeback state of a disk.

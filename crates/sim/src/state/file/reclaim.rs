@@ -142,6 +142,7 @@ impl Files {
             mapcounts.reset_folio(pfn, order);
             self.drop_buffers(frames, pfn);
             frames.end_folio(pfn, order);
+            self.by_node.with(pfn).cached -= u64::from(order.pages());
             self.remove_folio(number, order, None);
             m.free(cpu, pfn, order);
             dropped += u64::from(order.pages());

@@ -75,7 +75,8 @@ pub(super) struct Arrays {
     slabs: Vec<Slab>,
     unused: Vec<u32>,
     active: u64,
-    pages: u64,
+    /// Pages of its slabs, by node.
+    pages: Vec<u64>,
 }
 
 /// A CPU whose array was not used lately takes no larger batch.
@@ -115,7 +116,7 @@ impl Arrays {
             slabs: Vec::new(),
             unused: Vec::new(),
             active: 0,
-            pages: 0,
+            pages: vec![0; nodes],
         }
     }
 
@@ -133,7 +134,11 @@ impl Arrays {
     }
 
     pub(super) fn pages(&self) -> u64 {
-        self.pages
+        self.pages.iter().sum()
+    }
+
+    pub(super) fn pages_of(&self, node: NodeId) -> u64 {
+        self.pages[node.index()]
     }
 
     /// Each slab: its first page and its size in pages.
@@ -219,7 +224,7 @@ impl Arrays {
     /// Adds a slab, from which this CPU takes a batch; of another node's slab, one object.
     pub(super) fn grow(&mut self, cpu: CpuId, node: NodeId, pfn: Pfn) {
         let slab = Slab { pfn, active: 0, node: node.index() as u16 };
-        self.pages += u64::from(self.order.pages());
+        self.pages[node.index()] += u64::from(self.order.pages());
         let at = match self.unused.pop() {
             Some(at) => {
                 self.slabs[at as usize] = slab;
@@ -301,7 +306,7 @@ impl Arrays {
             freed += 1;
         }
         let pages = freed * u64::from(self.order.pages());
-        self.pages -= pages;
+        self.pages[node] -= pages;
         pages
     }
 

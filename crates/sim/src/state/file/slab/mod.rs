@@ -272,6 +272,15 @@ impl Slabs {
         }
     }
 
+    /// Pages of a node in caches with a shrinker.
+    pub(crate) fn reclaimable_pages(&self, node: NodeId) -> u64 {
+        let of = |cache: &Cache| match &self.kinds[*cache as usize] {
+            CacheState::Slub(slub) => slub.pages_of(node),
+            CacheState::Slab(arrays) => arrays.pages_of(node),
+        };
+        Cache::ALL.iter().filter(|cache| cache.is_reclaimable()).map(of).sum()
+    }
+
     /// All caches; those of XFS and of processes only once they were used.
     pub(crate) fn info(&self) -> impl Iterator<Item = SlabInfo> {
         let of = |cache: Cache| SlabInfo {

@@ -38,7 +38,8 @@ pub(super) struct Slub {
     /// By node: slabs with free objects that no CPU fills, the next one to fill first.
     partial: Vec<Sequence>,
     objects: u64,
-    pages: u64,
+    /// Pages of its slabs, by node.
+    pages: Vec<u64>,
 }
 
 impl Slub {
@@ -57,7 +58,7 @@ impl Slub {
             cpus: vec![NIL; cpus],
             partial: vec![Sequence::default(); nodes],
             objects: 0,
-            pages: 0,
+            pages: vec![0; nodes],
         }
     }
 
@@ -80,7 +81,11 @@ impl Slub {
     }
 
     pub(super) fn pages(&self) -> u64 {
-        self.pages
+        self.pages.iter().sum()
+    }
+
+    pub(super) fn pages_of(&self, node: NodeId) -> u64 {
+        self.pages[node.index()]
     }
 
     /// Each slab: its first page and its size in pages.
@@ -118,7 +123,7 @@ impl Slub {
         debug_assert!(order == self.size.order || order == self.least.order, "no slabs of {order:?}");
         let is_least = order != self.size.order;
         let slab = Slab { pfn, used: 0, node: node.index() as u16, filled_by_cpu: true, is_least };
-        self.pages += u64::from(order.pages());
+        self.pages[node.index()] += u64::from(order.pages());
         let at = match self.unused.pop() {
             Some(at) => {
                 self.slabs[at as usize] = slab;
@@ -149,7 +154,7 @@ impl Slub {
             partial.remove(object.0);
             self.unused.push(object.0);
             let order = self.size_of(object.0).order;
-            self.pages -= u64::from(order.pages());
+            self.pages[usize::from(node)] -= u64::from(order.pages());
             m.free(cpu, pfn, order);
             return u64::from(order.pages());
         }
