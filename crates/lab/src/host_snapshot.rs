@@ -170,9 +170,10 @@ impl HostSnapshot {
 
     /// Notes for a run that starts from it.
     pub(crate) fn notes(&self, base: &str) -> Vec<String> {
-        let on_generations = self.profile().and_then(|profile| self.on_generations(&profile));
+        let generations = "its pages age by generations: profiles that have these begin with them as if they had just \
+                           been switched on, because no file shows which page is in which; with others, pages are on \
+                           active and inactive lists";
         let notes = [
-
             format!(
                 "a simulation: starts as Linux {} was found ({}), with the costs and disks of {base}",
                 self.kernel(),
@@ -182,6 +183,6 @@ impl HostSnapshot {
              used lately; folios between a page and a huge page are single pages"
                 .into(),
         ];
-        notes.into_iter().chain(on_generations).collect()
+        notes.into_iter().chain((self.snapshot.lru_gen() > 0).then(|| generations.into())).collect()
     }
 }

@@ -202,7 +202,9 @@ mod tests {
         assert_eq!(mattered(&m), [false; 7], "nothing was asked, or it was few pages");
         ask(&mut m, 9);
         assert_eq!(mattered(&m), [false, false, true, true, true, true, false]);
-        (m.khugepaged_alloc_sleep_ms(), m.khugepaged_request(), m.khugepaged_sleep_ms());
+        m.khugepaged_alloc_sleep_ms();
+        m.khugepaged_request();
+        m.khugepaged_sleep_ms();
         assert_eq!(mattered(&m), [true; 7]);
     }
 

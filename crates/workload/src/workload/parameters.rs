@@ -86,14 +86,14 @@ impl Parameter {
         match self.shape {
             Shape::YesNo => text.parse().map(toml::Value::Boolean).map_err(|_| takes("a value of it")),
             Shape::Whole { most } => {
-                let digits = text.trim_start_matches(['-', '+']);
+                let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
                 if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
                     return Err(takes("a whole number"));
                 }
                 let held = text.parse::<i64>().ok().filter(|n| u64::try_from(*n).is_ok_and(|n| n <= most));
                 held.map(toml::Value::Integer).ok_or_else(|| match text.starts_with('-') {
                     true => format!("{} = {text} is negative", self.key()),
-                    false => format!("{} = {text} is more than {most}", self.key()),
+                    false => format!("{} = {text} is more than {}", self.key(), most.min(i64::MAX as u64)),
                 })
             }
             Shape::Number => {

@@ -200,7 +200,8 @@ impl EvictLists {
         }
         let looked_at = m.evict_folios(owner, self.lruvec, self.swappiness, left.min(MIN_LRU_BATCH), sc);
         // For a limit, eviction goes on after a generation has begun.
-        if looked_at == 0 || m.should_abort_scan(self.lruvec, sc) || ages && sc.target.is_none() {
+        let aged = ages && sc.target.is_none();
+        if looked_at == 0 || m.should_abort_scan(self.lruvec, sc) || aged {
             return false;
         }
         self.left = Some(left.saturating_sub(looked_at));
