@@ -127,10 +127,11 @@ mod tests {
                 !has && (starts.iter().any(|s| name.starts_with(s)) || ends.iter().any(|e| name.ends_with(e)))
             };
             // The reasons of khugepaged are counted since 5.17, its own reclaim since 6.2;
-            // reclaim by commands is not yet in 6.12.
+            // reclaim by commands is not yet in 6.12, nor is node reclaim's success in 6.1.
             let too_new = |name: &str| {
                 name.starts_with("thp_scan_exceed_") && ["3.13", "4.4", "4.6", "5.10"].contains(&format.kernel)
-                    || name.ends_with("_khugepaged") && ["3.13", "4.4", "4.6", "5.10", "6.1"].contains(&format.kernel)
+                    || (name.ends_with("_khugepaged") || name == "zone_reclaim_success")
+                        && ["3.13", "4.4", "4.6", "5.10", "6.1"].contains(&format.kernel)
                     || name.ends_with("_proactive")
                         && ["3.13", "4.4", "4.6", "5.10", "6.1", "6.12"].contains(&format.kernel)
             };

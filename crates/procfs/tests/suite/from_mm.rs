@@ -350,9 +350,12 @@ fn the_sysctls_of_the_kernel_read_as_they_are_in_force() {
         pair("dirty_writeback_centisecs", "500"),
         pair("extfrag_threshold", "700"),
         pair("min_free_kbytes", &kbytes),
+        pair("min_slab_ratio", "5"),
+        pair("min_unmapped_ratio", "1"),
         pair("swappiness", "60"),
         pair("watermark_boost_factor", "15000"),
         pair("watermark_scale_factor", "10"),
+        pair("zone_reclaim_mode", "0"),
     ];
     assert_eq!(sysctls(&m), want);
 }
