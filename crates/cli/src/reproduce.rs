@@ -85,9 +85,10 @@ pub fn run(a: &RunArgs) -> Result<(), Error> {
     }
     with_seeds(&mut e, &a.output.seed, a.repetitions)?;
     e.validate().map_err(|wrong| AskedWrongly::Value(wrong.reason))?;
+    let cases = Resolved::all(&e, Some(&source))?.into_iter();
+    // What is refused needs no notes.
     notes.iter().for_each(|note| kontig_terminal::say(note));
     let notes: Vec<String> = notes.into_iter().chain(of_the_workload).collect();
-    let cases = Resolved::all(&e, Some(&source))?.into_iter();
     let cases = cases.map(|r| Resolved { notes: r.notes.iter().chain(&notes).cloned().collect(), ..r });
     let read = std::iter::once(&a.what).chain(&a.machine).chain(&a.snapshot).chain(&a.profile);
     carry_out(cases.collect(), &a.output, false, a.shard, &read.map(String::as_str).collect::<Vec<_>>())
