@@ -89,6 +89,7 @@ impl Snapshot {
             // A value that the rules of this kernel do not allow decides nothing in them.
             let _ = known.then(|| memory.sysctl_write(name, value));
         }
+        memory.begin_with_settings_in_force();
         memory.take_work();
         let _ = memory.take_wakes().count();
         Ok(memory)

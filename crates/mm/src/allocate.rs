@@ -57,9 +57,9 @@ impl ZonelistWalk {
     pub(crate) fn next(&mut self, m: &mut Memory, r: &Request) -> Option<ZoneId> {
         loop {
             while let Some(id) = m.next_zone(r, &mut self.at) {
-                let is_far = m.zones[id].node != m.zones[self.first].node;
+                let is_far = |of: &ZonelistWalk| m.zones[id].node != m.zones[of.first].node;
                 if self.flags.any(AllocFlags::FAIR) {
-                    if is_far {
+                    if is_far(self) {
                         break;
                     }
                     if m.zones[id].fair_depleted {
@@ -70,7 +70,7 @@ impl ZonelistWalk {
                 if core::mem::take(&mut self.tried_first) && id == self.first {
                     continue;
                 }
-                if is_far && self.flags.any(AllocFlags::NOFRAGMENT) && !m.shared.tunables.defrag_mode {
+                if self.flags.any(AllocFlags::NOFRAGMENT) && !m.shared.tunables.defrag_mode && is_far(self) {
                     self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
                     self.begin_again();
                     continue;

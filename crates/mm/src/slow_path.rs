@@ -23,6 +23,7 @@ use crate::state::Memory;
 use crate::step::Step;
 use crate::types::{MigrateType, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::vmstat::VmEvent;
+use alloc::boxed::Box;
 use look::{Look, Then};
 
 mod async_then_sync;
@@ -70,8 +71,9 @@ pub struct AllocSlow {
 #[derive(Clone)]
 enum SlowPathStage {
     Entry,
-    /// Walks over the zones, and reclaims on near nodes on the way.
-    Look(Look),
+    /// Walks over the zones, and reclaims on near nodes on the way. Apart, because few requests do
+    /// and it is large.
+    Look(Box<Look>),
     /// Waits for kswapd rather than mix a pageblock; `waited` once it has.
     Stall {
         waited: bool,
@@ -114,7 +116,10 @@ impl AllocSlow {
         AllocSlow {
             request,
             flags: slow_flags(&request, m),
-            state: Look::of_fast_path(m, &request).map_or(SlowPathStage::Entry, SlowPathStage::Look),
+            state: match Look::of_fast_path(m, &request) {
+                Some(look) => SlowPathStage::Look(Box::new(look)),
+                None => SlowPathStage::Entry,
+            },
             priority: match m.shared.profile.slow_path.attempts {
                 Attempts::AsyncThenSync | Attempts::CompactReclaimCompact => CompactPriority::Async,
                 Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,
@@ -270,7 +275,7 @@ impl AllocSlow {
         if m.reclaims_on_the_way(&self.request)
             && let Some(preferred) = m.preferred_zone(&self.request)
         {
-            self.state = SlowPathStage::Look(Look::new(&self.request, preferred, flags, then));
+            self.state = SlowPathStage::Look(Box::new(Look::new(&self.request, preferred, flags, then)));
             return Step::Working;
         }
         let page = m.get_page_from_freelist(&self.request, flags);

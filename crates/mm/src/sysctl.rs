@@ -471,6 +471,13 @@ impl Memory {
         Some((setting.get)(&self.shared.at_boot))
     }
 
+    /// Takes the settings in force as those of boot: they are what a host had when its memory was
+    /// imported, and what is set from now on differs from them or not.
+    pub fn begin_with_settings_in_force(&mut self) {
+        self.shared.at_boot = self.shared.tunables;
+        self.shared.mattered = Default::default();
+    }
+
     /// Whether a setting may have made a difference to the machine. If not, every decision so far
     /// was the same as with the value set at boot (and the other settings as they are), and so is
     /// the machine.

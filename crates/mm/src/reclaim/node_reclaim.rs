@@ -108,6 +108,7 @@ impl NodeReclaim {
 impl Memory {
     /// Whether the request reclaims on near nodes while it walks over its zones: `node_reclaim` is
     /// on, and the request may block.
+    #[inline(always)]
     pub(crate) fn reclaims_on_the_way(&self, r: &Request) -> bool {
         let mode = self.shared.tunables.zone_reclaim_mode;
         let bits = match self.shared.profile.node_reclaim.knows_its_bits {

@@ -52,7 +52,10 @@ pub(super) struct Look {
 impl Look {
     /// The fast path's walk, if the request reclaims on its way.
     pub(super) fn of_fast_path(m: &Memory, request: &Request) -> Option<Look> {
-        let preferred = m.preferred_zone(request).filter(|_| m.reclaims_on_the_way(request))?;
+        if !m.reclaims_on_the_way(request) {
+            return None;
+        }
+        let preferred = m.preferred_zone(request)?;
         Some(Look::new(request, preferred, m.fast_path_flags(request, preferred), Then::Enter))
     }
 
