@@ -8,7 +8,7 @@
 
 use crate::catalog;
 use crate::experiment::Experiment;
-use crate::plan::{Views, key};
+use crate::plan::{RunPlan, Views, key};
 use crate::resolved::Resolved;
 use crate::session::{Job, Session, memory_for_runs};
 use kontig_error::{AskedWrongly, Error};
@@ -67,6 +67,14 @@ struct Cost {
     /// For each GiB that it has, s.
     #[serde(default)]
     seconds_a_gib: f64,
+    /// The part of it after the first compaction run, which kernels that differ in nothing else do
+    /// not share.
+    #[serde(default = "all")]
+    after_compaction: f64,
+}
+
+fn all() -> f64 {
+    1.0
 }
 
 fn costs() -> Costs {
@@ -91,6 +99,8 @@ struct Book {
 /// The CPU time of a run on the host where costs were measured.
 struct Found {
     seconds: f64,
+    /// What remains of it for a run whose beginning another shares ([`RunPlan::begins_like`]).
+    seconds_of_end: f64,
     /// Whether it was measured with these parameters.
     same: bool,
 }
@@ -129,9 +139,9 @@ impl Book {
         let found =
             same.or_else(|| self.known.iter().find(|known| known.id == id && known.workload.is_like(workload)))?;
         let gib = machine.node_pages().iter().sum::<u64>() as f64 / f64::from(1 << 18);
-        let Cost { seconds, seconds_a_gib } = found.cost;
+        let Cost { seconds, seconds_a_gib, after_compaction } = found.cost;
         let seconds = (seconds + seconds_a_gib * gib) * f64::from(rounds) / f64::from(found.rounds);
-        Some(Found { seconds, same: same.is_some() })
+        Some(Found { seconds, seconds_of_end: seconds * after_compaction, same: same.is_some() })
     }
 }
 
@@ -189,6 +199,7 @@ pub fn of_each(experiments: &[Experiment], threads: usize) -> Result<Vec<Option<
 fn of_experiment(e: &Experiment, threads: usize, book: &Book) -> Result<Option<f64>, Error> {
     let (mut seconds, mut runs) = (0.0, 0);
     for r in Resolved::all(e, None)? {
+        let mut begun: Vec<RunPlan> = Vec::new();
         // Runs on copies of one machine take what its preparation does.
         for alike in r.plans(&1.into(), &Views::default())? {
             let Some(plan) = alike.first() else { continue };
@@ -196,8 +207,13 @@ fn of_experiment(e: &Experiment, threads: usize, book: &Book) -> Result<Option<f
             let Some(found) = book.find(&plan.experiment, &workload, &plan.machine, plan.rounds) else {
                 return Ok(None);
             };
-            seconds += found.seconds;
             runs += alike.len();
+            if begun.iter().any(|other| other.begins_like(plan)) {
+                seconds += found.seconds_of_end;
+            } else {
+                seconds += found.seconds;
+                begun.push(plan.clone());
+            }
         }
     }
     Ok(Some(seconds / threads.min(runs).max(1) as f64))
@@ -228,19 +244,27 @@ fn side_by_side(mut bytes: Vec<u64>, threads: usize, room: u64) -> (usize, u64) 
 /// parameters of its file.
 fn cpu_time(session: &Session, left: &[&Job]) -> (Option<f64>, bool) {
     let Ok(book) = Book::read() else { return (None, true) };
-    let of = |job: &&Job| {
+    let of = |job: &Job| {
         let r = &session.resolved()[job.experiment];
         let workload = r.experiment.workload_of(&job.plan.variant).ok()?;
         book.find(&job.plan.experiment, &workload, &job.plan.machine, job.plan.rounds)
     };
-    // A preparation that runs share costs more than what each measures on its copy.
-    let mut families = BTreeSet::new();
-    let prepared = left.iter().filter(|job| families.insert(job.family));
-    let Some(found) = prepared.map(of).collect::<Option<Vec<Found>>>() else { return (None, true) };
-    let there = found.iter().map(|found| found.seconds).sum::<f64>();
+    let mut families: BTreeMap<usize, &Job> = BTreeMap::new();
+    let (mut there, mut same) = (0.0, true);
+    for job in left {
+        let Some(found) = of(job) else { return (None, true) };
+        same &= found.same;
+        there += match families.get(&job.family) {
+            None => found.seconds,
+            Some(first) if first.plan.begins_like(&job.plan) => found.seconds_of_end,
+            // A preparation that runs share costs more than what each measures on its copy.
+            Some(_) => 0.0,
+        };
+        families.entry(job.family).or_insert(job);
+    }
     // The loop is worth its time where runs take longer.
     let here = if there < 2.0 { there } else { there * a_loop() / book.loop_s };
-    (Some(here), found.iter().all(|found| found.same))
+    (Some(here), same)
 }
 
 #[cfg(test)]
@@ -281,6 +305,16 @@ mod tests {
             all.iter().map(|e| e.id.as_str()).zip(of_each(&all, 2).unwrap()).collect();
         assert!(known.values().all(|seconds| seconds.is_some_and(|s| s > 0.1)), "{known:?}");
         assert_eq!(known["hugealloc-kbuild-handoff"], Some(190.9));
+    }
+
+    #[test]
+    fn runs_that_begin_as_one_take_less_than_runs_by_themselves() {
+        let none = Changes::default();
+        let seconds = |seeds| expected("stress-highalloc", &none, seeds).seconds.expect("it is known");
+        let alone = expected("kbuild+highalloc", &none, 1).seconds.expect("it is known");
+        let of_five = seconds(1) * 2.0 / alone;
+        assert!((2.0..4.0).contains(&of_five), "five columns take {of_five} times as long as one");
+        assert!((2.9..3.1).contains(&(seconds(3) / seconds(1))), "each seed begins by itself");
     }
 
     #[test]

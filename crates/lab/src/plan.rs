@@ -72,9 +72,20 @@ impl RunPlan {
         format!("{} / {}", key(&self.experiment, &self.case), self.variant.name)
     }
 
-    /// Whether another plan of the same workload has the same result, but for names. A plan that
-    /// writes files of its own always runs.
+    /// Whether another plan of the same workload has the same result, but for names.
     pub(crate) fn has_result_of(&self, other: &RunPlan) -> bool {
+        self.is_alike_but_for_profile(other) && self.profile == other.profile
+    }
+
+    /// Whether another plan of the same workload has the same machine until the first compaction
+    /// run.
+    pub(crate) fn begins_like(&self, other: &RunPlan) -> bool {
+        self.is_alike_but_for_profile(other) && self.profile.differs_in_compaction_runs_alone(&other.profile)
+    }
+
+    /// Whether another plan of the same workload differs in its profile at most, but for names. A
+    /// plan that writes files of its own always runs by itself.
+    fn is_alike_but_for_profile(&self, other: &RunPlan) -> bool {
         // No `..`: a new field of a plan must be considered here.
         let RunPlan {
             experiment: _,
@@ -83,7 +94,7 @@ impl RunPlan {
             is_random: _,
             rounds,
             variant,
-            profile,
+            profile: _,
             machine,
             begins_as,
             repetition,
@@ -101,7 +112,6 @@ impl RunPlan {
             && !other_leaves
             && *rounds == other.rounds
             && (&variant.sysctls, &variant.with) == (&other.variant.sysctls, &other.variant.with)
-            && *profile == other.profile
             && *machine == other.machine
             && *begins_as == other.begins_as
             && (*repetition, *seed, *pictures) == (other.repetition, other.seed, other.pictures)

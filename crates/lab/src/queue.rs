@@ -1,13 +1,12 @@
 //! The order in which threads run a session's jobs.
 //!
-//! Jobs that prepare the machine in the same way are a family. One thread prepares it for all of
+//! Jobs whose machine is the same up to some point are a family. One thread prepares it for all of
 //! them and then measures one job after another, each on a copy. Idle threads help. Every job
 //! begins from the same state, on whatever thread and whenever it runs.
 
 use crate::gate::lock;
 use crate::run::Prepared;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 
 /// The families of a session.
@@ -17,7 +16,7 @@ pub(crate) struct Queue<'a> {
 }
 
 struct Families<'a> {
-    waiting: VecDeque<Range<usize>>,
+    waiting: VecDeque<Vec<usize>>,
     /// How many threads prepare one.
     preparing: usize,
     prepared: Vec<Arc<Family<'a>>>,
@@ -32,7 +31,7 @@ pub(crate) enum Next<'q, 'a> {
 
 /// A family that is being prepared. Dropping it gives up.
 pub(crate) struct Preparing<'q, 'a> {
-    pub(crate) jobs: Range<usize>,
+    pub(crate) jobs: Vec<usize>,
     queue: &'q Queue<'a>,
 }
 
@@ -45,13 +44,13 @@ pub(crate) struct Family<'a> {
 
 /// The jobs not yet begun, and the machine prepared for them.
 struct Left<'a> {
-    jobs: Range<usize>,
+    jobs: VecDeque<usize>,
     prepared: Option<Prepared<'a>>,
 }
 
 impl<'a> Queue<'a> {
     /// Families are begun in this order.
-    pub(crate) fn new(families: impl IntoIterator<Item = Range<usize>>) -> Queue<'a> {
+    pub(crate) fn new(families: impl IntoIterator<Item = Vec<usize>>) -> Queue<'a> {
         let families = Families { waiting: families.into_iter().collect(), preparing: 0, prepared: Vec::new() };
         Queue { families: Mutex::new(families), changed: Condvar::new() }
     }
@@ -80,8 +79,8 @@ impl<'a> Queue<'a> {
 impl<'a> Preparing<'_, 'a> {
     /// The family with its machine. Others may help from now on, if it has several jobs.
     pub(crate) fn done(self, prepared: Prepared<'a>) -> Arc<Family<'a>> {
-        let left = Mutex::new(Left { jobs: self.jobs.clone(), prepared: Some(prepared) });
-        let family = Arc::new(Family { first: self.jobs.start, left });
+        let left = Mutex::new(Left { jobs: self.jobs.iter().copied().collect(), prepared: Some(prepared) });
+        let family = Arc::new(Family { first: self.jobs[0], left });
         if self.jobs.len() > 1 {
             lock(&self.queue.families).prepared.push(Arc::clone(&family));
         }
@@ -100,7 +99,7 @@ impl<'a> Family<'a> {
     /// The next job with a copy of the machine, or for the last job the machine itself.
     pub(crate) fn next(&self) -> Option<(usize, Prepared<'a>)> {
         let mut left = lock(&self.left);
-        let job = left.jobs.next()?;
+        let job = left.jobs.pop_front()?;
         let prepared = if left.jobs.is_empty() { left.prepared.take() } else { left.prepared.clone() };
         Some((job, prepared?))
     }

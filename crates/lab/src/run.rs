@@ -1,9 +1,9 @@
 //! One run of one variant: builds the machine and takes it through the phases of a scenario.
 //!
 //! A run is prepared and then measured. [`Prepared`] has gone through the phases before the first
-//! measured one. Runs that differ only after that point may be measured on copies of one prepared
-//! machine. A run of several rounds repeats the measured phases, each round on the machine as the
-//! last one left it.
+//! measured one, or as far as runs of several kernels are the same. Runs that differ only after
+//! that point may be measured on copies of one prepared machine. A run of several rounds repeats
+//! the measured phases, each round on the machine as the last one left it.
 
 use crate::figures::{Counters, Stretch, WORKLOAD, phase_figures};
 use crate::ftrace::Ftrace;
@@ -26,7 +26,6 @@ use kontig_sim::{CostModel, Machine, SimError, Stop, TaskId};
 use kontig_workload::scenario::is_called;
 use kontig_workload::{End, Measured, Phase, Scenario, Start, Started, Task};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -46,7 +45,11 @@ pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, Error> {
     Prepared::new(plan, control)?.measure(plan, control)
 }
 
-/// A run that has reached its first measured phase.
+/// Turns of a machine between two copies of it while it is prepared. With a kernel build they take
+/// about a second, and a copy of 4 GiB in use 0.06 to 0.3.
+const TURNS_BETWEEN_COPIES: u64 = 1 << 20;
+
+/// A run as far as others are the same.
 #[derive(Clone)]
 pub struct Prepared<'a>(Running<'a>);
 
@@ -57,18 +60,41 @@ impl<'a> Prepared<'a> {
     /// If the run cannot go on, or was asked to stop.
     pub fn new(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
         let mut run = Running::new(plan, control)?;
-        let prepared = run.first_measured();
-        run.go_through(0..prepared, (0, 1))?;
+        while !run.has_reached_measurement() {
+            run.step()?;
+        }
         Ok(Prepared(run))
     }
 
-    /// Goes through the remaining phases, of the plan that prepared it or of one that prepares in
-    /// the same way.
+    /// Builds the machine of a plan and goes on as long as kernels that differ in their compaction
+    /// runs alone ([`RunPlan::begins_like`]) do the same: to the last copy made before the first
+    /// such run, wherever in the workload that is.
+    ///
+    /// # Errors
+    /// If the run cannot go on, or was asked to stop.
+    pub fn until_compaction(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
+        let mut run = Running::new(plan, control)?;
+        let mut copy = run.clone();
+        while run.step()? && !run.machine.memory().has_compacted() {
+            if run.machine.turns() >= copy.machine.turns() + TURNS_BETWEEN_COPIES {
+                // The host needs memory for one copy beside the machine, not for two.
+                drop(copy);
+                copy = run.clone();
+            }
+        }
+        Ok(Prepared(copy))
+    }
+
+    /// Goes through all that remains, of the plan that prepared it or of one that prepares in the
+    /// same way.
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
     pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, Error> {
-        Running { plan, control, ..self.0 }.measure()
+        let mut run = Running { plan, control, ..self.0 };
+        run.machine.memory_mut().go_on_by(&plan.profile);
+        while run.step()? {}
+        run.finish()
     }
 }
 
@@ -85,10 +111,8 @@ pub(crate) fn unrun(plan: &RunPlan) -> Result<RunResult, Error> {
         run.phase(phase);
         run.begin(phase)?;
     }
-    let before = Before::of(&run.machine);
-    let (first, mut rounds) = (run.phases.len(), Vec::new());
     for _ in 0..plan.rounds {
-        let of_round = run.phases.len();
+        run.begin_round()?;
         for phase in &plan.scenario.phases[prepared..] {
             run.phase(phase);
             let begun = run.begin(phase)?;
@@ -102,9 +126,9 @@ pub(crate) fn unrun(plan: &RunPlan) -> Result<RunResult, Error> {
         let tasks = run.phases.iter_mut().flat_map(|phase| &mut phase.counted.tasks);
         let named = tasks.filter(|((name, _), _)| name != WORKLOAD);
         named.for_each(|(_, time)| time.system_ns = time.system_ns.max(1));
-        rounds.push(run.round(&before, of_round));
+        run.end_round()?;
     }
-    Ok(run.result(&before, first, rounds))
+    run.finish()
 }
 
 /// A program of the workload.
@@ -115,12 +139,43 @@ struct Spawned {
     task: (String, bool),
 }
 
+/// A phase in progress.
+#[derive(Clone)]
+struct InPhase {
+    /// The copies of each foreground task.
+    begun: Vec<Vec<TaskId>>,
+    /// Programs that the phase still waits for.
+    left: Vec<TaskId>,
+    start_ns: u64,
+    end_ns: u64,
+    /// Its part of the progress bar, in thousandths.
+    permille: (u32, u32),
+}
+
+/// A round of the measured phases in progress.
+#[derive(Clone)]
+struct InRound {
+    before: Before,
+    iteration: Option<Iteration>,
+    /// The number of phases before it.
+    first: usize,
+}
+
 /// A run in progress.
 #[derive(Clone)]
 struct Running<'a> {
     plan: &'a RunPlan,
     machine: Machine,
     control: &'a RunControl,
+    /// The position among the scenario's phases of the one in progress or, between two, of the
+    /// next.
+    at: usize,
+    phase: Option<InPhase>,
+    round: Option<InRound>,
+    /// The rounds that have ended.
+    rounds: Vec<Round>,
+    /// The beginning of the first round.
+    measured_from: Option<(Before, usize)>,
     /// All programs of the workload so far, finished or not.
     programs: Vec<Spawned>,
     phases: Vec<Stretch>,
@@ -157,6 +212,11 @@ impl<'a> Running<'a> {
             plan,
             machine,
             control,
+            at: 0,
+            phase: None,
+            round: None,
+            rounds: Vec::new(),
+            measured_from: None,
             programs: Vec::new(),
             phases: Vec::new(),
             in_phase: false,
@@ -184,77 +244,126 @@ impl<'a> Running<'a> {
         phases.iter().position(|phase| phase.measured).unwrap_or(phases.len())
     }
 
-    /// Measures from the first measured phase to the last phase of the last round.
-    fn measure(mut self) -> Result<RunResult, Error> {
-        self.write_procfs("start")?;
-        let before = Before::of(&self.machine);
-        let prepared = self.phases.len();
-        let mut rounds = Vec::new();
-        for round in 0..self.plan.rounds {
-            let of_round = Before::of(&self.machine);
-            let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
-            let (first, phases) = (self.phases.len(), self.first_measured()..self.plan.scenario.phases.len());
-            self.go_through(phases, (round, self.plan.rounds))?;
-            if round + 1 == self.plan.rounds {
-                self.sampler.last_look(&mut self.machine, "end");
-            }
-            self.end_phase();
-            let measured = self.round(&of_round, first);
-            if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
-                let times = self.times(first);
-                let (n, monitors) = (of_run.first + round, self.sampler.monitors());
-                iteration.write(&of_run.dir, n, &self.machine, (&measured, &times), monitors)?;
-            }
-            rounds.push(measured);
-        }
-        self.write_procfs("end")?;
-        self.sampler.trace().map_or(Ok(()), Ftrace::finish)?;
-        Ok(self.result(&before, prepared, rounds))
+    /// Whether the next step begins the measurement.
+    fn has_reached_measurement(&self) -> bool {
+        self.phase.is_none() && self.at == self.first_measured()
     }
 
-    /// Goes through some of the phases; `round` of `rounds` is for the progress bar.
-    fn go_through(&mut self, phases: Range<usize>, (round, rounds): (u32, u32)) -> Result<(), Error> {
-        let scenario = &self.plan.scenario;
-        let shares = shares(scenario);
-        // The rounds share the measured phases' part of the progress bar.
-        let part = shares.get(phases.clone()).unwrap_or_default();
-        let (from, to) = (part.first().map_or(0, |share| share.0), part.last().map_or(0, |share| share.1));
-        let of_round = |at: u32| from + ((to - from) * round + (at - from)) / rounds;
-        for (phase, (begin, end)) in scenario.phases[phases].iter().zip(part) {
-            let permille = (of_round(*begin), of_round(*end));
-            self.phase(phase);
-            if phase.measured && !self.sampler.is_measuring() {
-                let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
-                if self.plan.mmtests.is_some() || self.plan.machine.has_disks() {
-                    listen = listen.with(Listen::EXTFRAG);
-                }
-                if self.plan.mmtests.is_some() {
-                    self.sampler.monitors();
-                }
-                if let Some(path) = &self.plan.trace {
-                    let detail = Listen::COMPACTION_DETAIL.with(Listen::HUGE_MEMORY);
-                    listen = listen.with(Listen::EXTFRAG).with(detail);
-                    self.sampler.trace_to(Ftrace::create(path, self.machine.memory())?);
-                }
-                if let Some(path) = &self.plan.history {
-                    let run = format!("{} {}", self.plan.title(), self.plan.seed);
-                    let mut history = History::create(path, &run)?;
-                    history.look(&self.machine);
-                    self.sampler.record_to(history);
-                }
-                self.machine.memory_mut().trace().listen(listen);
-                self.sampler.measured_from(&self.machine);
+    /// Begins or ends a phase or a round, or runs for one interval of the sampler. Whether anything
+    /// is left to do.
+    fn step(&mut self) -> Result<bool, Error> {
+        let plan = self.plan;
+        let phases = &plan.scenario.phases;
+        if let Some(mut of_phase) = self.phase.take() {
+            let phase = &phases[self.at];
+            match self.advance(phase, &mut of_phase)? {
+                true => self.leave(phase, &of_phase),
+                false => self.phase = Some(of_phase),
             }
-            let ended = self.end_background(&phase.stops);
-            let begun = self.begin(phase)?;
-            self.advance(phase, (&begun, &ended), permille)?;
-            self.stop(&begun);
-            if phase.measured {
-                let measured = self.read(phase, &begun);
-                self.measured.push(OfPhase { phase: phase.name.clone(), measured });
-            }
+            return Ok(true);
         }
+        if self.at == self.first_measured() && self.round.is_none() {
+            self.begin_round()?;
+        }
+        if let Some(phase) = phases.get(self.at) {
+            self.enter(phase)?;
+            return Ok(true);
+        }
+        self.end_round()?;
+        self.at = self.first_measured();
+        Ok((self.rounds.len() as u32) < self.plan.rounds)
+    }
+
+    fn begin_round(&mut self) -> Result<(), Error> {
+        if self.rounds.is_empty() {
+            self.write_procfs("start")?;
+            self.measured_from = Some((Before::of(&self.machine), self.phases.len()));
+        }
+        let iteration = self.plan.mmtests.as_ref().map(|_| Iteration::begin(&self.machine));
+        self.round = Some(InRound { before: Before::of(&self.machine), iteration, first: self.phases.len() });
         Ok(())
+    }
+
+    fn end_round(&mut self) -> Result<(), Error> {
+        let Some(InRound { before, iteration, first }) = self.round.take() else { return Ok(()) };
+        let round = self.rounds.len() as u32;
+        if round + 1 == self.plan.rounds {
+            self.sampler.last_look(&mut self.machine, "end");
+        }
+        self.end_phase();
+        let measured = self.round(&before, first);
+        if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
+            let times = self.times(first);
+            let (n, monitors) = (of_run.first + round, self.sampler.monitors());
+            iteration.write(&of_run.dir, n, &self.machine, (&measured, &times), monitors)?;
+        }
+        self.rounds.push(measured);
+        Ok(())
+    }
+
+    /// Begins a phase.
+    fn enter(&mut self, phase: &Phase) -> Result<(), Error> {
+        self.phase(phase);
+        if phase.measured && !self.sampler.is_measuring() {
+            self.begin_measuring()?;
+        }
+        let ended = self.end_background(&phase.stops);
+        let begun = self.begin(phase)?;
+        let start_ns = self.machine.now();
+        let (end_ns, left) = match phase.end {
+            End::After { ns } => (start_ns.saturating_add(ns), Vec::new()),
+            End::AllDone => (u64::MAX, ended.into_iter().chain(waited_for(phase, &begun)).rev().collect()),
+        };
+        self.phase = Some(InPhase { begun, left, start_ns, end_ns, permille: self.permille() });
+        Ok(())
+    }
+
+    /// Ends a phase.
+    fn leave(&mut self, phase: &Phase, of_phase: &InPhase) {
+        self.stop(&of_phase.begun);
+        if phase.measured {
+            let measured = self.read(phase, &of_phase.begun);
+            self.measured.push(OfPhase { phase: phase.name.clone(), measured });
+        }
+        self.at += 1;
+    }
+
+    /// Turns on what is recorded of the measured phases alone.
+    fn begin_measuring(&mut self) -> Result<(), Error> {
+        let mut listen = Listen::COMPACTION.with(Listen::VMSCAN);
+        if self.plan.mmtests.is_some() || self.plan.machine.has_disks() {
+            listen = listen.with(Listen::EXTFRAG);
+        }
+        if self.plan.mmtests.is_some() {
+            self.sampler.monitors();
+        }
+        if let Some(path) = &self.plan.trace {
+            let detail = Listen::COMPACTION_DETAIL.with(Listen::HUGE_MEMORY);
+            listen = listen.with(Listen::EXTFRAG).with(detail);
+            self.sampler.trace_to(Ftrace::create(path, self.machine.memory())?);
+        }
+        if let Some(path) = &self.plan.history {
+            let run = format!("{} {}", self.plan.title(), self.plan.seed);
+            let mut history = History::create(path, &run)?;
+            history.look(&self.machine);
+            self.sampler.record_to(history);
+        }
+        self.machine.memory_mut().trace().listen(listen);
+        self.sampler.measured_from(&self.machine);
+        Ok(())
+    }
+
+    /// The current phase's part of the progress bar. The rounds share that of the measured phases.
+    fn permille(&self) -> (u32, u32) {
+        let (shares, first) = (shares(&self.plan.scenario), self.first_measured());
+        let (part, round, rounds) = match self.at < first {
+            true => (&shares[..first], 0, 1),
+            false => (&shares[first..], self.rounds.len() as u32, self.plan.rounds),
+        };
+        let (from, to) = (part[0].0, part[part.len() - 1].1);
+        let of_round = |at: u32| from + ((to - from) * round + (at - from)) / rounds;
+        let (begin, end) = shares[self.at];
+        (of_round(begin), of_round(end))
     }
 
     /// Starts a phase's tasks. Returns the copies of each foreground task.
@@ -312,39 +421,29 @@ impl<'a> Running<'a> {
         ended
     }
 
-    /// Runs to the end of a phase, sampling the machine at intervals.
-    fn advance(
-        &mut self,
-        phase: &Phase,
-        (begun, ended): (&[Vec<TaskId>], &[TaskId]),
-        (from, to): (u32, u32),
-    ) -> Result<(), Error> {
-        let start = self.machine.now();
-        let (end, mut left) = match phase.end {
-            End::After { ns } => (start.saturating_add(ns), Vec::new()),
-            End::AllDone => (u64::MAX, ended.iter().copied().chain(waited_for(phase, begun)).rev().collect()),
-        };
-        loop {
-            let next = left.last().copied();
-            if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= end) {
-                return Ok(());
-            }
-            self.check_stop()?;
-            let until = self.machine.now().saturating_add(self.sampler.interval_ns()).min(end);
-            let stop = self.run_to(until, next)?;
-            let progress = match phase.end {
-                End::After { ns } => (self.machine.now() - start) as f64 / ns.max(1) as f64,
-                End::AllDone => self.progress(waited_for(phase, begun)),
-            };
-            self.control
-                .permille
-                .store(from + (f64::from(to - from) * progress.clamp(0.0, 1.0)) as u32, Ordering::Relaxed);
-            self.sampler.look(&mut self.machine, &phase.name, progress);
-            self.sampler.check()?;
-            if stop == Stop::ProgramDone {
-                left.pop();
-            }
+    /// Runs for an interval of the sampler, which then looks at the machine; to the end of the phase
+    /// or of the program it waits for if that is sooner. Whether the phase has ended.
+    fn advance(&mut self, phase: &Phase, of_phase: &mut InPhase) -> Result<bool, Error> {
+        let InPhase { begun, left, start_ns, end_ns, permille: (from, to) } = of_phase;
+        let next = left.last().copied();
+        if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= *end_ns) {
+            return Ok(true);
         }
+        self.check_stop()?;
+        let until = self.machine.now().saturating_add(self.sampler.interval_ns()).min(*end_ns);
+        let stop = self.run_to(until, next)?;
+        let progress = match phase.end {
+            End::After { ns } => (self.machine.now() - *start_ns) as f64 / ns.max(1) as f64,
+            End::AllDone => self.progress(waited_for(phase, begun)),
+        };
+        let so_far = (f64::from(*to - *from) * progress.clamp(0.0, 1.0)) as u32;
+        self.control.permille.store(*from + so_far, Ordering::Relaxed);
+        self.sampler.look(&mut self.machine, &phase.name, progress);
+        self.sampler.check()?;
+        if stop == Stop::ProgramDone {
+            left.pop();
+        }
+        Ok(false)
     }
 
     /// Runs to a moment, or until a program is done, with a stop for each sample of the history.
@@ -479,8 +578,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn result(self, before: &Before, prepared: usize, mut rounds: Vec<Round>) -> RunResult {
+    /// The result, once all rounds have ended.
+    fn finish(mut self) -> Result<RunResult, Error> {
+        self.write_procfs("end")?;
+        self.sampler.trace().map_or(Ok(()), Ftrace::finish)?;
         let without_effect = self.without_effect();
+        let (before, prepared) = self.measured_from.expect("a run has a round at least");
+        let mut rounds = self.rounds;
         let (mut figures, mut histograms) = (Vec::new(), Vec::new());
         match rounds.as_mut_slice() {
             [only] => {
@@ -496,7 +600,7 @@ impl<'a> Running<'a> {
         let work = work.map(|((n, a), (_, b))| (n.to_string(), a - b));
         let (series, map, events) = self.sampler.finish();
         let (events, event_counts) = events.finish();
-        RunResult {
+        Ok(RunResult {
             experiment: self.plan.experiment.clone(),
             case: self.plan.case.clone(),
             variant: self.plan.variant.name.clone(),
@@ -515,7 +619,7 @@ impl<'a> Running<'a> {
             map,
             events,
             event_counts,
-        }
+        })
     }
 }
 

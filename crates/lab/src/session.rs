@@ -16,7 +16,6 @@ use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_live::Roots;
 use kontig_results::{MemoryMap, RunResult, Seeds, is_drawn};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,7 +29,7 @@ pub struct Job {
     /// Progress, and the request to stop.
     pub control: RunControl,
     pub(crate) experiment: usize,
-    /// The number of its family: jobs measured from one preparation.
+    /// The first job of its family: jobs measured from one preparation.
     pub(crate) family: usize,
     /// The host memory it may need.
     pub(crate) bytes: u64,
@@ -84,10 +83,17 @@ impl Session {
                         Some(&first) => jobs[first].control.clone(),
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
-                    like.push(jobs.len());
+                    let begins_alike =
+                        |i: &&usize| jobs[**i].experiment == experiment && jobs[**i].plan.begins_like(&plan);
+                    let is_swept = r.experiment.pace.is_some();
+                    let alike = like.iter().find(begins_alike).filter(|_| !is_swept);
                     // Without memory for a copy beside the original, each job prepares its own
                     // machine.
-                    let family = if 2 * needed <= available { first } else { jobs.len() };
+                    let family = match alike.map_or(first, |&i| jobs[i].family) {
+                        family if 2 * needed <= available => family,
+                        _ => jobs.len(),
+                    };
+                    like.push(jobs.len());
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
                 }
             }
@@ -151,13 +157,22 @@ impl Session {
         RunResult { experiment, case, variant, ..result.clone() }
     }
 
-    fn families(&self) -> Vec<Range<usize>> {
-        let mut first = 0;
-        let mut range = |family: &[Job]| {
-            first += family.len();
-            first - family.len()..first
-        };
-        self.jobs.chunk_by(|a, b| a.family == b.family).map(&mut range).collect()
+    /// The families, each with those of its jobs that `is_left` selects.
+    fn families(&self, is_left: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
+        let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, job) in self.jobs.iter().enumerate().filter(|(i, _)| is_left(*i)) {
+            families.entry(job.family).or_default().push(i);
+        }
+        families.into_values().collect()
+    }
+
+    /// Prepares the machine of a family.
+    fn prepare(&self, family: &[usize]) -> Result<Prepared<'_>, Error> {
+        let Job { plan, control, .. } = &self.jobs[family[0]];
+        match family.iter().all(|job| self.jobs[*job].plan.profile == plan.profile) {
+            true => Prepared::new(plan, control),
+            false => Prepared::until_compaction(plan, control),
+        }
     }
 
     /// Removes what an earlier session left of unfinished runs, where it would be in their way.
@@ -257,12 +272,9 @@ impl Session {
     ) -> (Vec<Option<RunResult>>, Option<Error>) {
         let gate = Gate::new(memory_for_runs());
         let sharing = self.sharing();
+        let mut families = self.families(|job| !sharing[job].is_empty() && self.finished[job].is_none());
         // Largest first, so that small ones fill the gaps.
-        let mut families = self.families();
-        // A job that shares another's result is a family by itself.
-        let is_left = |job: usize| !sharing[job].is_empty() && self.finished[job].is_none();
-        families.retain(|family| family.clone().any(is_left));
-        families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family.start].bytes), family.start));
+        families.sort_by_key(|family| (std::cmp::Reverse(self.jobs[family[0]].bytes), family[0]));
         let queue = Queue::new(families);
         let earlier = self.finished.iter().enumerate().map(|(job, run)| Some(hold(job, run.clone()?)));
         let results: Mutex<Vec<Option<RunResult>>> = Mutex::new(earlier.collect());
@@ -276,9 +288,6 @@ impl Session {
             while !self.stop.load(Ordering::Relaxed)
                 && let Some((i, prepared)) = family.next()
             {
-                if !is_left(i) {
-                    continue;
-                }
                 let Job { plan, control, .. } = &self.jobs[i];
                 let keep = |r: RunResult| {
                     sharing[i].iter().try_for_each(|&job| {
@@ -301,10 +310,10 @@ impl Session {
             {
                 match next {
                     Next::Prepare(family) => {
-                        let Job { plan, control, bytes, .. } = &self.jobs[family.jobs.start];
+                        let bytes = self.jobs[family.jobs[0]].bytes;
                         // The machine, and a copy of it if there is more than one job.
                         let _room = gate.enter(bytes * family.jobs.len().min(2) as u64);
-                        match Prepared::new(plan, control) {
+                        match self.prepare(&family.jobs) {
                             Ok(prepared) => measure(&family.done(prepared)),
                             Err(e) => failed(e),
                         }
@@ -381,5 +390,24 @@ fn name_files(jobs: &mut [Job], file: impl Fn(&mut RunPlan) -> &mut Option<PathB
         let (stem, extension) = (of(file.file_stem()), of(file.extension()));
         let dot = if extension.is_empty() { "" } else { "." };
         *file = file.with_file_name(format!("{stem}-{run}{dot}{extension}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+
+    #[test]
+    fn the_columns_of_a_seed_that_differ_in_compaction_runs_are_a_family() {
+        let of = |id: &str| {
+            let (e, _) = catalog::experiment(id).unwrap_or_else(|e| panic!("{e}"));
+            let resolved = Resolved::all(&e, None).unwrap_or_else(|e| panic!("{e}"));
+            let session = Session::new(resolved, 1, &Views::default()).unwrap_or_else(|e| panic!("{e}"));
+            session.families(|_| true).iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(of("stress-highalloc"), [5, 5, 5], "a family for each repetition");
+        assert_eq!(of("stutter"), [1, 1], "another kernel, and other requests");
+        assert!(of("thpfioscale-series").iter().all(|jobs| *jobs == 1));
     }
 }

@@ -183,6 +183,7 @@ impl Memory {
                 vmstat: Vmstat::default(),
                 trace: Trace::default(),
                 work: Work::default(),
+                has_compacted: false,
             },
             groups: Groups::default(),
             wakes: Wakes::default(),

@@ -1,6 +1,7 @@
 //! Finds the project's own text files for the tests beside it, which hold the source to its rules:
-//! `floors` the order of modules, `words` line length, banned words and empty docs, `documents`
-//! links, section numbers and the README's figures.
+//! `floors` the order of modules, `runs` where the rules of compaction runs are read, `words` line
+//! length, banned words and empty docs, `documents` links, section numbers and the README's
+//! figures.
 
 use std::fs;
 use std::path::{Path, PathBuf};

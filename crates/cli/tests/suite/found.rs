@@ -156,6 +156,21 @@ fn pages_of_a_host_begin_in_generations_where_it_has_them_and_their_rules_are_kn
 }
 
 #[test]
+fn what_is_set_on_a_host_that_was_found_is_compared_with_what_the_host_had() {
+    let tree = found();
+    fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).unwrap();
+    fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), "0x0007\n").unwrap();
+    kontig(tree.path(), &[&["snapshot", "host.snap"][..], &ROOTS].concat()).assert().code(0);
+    let heap = ["run", "heap", "--with", "size=16MiB", "--snapshot", "host.snap", "--json", "--set"];
+    let remarks =
+        |setting| json(tree.path(), &[&heap[..], &[setting]].concat())["experiments"][0]["remarks"].to_string();
+    let off = remarks("lru_gen.enabled=0");
+    assert!(!off.contains("had no effect"), "{off}");
+    let same = remarks("lru_gen.enabled=7");
+    assert!(!same.contains("which boot sets"), "{same}");
+}
+
+#[test]
 fn without_anything_to_try_that_is_said() {
     let tree = found();
     fs::write(tree.path().join("proc/sys/vm/compaction_proactiveness"), "20\n").unwrap();

@@ -103,6 +103,87 @@ fn a_run_measured_on_a_copy_is_to_the_byte_the_run_that_prepared_its_own_machine
     }
 }
 
+/// Kernels that differ in compaction runs alone, some of them by one rule more.
+const MENDED: &str = r#"id = "mended"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+repetitions = 2
+
+[[workload.phase]]
+name = "prepare"
+[[workload.phase.task]]
+run = { kind = "fragment", holes = "random" }
+
+[[workload.phase]]
+name = "pages"
+measured = true
+[[workload.phase.task]]
+run = { kind = "churn", size = "4 MiB", stretch = 16, pause_us = 30 }
+background = true
+name = "churn"
+
+[[workload.phase]]
+name = "huge pages"
+measured = true
+[[workload.phase.task]]
+run = { kind = "hugealloc", gfp = "GFP_HIGHUSER_MOVABLE", give_up_after = 20 }
+
+[[variant]]
+name = "as it was"
+profile = "3.13"
+
+[[variant]]
+name = "3"
+profile = "3.13"
+switches = ["compaction-early-reset"]
+
+[[variant]]
+name = "3, 4"
+profile = "3.13"
+switches = ["compaction-early-reset", "compaction-meets"]
+
+[[variant]]
+name = "otherwise"
+profile = "3.13"
+sysctls = { "vm.min_free_kbytes" = 4000 }
+
+[[variant]]
+name = "later"
+profile = "4.4"
+"#;
+
+/// As it is, with compaction in its preparation, and with none at all.
+const OTHERWISE: [(&str, &str); 3] = [
+    ("", ""),
+    ("name = \"prepare\"", "name = \"prepare\"\n[[workload.phase.task]]\nrun = { kind = \"compact\" }"),
+    (
+        "run = { kind = \"hugealloc\", gfp = \"GFP_HIGHUSER_MOVABLE\", give_up_after = 20 }",
+        "run = { kind = \"heap\", size = \"1 MiB\" }",
+    ),
+];
+
+#[test]
+fn kernels_that_differ_in_compaction_runs_alone_begin_as_one_and_end_to_the_byte_as_each_by_itself() {
+    for (n, (of, by)) in OTHERWISE.into_iter().enumerate() {
+        let text = if of.is_empty() { MENDED.to_string() } else { MENDED.replace(of, by) };
+        let session = session(&text, false);
+        let (together, _) = runs(&session, 2);
+        assert_eq!(together.len(), 5 * 2);
+        let mut results = std::collections::BTreeSet::new();
+        for job in session.jobs() {
+            let alone = run(&job.plan, &RunControl::default()).unwrap_or_else(|e| panic!("{e}"));
+            let name = (job.plan.variant.name.clone(), job.plan.repetition);
+            assert_eq!(alone.vmstat["compact_stall"] > 0, n < 2, "{name:?}");
+            assert!(json(&alone) == json(&together[&name]), "{name:?}");
+            if job.plan.repetition == 0 {
+                results.insert(format!("{:?}", alone.vmstat));
+            }
+        }
+        assert!(n == 2 || results.len() > 3, "the kernels differ once they compact: {}", results.len());
+    }
+}
+
 #[test]
 fn points_whose_preparation_has_the_pause_prepare_each_their_own() {
     let paced = PACED_PREPARATION.iter().fold(EXPERIMENT.to_string(), |text, (of, by)| text.replace(of, by));

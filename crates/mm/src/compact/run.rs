@@ -123,6 +123,7 @@ impl CompactRun {
 
     /// Places the scanners: at the cached positions, or at the zone's ends.
     fn begin(&mut self, m: &mut Memory) {
+        m.shared.has_compacted = true;
         let rules = m.shared.profile.compaction;
         let restarts = self.cc.order.is_some_and(|o| m.locked(self.zone, self.cpu).compaction_restarting(o));
         let clears = restarts && !self.cc.kswapd;
@@ -270,7 +271,7 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::owner::MigrateOutcome;
     use crate::request::Request;
-    use crate::testing::{Holds, half_free_with, linux, machine_with, whole_zone};
+    use crate::testing::{Holds, half_free_with, linux, linux_with, machine_with, whole_zone};
     use crate::types::{CpuId, MigrateType, PAGEBLOCK_PAGES};
     use alloc::vec::Vec;
 
@@ -285,6 +286,21 @@ mod tests {
                 return (result, run.scanned());
             }
         }
+    }
+
+    #[test]
+    fn kernels_that_differ_in_runs_alone_are_one_until_a_run_begins() {
+        let mended = ["compaction-early-reset", "compaction-meets"];
+        let (plain, mended) = (linux("3.13"), linux_with("3.13", &mended));
+        assert!(plain != mended && plain.differs_in_compaction_runs_alone(&mended));
+        assert!(!linux("4.20-rc3").differs_in_compaction_runs_alone(&linux_with("4.20-rc3", &["boost-watermarks"])));
+        assert!(!linux("6.1").differs_in_compaction_runs_alone(&linux("7.2")));
+        let mut m = half_free_with(16, plain);
+        m.go_on_by(&mended);
+        assert_eq!((m.profile(), m.has_compacted()), (&mended, false));
+        let mut run = CompactRun::new(whole_zone(MigrateMode::SyncLight), ZoneId::new(0), CpuId::new(0));
+        run.step(&mut m, &mut Holds(None), 1);
+        assert!(m.has_compacted());
     }
 
     #[test]

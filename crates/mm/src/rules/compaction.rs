@@ -372,6 +372,13 @@ impl CompactionRules {
         }
     }
 
+    /// These rules, but for those that nothing but a compaction run reads once it has begun: they
+    /// are those of `other`.
+    pub(super) fn with_runs_of(&self, other: &CompactionRules) -> CompactionRules {
+        let &CompactionRules { clears_hints_first, sees_meeting, hints_unsuitable, resets_on_meeting, .. } = other;
+        CompactionRules { clears_hints_first, sees_meeting, hints_unsuitable, resets_on_meeting, ..*self }
+    }
+
     /// Free pages that compaction for `order` needs beyond the mark (`compact_gap`, §5.2).
     pub fn gap(&self, order: Order) -> u64 {
         let twice = 2 << order.get();

@@ -135,4 +135,10 @@ impl Profile {
     pub fn has_atomic_mark(&self) -> bool {
         self.boost.ignored_by != IgnoresBoost::MinReserve
     }
+
+    /// Whether two machines, one by these rules and one by `other`, are the same until one begins a
+    /// compaction run ([`crate::Memory::has_compacted`]).
+    pub fn differs_in_compaction_runs_alone(&self, other: &Profile) -> bool {
+        Profile { compaction: self.compaction.with_runs_of(&other.compaction), ..self.clone() } == *other
+    }
 }

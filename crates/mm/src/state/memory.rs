@@ -91,6 +91,17 @@ impl Memory {
     pub fn profile(&self) -> &Profile {
         &self.shared.profile
     }
+    /// Goes on by rules that differ from those so far in compaction runs alone, before the first of
+    /// them.
+    pub fn go_on_by(&mut self, rules: &Profile) {
+        let same = !self.has_compacted() && self.profile().differs_in_compaction_runs_alone(rules);
+        debug_assert!(same || self.profile() == rules, "it would be another machine by now");
+        self.shared.profile.clone_from(rules);
+    }
+    /// Whether a compaction run has begun since boot.
+    pub fn has_compacted(&self) -> bool {
+        self.shared.has_compacted
+    }
     /// The event counters of `/proc/vmstat`.
     pub fn vmstat(&self) -> &Vmstat {
         &self.shared.vmstat

@@ -19,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) vmstat: Vmstat,
     pub(crate) trace: Trace,
     pub(crate) work: Work,
+    /// A compaction run has begun since boot.
+    pub(crate) has_compacted: bool,
 }
 
 impl Shared {

@@ -2,4 +2,5 @@
 
 mod documents;
 mod floors;
+mod runs;
 mod words;
