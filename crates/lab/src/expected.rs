@@ -99,7 +99,7 @@ struct Book {
 /// The CPU time of a run on the host where costs were measured.
 struct Found {
     seconds: f64,
-    /// What remains of it for a run whose beginning another shares ([`RunPlan::begins_like`]).
+    /// The part of it left to a run that begins as another does ([`RunPlan::begins_like`]).
     seconds_of_end: f64,
     /// Whether it was measured with these parameters.
     same: bool,
@@ -310,12 +310,15 @@ mod tests {
 
     #[test]
     fn runs_that_begin_as_one_take_less_than_runs_by_themselves() {
-        let none = Changes::default();
-        let seconds = |seeds| expected("stress-highalloc", &none, seeds).seconds.expect("it is known");
-        let alone = expected("kbuild+highalloc", &none, 1).seconds.expect("it is known");
-        let of_five = seconds(1) * 2.0 / alone;
+        let (five, _) = catalog::experiment("stress-highalloc").unwrap();
+        let seconds = |variants, repetitions| {
+            let e = Experiment { target: None, lack: Vec::new(), repetitions, ..five.clone() };
+            let e = Experiment { variant: e.variant[..variants].to_vec(), ..e };
+            of_each(&[e], 1).unwrap()[0].expect("it is known")
+        };
+        let of_five = seconds(5, 1) / seconds(1, 1);
         assert!((2.0..4.0).contains(&of_five), "five columns take {of_five} times as long as one");
-        assert!((2.9..3.1).contains(&(seconds(3) / seconds(1))), "each seed begins by itself");
+        assert!((seconds(5, 3) / seconds(5, 1) - 3.0).abs() < 1e-9, "each seed begins by itself");
     }
 
     #[test]

@@ -45,10 +45,6 @@ pub fn run(plan: &RunPlan, control: &RunControl) -> Result<RunResult, Error> {
     Prepared::new(plan, control)?.measure(plan, control)
 }
 
-/// Turns of a machine between two copies of it while it is prepared. With a kernel build they take
-/// about a second, and a copy of 4 GiB in use 0.06 to 0.3.
-const TURNS_BETWEEN_COPIES: u64 = 1 << 20;
-
 /// A run as far as others are the same.
 #[derive(Clone)]
 pub struct Prepared<'a>(Running<'a>);
@@ -75,8 +71,10 @@ impl<'a> Prepared<'a> {
     pub fn until_compaction(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
         let mut run = Running::new(plan, control)?;
         let mut copy = run.clone();
+        // With a kernel build on 4 GiB these turns take about a second, and a copy 0.06 to 0.3.
+        let turns_between = plan.machine.node_pages().iter().sum::<u64>();
         while run.step()? && !run.machine.memory().has_compacted() {
-            if run.machine.turns() >= copy.machine.turns() + TURNS_BETWEEN_COPIES {
+            if run.machine.turns() >= copy.machine.turns() + turns_between {
                 // The host needs memory for one copy beside the machine, not for two.
                 drop(copy);
                 copy = run.clone();
@@ -301,7 +299,6 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Begins a phase.
     fn enter(&mut self, phase: &Phase) -> Result<(), Error> {
         self.phase(phase);
         if phase.measured && !self.sampler.is_measuring() {
@@ -318,7 +315,6 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Ends a phase.
     fn leave(&mut self, phase: &Phase, of_phase: &InPhase) {
         self.stop(&of_phase.begun);
         if phase.measured {
@@ -421,8 +417,8 @@ impl<'a> Running<'a> {
         ended
     }
 
-    /// Runs for an interval of the sampler, which then looks at the machine; to the end of the phase
-    /// or of the program it waits for if that is sooner. Whether the phase has ended.
+    /// Runs for an interval of the sampler, which then looks at the machine, or to the end of the
+    /// phase or of the program it waits for. Whether the phase has ended.
     fn advance(&mut self, phase: &Phase, of_phase: &mut InPhase) -> Result<bool, Error> {
         let InPhase { begun, left, start_ns, end_ns, permille: (from, to) } = of_phase;
         let next = left.last().copied();
@@ -692,5 +688,37 @@ mod tests {
         [("hugealloc-busy", 1), ("hugealloc", 2), ("java", 1), ("forking-store", 1), ("highalloc", 1)]
             .into_iter()
             .for_each(of);
+    }
+
+    #[test]
+    fn a_machine_for_several_kernels_is_copied_in_the_middle_of_a_phase() {
+        let text = r#"id = "mended"
+summary = "x"
+assumptions = "x"
+machine = "tiny-64m"
+[[workload.phase]]
+name = "pages"
+measured = true
+seconds = 2
+[[workload.phase.task]]
+run = { kind = "churn", size = "4 MiB", stretch = 16, pause_us = 30 }
+background = true
+name = "churn"
+[[workload.phase]]
+name = "compact"
+measured = true
+[[workload.phase.task]]
+run = { kind = "compact" }
+[[variant]]
+name = "3.13"
+profile = "3.13"
+"#;
+        let experiment: Experiment = toml::from_str(text).unwrap_or_else(|e| panic!("{e}"));
+        let resolved = Resolved::new(experiment, None).unwrap_or_else(|e| panic!("{e}"));
+        let plans = resolved.plans(&Seeds::From(1), &Views::default()).expect("plans");
+        let control = RunControl::default();
+        let Prepared(copy) = Prepared::until_compaction(&plans[0][0], &control).unwrap_or_else(|e| panic!("{e}"));
+        assert!(copy.phase.is_some() && copy.at == 0 && copy.machine.now() > 1_000_000_000, "{}", copy.machine.now());
+        assert!(!copy.machine.memory().has_compacted());
     }
 }

@@ -156,7 +156,7 @@ fn pages_of_a_host_begin_in_generations_where_it_has_them_and_their_rules_are_kn
 }
 
 #[test]
-fn what_is_set_on_a_host_that_was_found_is_compared_with_what_the_host_had() {
+fn a_setting_on_a_host_that_was_found_is_compared_with_what_the_host_had() {
     let tree = found();
     fs::create_dir_all(tree.path().join("sys/kernel/mm/lru_gen")).unwrap();
     fs::write(tree.path().join("sys/kernel/mm/lru_gen/enabled"), "0x0007\n").unwrap();

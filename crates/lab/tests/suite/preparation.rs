@@ -117,6 +117,7 @@ run = { kind = "fragment", holes = "random" }
 
 [[workload.phase]]
 name = "pages"
+seconds = 2
 measured = true
 [[workload.phase.task]]
 run = { kind = "churn", size = "4 MiB", stretch = 16, pause_us = 30 }
@@ -139,9 +140,14 @@ profile = "3.13"
 switches = ["compaction-early-reset"]
 
 [[variant]]
-name = "3, 4"
+name = "3 to 6"
 profile = "3.13"
-switches = ["compaction-early-reset", "compaction-meets"]
+switches = [
+    "compaction-early-reset",
+    "compaction-meets",
+    "compaction-spares-unsuitable",
+    "compaction-resets-on-meeting",
+]
 
 [[variant]]
 name = "otherwise"
@@ -150,7 +156,7 @@ sysctls = { "vm.min_free_kbytes" = 4000 }
 
 [[variant]]
 name = "later"
-profile = "4.4"
+profile = "4.6"
 "#;
 
 /// As it is, with compaction in its preparation, and with none at all.
