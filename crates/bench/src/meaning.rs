@@ -104,12 +104,13 @@ pub fn group(number: &str) -> &str {
     &number[..digits.max(1).min(number.len())]
 }
 
-/// Rows that select each group, in the order of the table.
-pub fn groups() -> Vec<&'static str> {
-    let mut groups: Vec<&str> = Vec::new();
+/// The rows of each group, in the order of the table.
+pub fn groups() -> Vec<Vec<&'static str>> {
+    let mut groups: Vec<Vec<&str>> = Vec::new();
     for (number, _) in MEANINGS {
-        if !groups.iter().any(|seen| group(seen) == group(number)) {
-            groups.push(number);
+        match groups.iter_mut().find(|rows| group(rows[0]) == group(number)) {
+            Some(rows) => rows.push(number),
+            None => groups.push(vec![number]),
         }
     }
     groups
@@ -143,7 +144,8 @@ mod tests {
     fn groups_are_named_by_digits_or_a_letter() {
         assert_eq!(["9", "9d", "13c", "T1000", "Ub"].map(group), ["9", "9", "13", "T", "U"]);
         let groups = groups();
-        assert_eq!(groups.iter().filter(|row| group(row) == "T").collect::<Vec<_>>(), [&"T1"]);
+        let of_turns: Vec<_> = groups.iter().filter(|rows| group(rows[0]) == "T").collect();
+        assert_eq!(of_turns, [&["T1", "T80", "T1000", "Ts"]]);
     }
 
     #[test]

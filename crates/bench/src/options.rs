@@ -1,5 +1,6 @@
 //! The command line, and the size of a run.
 
+use crate::meaning::group;
 use crate::table::Target;
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ usage: cargo bench -p kontig-bench -- [--quick] [--json] [--filter ROW|TEXT]... 
   --rival    also compare the allocator rows with this shared library; without it, with those in KONTIG_RIVALS, which
              are separated by colons
   --against  build that commit below target/against and print, row by row, new/old: both programs run by turns on one
-             CPU. A row is called SLOWER from 1.05 on if every turn says so
+             CPU. A row is called SLOWER from a median of 1.05 on if no turn was faster
   --turns    how often both run (3); three full turns take half an hour, --quick ones five minutes
 A full run takes five minutes and 8 GiB of memory; figures are medians of seven. Each rival adds three minutes.
 
@@ -101,8 +102,7 @@ impl Options {
     /// Whether the filter selects a group with these numbers and this text.
     pub fn wants(&self, numbers: &[&str], text: &str) -> bool {
         let asks = |filter: &String| {
-            let digits = |n: &str| n.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == filter;
-            numbers.iter().any(|n| n == filter || digits(n)) || text.contains(filter.as_str())
+            numbers.iter().any(|n| n == filter || group(n) == filter) || text.contains(filter.as_str())
         };
         self.filter.is_empty() || self.filter.iter().any(asks)
     }
@@ -124,6 +124,13 @@ mod tests {
         for nothing in [&["--filter"][..], &["--filter", ""]] {
             assert_eq!(parse(nothing).expect_err("refused"), "--filter needs a row or a word");
         }
+    }
+
+    #[test]
+    fn a_filter_finds_a_row_by_its_number_or_its_groups() {
+        let of = |filter: &str| Options { filter: vec![filter.into()], ..Options::default() };
+        assert!(of("3a").wants(&["3", "3a"], "") && of("3").wants(&["3a"], "") && of("T").wants(&["T80"], ""));
+        assert!(!of("3b").wants(&["3", "3a"], "") && !of("8").wants(&["3"], ""));
     }
 
     #[test]

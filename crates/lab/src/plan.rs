@@ -80,7 +80,7 @@ impl RunPlan {
     /// Whether another plan of the same workload has the same machine until the first compaction
     /// run.
     pub(crate) fn begins_like(&self, other: &RunPlan) -> bool {
-        self.is_alike_but_for_profile(other) && self.profile.differs_in_compaction_runs_alone(&other.profile)
+        self.is_alike_but_for_profile(other) && self.profile.is_same_until_compaction(&other.profile)
     }
 
     /// Whether another plan of the same workload differs in its profile at most, but for names. A

@@ -71,7 +71,8 @@ impl<'a> Prepared<'a> {
     pub fn until_compaction(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
         let mut run = Running::new(plan, control)?;
         let mut copy = run.clone();
-        // With a kernel build on 4 GiB these turns take about a second, and a copy 0.06 to 0.3.
+        // A copy costs in proportion to memory, so copies are as far apart: on 4 GiB, with a kernel
+        // build, these turns take about a second, and a copy 0.06 to 0.3.
         let turns_between = plan.machine.node_pages().iter().sum::<u64>();
         while run.step()? && !run.machine.memory().has_compacted() {
             if run.machine.turns() >= copy.machine.turns() + turns_between {
@@ -83,14 +84,14 @@ impl<'a> Prepared<'a> {
         Ok(Prepared(copy))
     }
 
-    /// Goes through all that remains, of the plan that prepared it or of one that prepares in the
-    /// same way.
+    /// Goes through all that remains by this plan: the one that prepared it, or one that is the
+    /// same so far.
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
     pub fn measure(self, plan: &'a RunPlan, control: &'a RunControl) -> Result<RunResult, Error> {
         let mut run = Running { plan, control, ..self.0 };
-        run.machine.memory_mut().go_on_by(&plan.profile);
+        run.machine.memory_mut().switch_rules(&plan.profile);
         while run.step()? {}
         run.finish()
     }
@@ -106,20 +107,20 @@ pub(crate) fn unrun(plan: &RunPlan) -> Result<RunResult, Error> {
     let mut run = Running::new(plan, &control)?;
     let prepared = run.first_measured();
     for phase in &plan.scenario.phases[..prepared] {
-        run.phase(phase);
+        run.open_stretch(phase);
         run.begin(phase)?;
     }
     for _ in 0..plan.rounds {
         run.begin_round()?;
         for phase in &plan.scenario.phases[prepared..] {
-            run.phase(phase);
+            run.open_stretch(phase);
             let begun = run.begin(phase)?;
             if phase.measured {
                 let measured = run.read(phase, &begun);
                 run.measured.push(OfPhase { phase: phase.name.clone(), measured });
             }
         }
-        run.end_phase();
+        run.close_stretch();
         // A task that took no time has no figure of it; beside an unnamed one that did, none has.
         let tasks = run.phases.iter_mut().flat_map(|phase| &mut phase.counted.tasks);
         let named = tasks.filter(|((name, _), _)| name != WORKLOAD);
@@ -177,8 +178,8 @@ struct Running<'a> {
     /// All programs of the workload so far, finished or not.
     programs: Vec<Spawned>,
     phases: Vec<Stretch>,
-    /// The last phase has not ended.
-    in_phase: bool,
+    /// The last of them has not ended.
+    is_stretch_open: bool,
     phase_began: Counters,
     sampler: Sampler,
     /// Measurements of the current round so far.
@@ -217,7 +218,7 @@ impl<'a> Running<'a> {
             measured_from: None,
             programs: Vec::new(),
             phases: Vec::new(),
-            in_phase: false,
+            is_stretch_open: false,
             phase_began: Counters::default(),
             sampler: Sampler::new(plan.pictures),
             measured: Vec::new(),
@@ -252,11 +253,11 @@ impl<'a> Running<'a> {
     fn step(&mut self) -> Result<bool, Error> {
         let plan = self.plan;
         let phases = &plan.scenario.phases;
-        if let Some(mut of_phase) = self.phase.take() {
+        if let Some(mut current) = self.phase.take() {
             let phase = &phases[self.at];
-            match self.advance(phase, &mut of_phase)? {
-                true => self.leave(phase, &of_phase),
-                false => self.phase = Some(of_phase),
+            match self.advance(phase, &mut current)? {
+                true => self.leave(phase, &current),
+                false => self.phase = Some(current),
             }
             return Ok(true);
         }
@@ -288,7 +289,7 @@ impl<'a> Running<'a> {
         if round + 1 == self.plan.rounds {
             self.sampler.last_look(&mut self.machine, "end");
         }
-        self.end_phase();
+        self.close_stretch();
         let measured = self.round(&before, first);
         if let (Some(of_run), Some(iteration)) = (&self.plan.mmtests, iteration) {
             let times = self.times(first);
@@ -300,7 +301,7 @@ impl<'a> Running<'a> {
     }
 
     fn enter(&mut self, phase: &Phase) -> Result<(), Error> {
-        self.phase(phase);
+        self.open_stretch(phase);
         if phase.measured && !self.sampler.is_measuring() {
             self.begin_measuring()?;
         }
@@ -315,10 +316,10 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    fn leave(&mut self, phase: &Phase, of_phase: &InPhase) {
-        self.stop(&of_phase.begun);
+    fn leave(&mut self, phase: &Phase, current: &InPhase) {
+        self.stop(&current.begun);
         if phase.measured {
-            let measured = self.read(phase, &of_phase.begun);
+            let measured = self.read(phase, &current.begun);
             self.measured.push(OfPhase { phase: phase.name.clone(), measured });
         }
         self.at += 1;
@@ -419,8 +420,8 @@ impl<'a> Running<'a> {
 
     /// Runs for an interval of the sampler, which then looks at the machine, or to the end of the
     /// phase or of the program it waits for. Whether the phase has ended.
-    fn advance(&mut self, phase: &Phase, of_phase: &mut InPhase) -> Result<bool, Error> {
-        let InPhase { begun, left, start_ns, end_ns, permille: (from, to) } = of_phase;
+    fn advance(&mut self, phase: &Phase, current: &mut InPhase) -> Result<bool, Error> {
+        let InPhase { begun, left, start_ns, end_ns, permille: (from, to) } = current;
         let next = left.last().copied();
         if next.is_none() && (phase.end == End::AllDone || self.machine.now() >= *end_ns) {
             return Ok(true);
@@ -469,22 +470,22 @@ impl<'a> Running<'a> {
         phase.read(&begun.iter().map(programs).collect::<Vec<_>>())
     }
 
-    /// Ends the current phase and begins the next at the same moment.
-    fn phase(&mut self, phase: &Phase) {
-        self.end_phase();
+    /// Ends the current phase's stretch and begins the next at the same moment.
+    fn open_stretch(&mut self, phase: &Phase) {
+        self.close_stretch();
         let now = self.machine.now();
         let name = phase.name.clone();
         self.phases.push(Stretch { name, start_ns: now, end_ns: now, counted: Counters::default() });
-        self.in_phase = true;
+        self.is_stretch_open = true;
         self.sampler.phase_begins(&self.machine, &phase.name, phase.measured);
     }
 
     /// Records what was counted in the current phase.
-    fn end_phase(&mut self) {
+    fn close_stretch(&mut self) {
         let counters = self.counters();
         let began = std::mem::replace(&mut self.phase_began, counters);
         let ended = &self.phase_began;
-        let Some(phase) = self.phases.last_mut().filter(|_| std::mem::take(&mut self.in_phase)) else { return };
+        let Some(phase) = self.phases.last_mut().filter(|_| std::mem::take(&mut self.is_stretch_open)) else { return };
         phase.end_ns = self.machine.now();
         phase.counted = ended.since(&began);
     }

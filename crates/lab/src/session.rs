@@ -72,28 +72,28 @@ impl Session {
                         let limit = limit.map(|limit| limit.to_string());
                         return Err(Failed::HostMemory { what, needed, available, limit }.into());
                     }
-                    // Only runs alike in this can have the same result. That keeps comparisons few
-                    // with ten thousand repetitions or variants.
+                    // Only runs alike in this can have the same result or beginning. That keeps
+                    // comparisons few with ten thousand repetitions or variants.
                     let RunPlan { seed, repetition, variant, profile, machine, .. } = &plan;
                     let of = (seed, repetition, &profile.name, &machine.name, &variant.sysctls, &variant.with);
-                    let like: &mut Vec<usize> = like.entry(format!("{of:?}")).or_default();
+                    let candidates: &mut Vec<usize> = like.entry(format!("{of:?}")).or_default();
                     let of_job = |i: usize| (jobs[i].experiment, &jobs[i].plan);
                     let same = |i: &&usize| same_result(&resolved, of_job(**i), (experiment, &plan));
-                    let control = match like.iter().find(same) {
+                    let control = match candidates.iter().find(same) {
                         Some(&first) => jobs[first].control.clone(),
                         None => RunControl { stop: Arc::clone(&stop), ..RunControl::default() },
                     };
                     let begins_alike =
                         |i: &&usize| jobs[**i].experiment == experiment && jobs[**i].plan.begins_like(&plan);
                     let is_swept = r.experiment.pace.is_some();
-                    let alike = like.iter().find(begins_alike).filter(|_| !is_swept);
+                    let beginning = candidates.iter().find(begins_alike).filter(|_| !is_swept);
                     // Without memory for a copy beside the original, each job prepares its own
                     // machine.
-                    let family = match alike.map_or(first, |&i| jobs[i].family) {
+                    let family = match beginning.map_or(first, |&i| jobs[i].family) {
                         family if 2 * needed <= available => family,
                         _ => jobs.len(),
                     };
-                    like.push(jobs.len());
+                    candidates.push(jobs.len());
                     jobs.push(Job { plan, control, experiment, family, bytes: needed });
                 }
             }

@@ -71,8 +71,8 @@ pub struct AllocSlow {
 #[derive(Clone)]
 enum SlowPathStage {
     Entry,
-    /// Walks over the zones, and reclaims on near nodes on the way. Apart, because few requests do
-    /// and it is large.
+    /// Walks over the zones, and reclaims on near nodes on the way. Boxed: it is large, and few
+    /// requests need it.
     Look(Box<Look>),
     /// Waits for kswapd rather than mix a pageblock; `waited` once it has.
     Stall {
@@ -116,10 +116,8 @@ impl AllocSlow {
         AllocSlow {
             request,
             flags: slow_flags(&request, m),
-            state: match Look::of_fast_path(m, &request) {
-                Some(look) => SlowPathStage::Look(Box::new(look)),
-                None => SlowPathStage::Entry,
-            },
+            state: Look::of_fast_path(m, &request)
+                .map_or(SlowPathStage::Entry, |look| SlowPathStage::Look(Box::new(look))),
             priority: match m.shared.profile.slow_path.attempts {
                 Attempts::AsyncThenSync | Attempts::CompactReclaimCompact => CompactPriority::Async,
                 Attempts::CompactThenLoop | Attempts::OneLoop => CompactPriority::SyncLight,

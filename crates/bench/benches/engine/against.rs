@@ -27,21 +27,22 @@ pub fn compare(commit: &str, options: &Options) -> Result<(), String> {
     let old = build(&root, &full_name(&root, commit)?)?;
     let new = std::env::current_exe().map_err(|e| format!("this program's own file: {e}"))?;
     let cpu = pin()?;
-    let groups: Vec<&str> =
-        meaning::groups().into_iter().chain(["R"]).filter(|group| options.wants(&[group], "")).collect();
+    let mut groups: Vec<Vec<&str>> = meaning::groups().into_iter().chain([vec!["R"]]).collect();
+    groups.retain(|rows| options.wants(rows, ""));
     if groups.is_empty() {
         return Err("no row has such a number; --against takes --filter by number only".into());
     }
     eprintln!("{} groups of rows, {} turns each, on CPU {cpu}", groups.len(), options.turns);
     let watch = Watch::start();
     let mut line = Line::new(options.json);
-    for group in groups {
+    for group in groups.iter().map(|rows| rows[0]) {
         let mut rows: BTreeMap<String, Compared> = BTreeMap::new();
         let mut order = Vec::new();
         for turn in 0..options.turns {
             let by_turns = if turn % 2 == 0 { [(&old, false), (&new, true)] } else { [(&new, true), (&old, false)] };
             for (program, is_new) in by_turns {
-                for row in measure(program, group, options.quick)? {
+                let rows_of_group = measure(program, group, options.quick)?;
+                for row in rows_of_group.into_iter().filter(|row| options.wants(&[&row.number], "")) {
                     let compared = rows.entry(row.number.clone()).or_insert_with(|| {
                         order.push(row.number.clone());
                         Compared { what: row.what.clone(), unit: row.unit.clone(), medians: [Vec::new(), Vec::new()] }

@@ -292,11 +292,11 @@ mod tests {
     fn kernels_that_differ_in_runs_alone_are_one_until_a_run_begins() {
         let mended = ["compaction-early-reset", "compaction-meets"];
         let (plain, mended) = (linux("3.13"), linux_with("3.13", &mended));
-        assert!(plain != mended && plain.differs_in_compaction_runs_alone(&mended));
-        assert!(!linux("4.20-rc3").differs_in_compaction_runs_alone(&linux_with("4.20-rc3", &["boost-watermarks"])));
-        assert!(!linux("6.1").differs_in_compaction_runs_alone(&linux("7.2")));
+        assert!(plain != mended && plain.is_same_until_compaction(&mended));
+        assert!(!linux("4.20-rc3").is_same_until_compaction(&linux_with("4.20-rc3", &["boost-watermarks"])));
+        assert!(!linux("6.1").is_same_until_compaction(&linux("7.2")));
         let mut m = half_free_with(16, plain);
-        m.go_on_by(&mended);
+        m.switch_rules(&mended);
         assert_eq!((m.profile(), m.has_compacted()), (&mended, false));
         let mut run = CompactRun::new(whole_zone(MigrateMode::SyncLight), ZoneId::new(0), CpuId::new(0));
         run.step(&mut m, &mut Holds(None), 1);

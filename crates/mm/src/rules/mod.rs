@@ -138,7 +138,7 @@ impl Profile {
 
     /// Whether two machines, one by these rules and one by `other`, are the same until one begins a
     /// compaction run ([`crate::Memory::has_compacted`]).
-    pub fn differs_in_compaction_runs_alone(&self, other: &Profile) -> bool {
+    pub fn is_same_until_compaction(&self, other: &Profile) -> bool {
         Profile { compaction: self.compaction.with_runs_of(&other.compaction), ..self.clone() } == *other
     }
 }

@@ -91,11 +91,14 @@ impl Memory {
     pub fn profile(&self) -> &Profile {
         &self.shared.profile
     }
-    /// Goes on by rules that differ from those so far in compaction runs alone, before the first of
-    /// them.
-    pub fn go_on_by(&mut self, rules: &Profile) {
-        let same = !self.has_compacted() && self.profile().differs_in_compaction_runs_alone(rules);
-        debug_assert!(same || self.profile() == rules, "it would be another machine by now");
+    /// Goes on by rules that differ from those so far in compaction runs at most, before the first
+    /// of them.
+    ///
+    /// # Panics
+    /// If this would be another machine by these rules.
+    pub fn switch_rules(&mut self, rules: &Profile) {
+        let same = !self.has_compacted() && self.profile().is_same_until_compaction(rules);
+        assert!(same || self.profile() == rules, "by these rules the machine would be another");
         self.shared.profile.clone_from(rules);
     }
     /// Whether a compaction run has begun since boot.

@@ -11,7 +11,7 @@ use crate::work::Work;
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
     pub(crate) tunables: Tunables,
-    /// The values set at boot.
+    /// The values set at boot, or those of a host when it was imported.
     pub(crate) at_boot: Tunables,
     /// For each of [`crate::sysctl::SYSCTLS`], whether some decision would have differed without
     /// the setting.

@@ -140,7 +140,7 @@ impl ReadIn {
                     self.stage = Stage::Page(allocation, order);
                 }
                 Stage::Page(allocation, order) => match done!(allocation.step(k, c)) {
-                    Err(failure) => match self.go_on_by_pages(k, c) {
+                    Err(failure) => match self.switch_rules_pages(k, c) {
                         true => {}
                         false => return self.give_up(k, c, failure),
                     },
@@ -154,7 +154,7 @@ impl ReadIn {
                     let (pfn, order) = (*pfn, *order);
                     if let Err(failure) = done!(preload.step(k, c)) {
                         k.mem.free(c.cpu, pfn, order);
-                        if self.go_on_by_pages(k, c) {
+                        if self.switch_rules_pages(k, c) {
                             continue;
                         }
                         return self.give_up(k, c, failure);
@@ -169,7 +169,7 @@ impl ReadIn {
                         k.charge(&mut c.now);
                         self.stage = Stage::Next;
                         if missing.is_none() {
-                            self.go_on_by_pages(k, c);
+                            self.switch_rules_pages(k, c);
                         }
                         continue;
                     }
@@ -188,7 +188,7 @@ impl ReadIn {
 
     /// Requests what is locked, and goes on with single pages. False if they are single pages
     /// already.
-    fn go_on_by_pages(&mut self, k: &mut Kernel, c: &mut Context) -> bool {
+    fn switch_rules_pages(&mut self, k: &mut Kernel, c: &mut Context) -> bool {
         let Some(rest) = self.order.and_then(|_| self.by_pages(k)) else { return false };
         self.ask(k, c);
         *self = rest;
