@@ -10,6 +10,7 @@
 
 mod access;
 mod batch;
+mod copy;
 mod cost;
 pub(crate) mod generations;
 mod groups;
