@@ -10,7 +10,6 @@
 
 mod access;
 mod batch;
-mod copy;
 mod cost;
 pub(crate) mod generations;
 mod groups;
