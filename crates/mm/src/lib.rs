@@ -111,6 +111,7 @@ mod allocate;
 mod boost;
 mod boot;
 mod buddy;
+mod copy;
 mod counters;
 mod fallback;
 mod free;

@@ -12,6 +12,10 @@ mechanism! {
         /// A task that reads from a synchronous swap device may be preempted, with the page locked.
         #[rule(section = "4.7")]
         pub reading_swap_offers_cpu: bool,
+        /// A task that copies a page, or that writes where it has the page of zeroes, may be
+        /// preempted before the new page joins a batch. Since 5.4.
+        #[rule(section = "4.7")]
+        pub copying_offers_cpu: bool,
         /// A page brought back from a synchronous swap device frees its swap slot at once, and is
         /// dirty.
         #[rule(section = "4.7")]

@@ -130,6 +130,17 @@ fn shown(events: &[Event]) -> Vec<String> {
     lines
 }
 
+/// How a fault makes a page of the process.
+#[derive(Clone, Copy)]
+enum Made {
+    /// Where there was none.
+    Zeroed,
+    /// In place of one that may not be written to: another's, or the page of zeroes.
+    Copied,
+    /// From swap, where it may have left a shadow.
+    Swapped(Option<Shadow>),
+}
+
 /// A machine with the owner of its pages.
 struct Runner {
     memory: Memory,
@@ -410,7 +421,7 @@ impl Runner {
             }
             Some(Mapped::Swapped { cached: Some(number), .. }) => (Some(number), "shadow"),
             Some(Mapped::Swapped { cached: None, shadow }) => {
-                let number = self.fault(page, shadow, true);
+                let number = self.fault(page, Made::Swapped(shadow));
                 if let Some(number) = number {
                     self.brought_back(number, writes);
                     host::free_place(&mut self.memory);
@@ -421,8 +432,8 @@ impl Runner {
                 let present = self.host.process.insert(page, Mapped::Zeroes).is_some();
                 return Answer::Page(Page::new(Pfn::default(), if present { &["present"] } else { &[] }));
             }
-            Some(Mapped::Zeroes) => (self.first_page(page), "present"),
-            None => (self.first_page(page), ""),
+            Some(Mapped::Zeroes) => (self.first_page(page, Made::Copied), "present"),
+            None => (self.first_page(page, Made::Zeroed), ""),
         };
         let Some(number) = number else { return Answer::Failed };
         self.host.process.insert(page, Mapped::Page(number));
@@ -435,16 +446,17 @@ impl Runner {
     }
 
     /// The first store to a page of the process: it gets a zeroed page.
-    fn first_page(&mut self, page: ProcessPage) -> Option<u32> {
-        let number = self.fault(page, None, false)?;
+    fn first_page(&mut self, page: ProcessPage, made: Made) -> Option<u32> {
+        let number = self.fault(page, made)?;
         self.host.kept_mut(number).written = true;
         Some(number)
     }
 
     /// Allocates a page for the process. What comes back from swap is charged to the group that it
     /// was charged to when it went.
-    fn fault(&mut self, page: ProcessPage, shadow: Option<Shadow>, from_swap: bool) -> Option<u32> {
+    fn fault(&mut self, page: ProcessPage, made: Made) -> Option<u32> {
         let pfn = self.alloc(Order::ZERO, FAULT.into(), Gfp::NONE)?;
+        let from_swap = matches!(made, Made::Swapped(_));
         let group = if from_swap { self.host.swapped_of(page) } else { self.host.group };
         if !groups::charge(&mut self.memory, &mut self.host, pfn, Order::ZERO, group, Gfp::KERNEL) {
             return None;
@@ -452,13 +464,16 @@ impl Runner {
         let number = self.host.map(page, pfn);
         self.memory.set_owner(pfn, Order::ZERO, number);
         let mut flags = PageFlags::ANON;
-        if let Some(shadow) = shadow {
+        if let Made::Swapped(Some(shadow)) = made {
             flags = self.memory.workingset_refault_in_fault(self.cpu(), pfn, flags, shadow);
         }
         // Where it frees its slot at once, it is in the swap cache until then.
         if from_swap && self.memory.profile().faults.frees_swap_at_once {
             self.host.set_swap_cache(number, true);
             self.memory.lru_add_from_swap(self.cpu(), pfn, flags, true);
+        } else if matches!(made, Made::Copied) {
+            let cpu = self.cpu();
+            self.memory.lru_add_copy(&mut self.host, cpu, pfn, flags);
         } else {
             self.memory.lru_add_in_fault(self.cpu(), pfn, Order::ZERO, flags);
         }
@@ -486,7 +501,7 @@ impl Runner {
 
     /// The process writes to a shared page and gets a copy.
     fn copy(&mut self, page: ProcessPage, old: u32) -> Option<u32> {
-        let number = self.fault(page, None, false)?;
+        let number = self.fault(page, Made::Copied)?;
         let Kept { pfn, .. } = self.host.remove(old, None);
         self.memory.free(self.cpu(), pfn, Order::ZERO);
         Some(number)
