@@ -5,7 +5,7 @@
 //! for its queue.
 
 use crate::limit::{Limits, Yardstick};
-use crate::measure::Samples;
+use crate::measure::{Samples, Stopwatch};
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
@@ -15,7 +15,6 @@ use kontig_mm::{MachineSpec, Memory};
 use kontig_profiles::linux;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Program, Value};
 use kontig_sim::{DiskEntry, DiskKind, Machine, MachineFile};
-use std::time::Instant;
 
 pub(crate) const FILE: FileName = FileName::new(0, 0);
 /// Pages read or written at a time.
@@ -94,11 +93,11 @@ fn samples(o: &Options, pages: u32, writes: bool) -> (Samples, Vec<Yardstick>) {
     // Once through memory, to reach the steady state.
     let stretch = |machine: &mut Machine, pages: u64| {
         let before = done(machine);
-        let started = Instant::now();
+        let started = Stopwatch::start();
         while done(machine) - before < pages {
             machine.run(machine.now() + 1_000_000, None).expect("it goes on");
         }
-        started.elapsed().as_nanos() as f64 / (done(machine) - before) as f64
+        started.ns() / (done(machine) - before) as f64
     };
     stretch(&mut machine, u64::from(pages.max(MEMORY)));
     // Cached reads are fast, so measure more of them.

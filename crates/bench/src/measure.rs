@@ -1,5 +1,6 @@
-//! Samples, and the clock that takes them.
+//! Samples, and the clocks that take them.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
 /// Samples of one figure, at least one.
@@ -41,15 +42,41 @@ impl Samples {
     }
 }
 
+/// Measures CPU time of this thread, so that a moment that another program had the CPU does not
+/// count.
+#[derive(Clone, Copy)]
+pub struct Stopwatch {
+    started_ns: f64,
+}
+
+impl Stopwatch {
+    #[inline]
+    pub fn start() -> Stopwatch {
+        Stopwatch { started_ns: cpu_ns() }
+    }
+
+    /// Nanoseconds since the start.
+    #[inline]
+    pub fn ns(self) -> f64 {
+        cpu_ns() - self.started_ns
+    }
+}
+
+fn cpu_ns() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
 /// Nanoseconds per operation of `f`, which does `n` of them.
 #[inline]
 pub fn ns_each(n: usize, f: impl FnOnce()) -> f64 {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     f();
-    start.elapsed().as_nanos() as f64 / n as f64
+    start.ns() / n as f64
 }
 
-/// The cost of reading the clock twice, in ns, to subtract where single operations are timed.
+/// The cost of reading the clock of elapsed time twice, in ns, to subtract where single operations
+/// are timed.
 pub fn clock_ns() -> f64 {
     let one = |_| {
         let start = Instant::now();
@@ -66,5 +93,11 @@ mod tests {
     fn medians_are_of_the_middle() {
         assert_eq!(Samples::new(vec![9.0, 1.0, 2.0]).median(), 2.0);
         assert_eq!(Samples::new(vec![4.0, 1.0]).median(), 2.5);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_takes_no_time() {
+        let ns = ns_each(1, || std::thread::sleep(std::time::Duration::from_millis(50)));
+        assert!(ns < 25e6, "{ns}");
     }
 }

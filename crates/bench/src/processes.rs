@@ -6,7 +6,7 @@
 //! time per page includes its share of fork and exit.
 
 use crate::limit::{Limits, Yardstick};
-use crate::measure::Samples;
+use crate::measure::{Samples, Stopwatch};
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
@@ -17,7 +17,6 @@ use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::Machine;
 use std::any::Any;
-use std::time::Instant;
 
 /// Pages a child touches: 4 MiB, as a shell or a compiler's driver does.
 const PAGES: u32 = 1024;
@@ -48,7 +47,7 @@ struct Parent {
     children_are_idle: bool,
     region: Option<Region>,
     left: u32,
-    started: Option<Instant>,
+    started: Option<Stopwatch>,
     /// Nanoseconds per page of each sample.
     samples: Vec<f64>,
     wanted: usize,
@@ -71,13 +70,13 @@ impl Program for Parent {
         if self.left == 0 {
             if let Some(started) = self.started.take() {
                 let pages = f64::from(PAGES) * f64::from(CHILDREN);
-                self.samples.push(started.elapsed().as_nanos() as f64 / pages);
+                self.samples.push(started.ns() / pages);
                 self.limits.sample();
             }
             if self.samples.len() == self.wanted {
                 return;
             }
-            (self.left, self.started) = (CHILDREN, Some(Instant::now()));
+            (self.left, self.started) = (CHILDREN, Some(Stopwatch::start()));
         }
         self.left -= 1;
         todo.extend([Op::Fork(Box::new(Child { region, begun: self.children_are_idle })), Op::WaitAny]);

@@ -8,7 +8,7 @@
 //! state of all these pages.
 
 use crate::limit::Limits;
-use crate::measure::Samples;
+use crate::measure::{Samples, Stopwatch};
 use crate::options::{Options, size};
 use crate::simulator::machine;
 use crate::table::{Row, Target, Unit};
@@ -16,7 +16,6 @@ use kontig_mm::state::Frames;
 use kontig_mm::types::HPAGE_PMD_NR;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, SplitMix64, Value};
 use std::any::Any;
-use std::time::Instant;
 
 /// Pages in 2 MiB, and how many of them are unmapped.
 const SECTION: u32 = HPAGE_PMD_NR;
@@ -48,7 +47,7 @@ struct Runs {
     at: usize,
     stage: Stage,
     passes_left: usize,
-    started: Option<Instant>,
+    started: Option<Stopwatch>,
     /// Nanoseconds per page of touching, unmapping whole and unmapping holes, for each pass.
     taken: [Vec<f64>; 3],
     limits: Limits,
@@ -95,7 +94,7 @@ impl Runs {
     /// Stops the clock and keeps the time per page.
     fn took(&mut self, what: usize, pages: u32) {
         if let Some(started) = self.started.take() {
-            self.taken[what].push(started.elapsed().as_nanos() as f64 / f64::from(pages));
+            self.taken[what].push(started.ns() / f64::from(pages));
         }
     }
 
@@ -109,7 +108,7 @@ impl Runs {
     fn whole(&mut self, stage: Stage, op: fn(Region) -> Op, timed: bool, todo: &mut Batch) {
         self.stage = stage;
         todo.push(op(self.region));
-        self.started = timed.then(Instant::now);
+        self.started = timed.then(Stopwatch::start);
     }
 }
 
@@ -136,7 +135,7 @@ impl Program for Runs {
             Stage::TouchAgain | Stage::Holes => {
                 if self.stage == Stage::TouchAgain {
                     self.stage = Stage::Holes;
-                    self.started = Some(Instant::now());
+                    self.started = Some(Stopwatch::start());
                 }
                 let batch = &self.holes[self.at..self.holes.len().min(self.at + BATCH)];
                 todo.extend(batch.iter().map(|hole| Op::Munmap(*hole)));

@@ -2,7 +2,7 @@
 //! event faults in or unmaps a page.
 
 use crate::limit::Limits;
-use crate::measure::{Samples, ns_each};
+use crate::measure::{Samples, Stopwatch, ns_each};
 use crate::options::{Options, size};
 use crate::subject::one_zone;
 use crate::table::{Row, Target, Unit};
@@ -15,7 +15,6 @@ use kontig_sim::cost::Costs;
 use kontig_sim::{CostModel, Machine};
 use kontig_workload::fragmenter::{Fragmenter, Holes};
 use std::any::Any;
-use std::time::Instant;
 
 /// Events in one repetition.
 const EVENTS: u32 = 1 << 22;
@@ -41,7 +40,7 @@ struct Toucher {
     /// The single pages of a repetition, with [`UNMAP`] set on those to unmap.
     chosen: Vec<u32>,
     left: u32,
-    started: Option<Instant>,
+    started: Option<Stopwatch>,
     repetitions: usize,
     limits: Limits,
     ours: Vec<f64>,
@@ -132,14 +131,14 @@ impl Toucher {
     /// Ends a repetition; false after the last.
     fn next_repetition(&mut self) -> bool {
         if let Some(started) = self.started.take() {
-            self.ours.push(started.elapsed().as_nanos() as f64 / f64::from(EVENTS));
+            self.ours.push(started.ns() / f64::from(EVENTS));
             self.limits.sample();
         }
         self.left = EVENTS;
         if !self.stretches {
             self.choose();
         }
-        self.started = Some(Instant::now());
+        self.started = Some(Stopwatch::start());
         self.ours.len() < self.repetitions
     }
 }

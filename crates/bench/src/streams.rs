@@ -4,7 +4,7 @@
 //! it found. The operations of a run are chosen before the clock starts.
 
 use crate::limit::Limits;
-use crate::measure::{clock_ns, ns_each};
+use crate::measure::{Stopwatch, clock_ns, ns_each};
 use crate::options::{Options, size};
 use crate::subject::{Contender, Subject};
 use crate::table::{Target, Unit};
@@ -351,9 +351,9 @@ impl Stream for Init {
         fresh(contender, 1 << 18)
     }
     fn run<S: Subject>(&self, p: &mut Prepared<S>) -> Vec<f64> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         p.subject = p.contender.make(black_box(self.frames));
-        let ms = start.elapsed().as_nanos() as f64 / 1e6;
+        let ms = start.ns() / 1e6;
         p.subject = p.contender.make(1 << 18);
         vec![ms]
     }

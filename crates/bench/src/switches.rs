@@ -5,7 +5,7 @@
 //! with an enqueue, and a call of the program for its next operation.
 
 use crate::limit::Limits;
-use crate::measure::Samples;
+use crate::measure::{Samples, Stopwatch};
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
@@ -14,7 +14,6 @@ use kontig_mm::Memory;
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program};
 use kontig_sim::Machine;
-use std::time::Instant;
 
 const CPUS: usize = 8;
 const TASKS: u64 = 128;
@@ -52,11 +51,11 @@ fn machine(compute_ns: u64, sleep_ns: u64) -> Machine {
 
 /// Nanoseconds per switch. The machine runs for `stretch_ns` between two reads of their number.
 fn sample(machine: &mut Machine, stretch_ns: u64) -> f64 {
-    let (before, started) = (machine.context_switches(), Instant::now());
+    let (before, started) = (machine.context_switches(), Stopwatch::start());
     while machine.context_switches() - before < SWITCHES {
         machine.run(machine.now() + stretch_ns, None).expect("nothing is asked for that there is not");
     }
-    started.elapsed().as_nanos() as f64 / (machine.context_switches() - before) as f64
+    started.ns() / (machine.context_switches() - before) as f64
 }
 
 /// The rows: ends of slices, and tasks that sleep and wake.

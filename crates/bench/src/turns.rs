@@ -6,7 +6,7 @@
 //! and cache misses. A search in O(log tasks) keeps the limits, a scan of all tasks does not.
 
 use crate::limit::Limits;
-use crate::measure::Samples;
+use crate::measure::{Samples, Stopwatch};
 use crate::options::Options;
 use crate::simulator::costs;
 use crate::subject::one_zone;
@@ -15,7 +15,6 @@ use kontig_mm::{Memory, VmEvent};
 use kontig_profiles::linux;
 use kontig_program::{Batch, Op, Outcome, Placement, Program, Region, Value};
 use kontig_sim::Machine;
-use std::time::Instant;
 
 const CPUS: usize = 80;
 /// Turns in one repetition.
@@ -73,21 +72,21 @@ fn machine(tasks: usize, sleep_ns: u64) -> Machine {
 
 /// Nanoseconds per turn of a task.
 fn sample(machine: &mut Machine) -> f64 {
-    let (before, started) = (machine.turns(), Instant::now());
+    let (before, started) = (machine.turns(), Stopwatch::start());
     while machine.turns() - before < TURNS {
         machine.run(machine.now() + STRETCH_NS, None).expect("nothing is asked for that there is not");
     }
-    started.elapsed().as_nanos() as f64 / (machine.turns() - before) as f64
+    started.ns() / (machine.turns() - before) as f64
 }
 
 /// Nanoseconds per page fault.
 fn sample_faults(machine: &mut Machine) -> f64 {
     let faults = |machine: &Machine| machine.memory().vmstat().get(VmEvent::Pgfault);
-    let (before, started) = (faults(machine), Instant::now());
+    let (before, started) = (faults(machine), Stopwatch::start());
     while faults(machine) - before < 1 << 21 {
         machine.run(machine.now() + STRETCH_NS, None).expect("nothing is asked for that there is not");
     }
-    started.elapsed().as_nanos() as f64 / (faults(machine) - before) as f64
+    started.ns() / (faults(machine) - before) as f64
 }
 
 /// The row of faults: beside sleeping tasks, against alone.

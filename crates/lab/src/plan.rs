@@ -77,10 +77,11 @@ impl RunPlan {
         self.is_alike_but_for_profile(other) && self.profile == other.profile
     }
 
-    /// Whether another plan of the same workload has the same machine until the first compaction
-    /// run.
+    /// Whether another plan of the same workload, of another kernel, has the same machine until the
+    /// first compaction run.
     pub(crate) fn begins_like(&self, other: &RunPlan) -> bool {
-        self.is_alike_but_for_profile(other) && self.profile.is_same_until_compaction(&other.profile)
+        let is_another = self.profile != other.profile;
+        is_another && self.is_alike_but_for_profile(other) && self.profile.is_same_until_compaction(&other.profile)
     }
 
     /// Whether another plan of the same workload differs in its profile at most, but for names. A

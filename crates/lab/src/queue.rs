@@ -46,6 +46,8 @@ pub(crate) struct Family<'a> {
 struct Left<'a> {
     jobs: VecDeque<usize>,
     prepared: Option<Prepared<'a>>,
+    /// How far the first job has come already, if it is ahead of what all have in common.
+    ahead: Option<Prepared<'a>>,
 }
 
 impl<'a> Queue<'a> {
@@ -78,8 +80,9 @@ impl<'a> Queue<'a> {
 
 impl<'a> Preparing<'_, 'a> {
     /// The family with its machine. Others may help from now on, if it has several jobs.
-    pub(crate) fn done(self, prepared: Prepared<'a>) -> Arc<Family<'a>> {
-        let left = Mutex::new(Left { jobs: self.jobs.iter().copied().collect(), prepared: Some(prepared) });
+    pub(crate) fn done(self, prepared: Prepared<'a>, ahead: Option<Prepared<'a>>) -> Arc<Family<'a>> {
+        let left = Left { jobs: self.jobs.iter().copied().collect(), prepared: Some(prepared), ahead };
+        let left = Mutex::new(left);
         let family = Arc::new(Family { first: self.jobs[0], left });
         if self.jobs.len() > 1 {
             lock(&self.queue.families).prepared.push(Arc::clone(&family));
@@ -96,10 +99,14 @@ impl Drop for Preparing<'_, '_> {
 }
 
 impl<'a> Family<'a> {
-    /// The next job with a copy of the machine, or for the last job the machine itself.
+    /// The next job with a copy of the machine, or for the last job the machine itself. The first
+    /// job goes on from where it is.
     pub(crate) fn next(&self) -> Option<(usize, Prepared<'a>)> {
         let mut left = lock(&self.left);
         let job = left.jobs.pop_front()?;
+        if let Some(ahead) = left.ahead.take() {
+            return Some((job, ahead));
+        }
         let prepared = if left.jobs.is_empty() { left.prepared.take() } else { left.prepared.clone() };
         Some((job, prepared?))
     }

@@ -63,12 +63,12 @@ impl<'a> Prepared<'a> {
     }
 
     /// Builds the machine of a plan and goes on as long as kernels that differ in their compaction
-    /// runs alone ([`RunPlan::begins_like`]) do the same: to the last copy made before the first
-    /// such run, wherever in the workload that is.
+    /// runs alone ([`RunPlan::begins_like`]) do the same. Returns the run, of this plan alone, and
+    /// the last copy made before its first compaction, wherever in the workload that is.
     ///
     /// # Errors
     /// If the run cannot go on, or was asked to stop.
-    pub fn until_compaction(plan: &'a RunPlan, control: &'a RunControl) -> Result<Prepared<'a>, Error> {
+    pub(crate) fn until_compaction(plan: &'a RunPlan, control: &'a RunControl) -> Result<[Prepared<'a>; 2], Error> {
         let mut run = Running::new(plan, control)?;
         let mut copy = run.clone();
         // A copy costs in proportion to memory, so copies are as far apart: on 4 GiB, with a kernel
@@ -81,7 +81,7 @@ impl<'a> Prepared<'a> {
                 copy = run.clone();
             }
         }
-        Ok(Prepared(copy))
+        Ok([run, copy].map(Prepared))
     }
 
     /// Goes through all that remains by this plan: the one that prepared it, or one that is the
@@ -261,6 +261,9 @@ impl<'a> Running<'a> {
             }
             return Ok(true);
         }
+        if self.rounds.len() as u32 == plan.rounds {
+            return Ok(false);
+        }
         if self.at == self.first_measured() && self.round.is_none() {
             self.begin_round()?;
         }
@@ -270,7 +273,7 @@ impl<'a> Running<'a> {
         }
         self.end_round()?;
         self.at = self.first_measured();
-        Ok((self.rounds.len() as u32) < self.plan.rounds)
+        Ok(true)
     }
 
     fn begin_round(&mut self) -> Result<(), Error> {
@@ -532,7 +535,8 @@ impl<'a> Running<'a> {
         let mem = self.machine.memory();
         let mut found = BTreeMap::new();
         for sysctl in self.plan.variant.sysctls.keys().filter_map(|name| Sysctl::find(name)) {
-            let changed = mem.sysctl_read(sysctl) != sysctl.default_value();
+            let set = mem.sysctl_read(sysctl);
+            let changed = set != sysctl.default_value() || set != mem.sysctl_at_boot(sysctl);
             if let Some(at_boot) = mem.sysctl_at_boot(sysctl)
                 && changed
                 && !mem.sysctl_mattered(sysctl)
@@ -718,7 +722,9 @@ profile = "3.13"
         let resolved = Resolved::new(experiment, None).unwrap_or_else(|e| panic!("{e}"));
         let plans = resolved.plans(&Seeds::From(1), &Views::default()).expect("plans");
         let control = RunControl::default();
-        let Prepared(copy) = Prepared::until_compaction(&plans[0][0], &control).unwrap_or_else(|e| panic!("{e}"));
+        let [ahead, copy] = Prepared::until_compaction(&plans[0][0], &control).unwrap_or_else(|e| panic!("{e}"));
+        assert!(ahead.0.machine.memory().has_compacted());
+        let Prepared(copy) = copy;
         assert!(copy.phase.is_some() && copy.at == 0 && copy.machine.now() > 1_000_000_000, "{}", copy.machine.now());
         assert!(!copy.machine.memory().has_compacted());
     }

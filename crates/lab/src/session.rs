@@ -166,13 +166,14 @@ impl Session {
         families.into_values().collect()
     }
 
-    /// Prepares the machine of a family.
-    fn prepare(&self, family: &[usize]) -> Result<Prepared<'_>, Error> {
+    /// Prepares the machine of a family, and how far its first job has come with it.
+    fn prepare(&self, family: &[usize]) -> Result<(Prepared<'_>, Option<Prepared<'_>>), Error> {
         let Job { plan, control, .. } = &self.jobs[family[0]];
-        match family.iter().all(|job| self.jobs[*job].plan.profile == plan.profile) {
-            true => Prepared::new(plan, control),
-            false => Prepared::until_compaction(plan, control),
+        if family.iter().all(|job| self.jobs[*job].plan.profile == plan.profile) {
+            return Ok((Prepared::new(plan, control)?, None));
         }
+        let [ahead, prepared] = Prepared::until_compaction(plan, control)?;
+        Ok((prepared, Some(ahead)))
     }
 
     /// Removes what an earlier session left of unfinished runs, where it would be in their way.
@@ -314,7 +315,7 @@ impl Session {
                         // The machine, and a copy of it if there is more than one job.
                         let _room = gate.enter(bytes * family.jobs.len().min(2) as u64);
                         match self.prepare(&family.jobs) {
-                            Ok(prepared) => measure(&family.done(prepared)),
+                            Ok((prepared, ahead)) => measure(&family.done(prepared, ahead)),
                             Err(e) => failed(e),
                         }
                     }

@@ -40,6 +40,7 @@ impl Snapshot {
                 let _ = memory.sysctl_write(name, value);
             }
         }
+        memory.begin_with_settings_in_force();
         Ok(memory)
     }
 
@@ -89,7 +90,6 @@ impl Snapshot {
             // A value that the rules of this kernel do not allow decides nothing in them.
             let _ = known.then(|| memory.sysctl_write(name, value));
         }
-        memory.begin_with_settings_in_force();
         memory.take_work();
         let _ = memory.take_wakes().count();
         Ok(memory)
@@ -167,5 +167,10 @@ mod tests {
         let free = |memory: Memory| memory.zones().iter().map(|z| z.nr_free(MAX_ORDER)).sum::<u64>();
         assert_eq!(free(snapshot.machine(&profile, false).expect("a machine")), 4);
         assert_eq!(free(snapshot.machine_of_pages(&profile, false).expect("a machine")), 6);
+        let header = header.replace(r#""sysctls":[]"#, r#""sysctls":[["min_free_kbytes","80"]]"#);
+        let snapshot = Snapshot::parse(&text.replacen(text.lines().next().unwrap(), &header, 1)).expect("a snapshot");
+        let memory = snapshot.machine_of_pages(&profile, false).expect("a machine");
+        let min_free = Sysctl::find("vm.min_free_kbytes").expect("it is known");
+        assert_eq!(memory.sysctl_at_boot(min_free), Some(80), "what is set later is compared with the host's value");
     }
 }

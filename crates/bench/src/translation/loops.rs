@@ -1,8 +1,8 @@
 //! The loops whose accesses are timed. All memory is zero, so that a value that was read can be
 //! added without an effect but the wait for it.
 
+use crate::measure::Stopwatch;
 use kontig_program::{Hot, SplitMix64};
-use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 
 const LINE: usize = 64;
@@ -14,12 +14,6 @@ const ACCESSES: usize = 60_000;
 const INDEPENDENT_ACCESSES: usize = 480_000;
 /// Turns of each loop on each kind of pages.
 pub const TURNS: usize = 11;
-
-/// CPU time of this thread: a host that takes the CPU away does not count.
-fn thread_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
 
 /// The least that a loop takes an access on each kind of pages, of several turns each, one after
 /// the other; and how far the middle turn is from the least, %.
@@ -42,12 +36,12 @@ pub(super) fn least_of_turns(memory: [&[u8]; 2], of: &dyn Fn(&[u8], &mut SplitMi
 
 /// Times `ACCESSES` of a step from one state to the next.
 fn timed(mut state: u64, step: impl Fn(u64) -> u64) -> f64 {
-    let begin = thread_ns();
+    let begin = Stopwatch::start();
     for _ in 0..ACCESSES {
         state = step(state);
     }
     black_box(state);
-    (thread_ns() - begin) / ACCESSES as f64
+    begin.ns() / ACCESSES as f64
 }
 
 /// A linear congruential generator, whose high bits are good. Its factor is hidden from the
@@ -101,35 +95,35 @@ pub(super) fn skewed_ns(memory: &[u8], random: &mut SplitMix64, hot: Hot) -> f64
         (page & (pages - 1)) * PAGE + random.index(PAGE / LINE) * LINE
     };
     let drawn: Vec<usize> = (0..ACCESSES).map(|_| drawn()).collect();
-    let begin = thread_ns();
+    let begin = Stopwatch::start();
     let end = drawn.iter().fold(0, |last, at| read(memory, at + last) as usize);
     black_box(end);
-    (thread_ns() - begin) / ACCESSES as f64
+    begin.ns() / ACCESSES as f64
 }
 
 /// Lines at random, none waiting for another.
 pub(super) fn independent_ns(memory: &[u8], random: &mut SplitMix64) -> f64 {
     let lines = memory.len() / LINE;
     let (mut state, mut sum) = (random.next_u64(), 0u64);
-    let begin = thread_ns();
+    let begin = Stopwatch::start();
     for _ in 0..INDEPENDENT_ACCESSES {
         state = next(state);
         sum = sum.wrapping_add(read(memory, below(state, lines) * LINE));
     }
     black_box(sum);
-    (thread_ns() - begin) / INDEPENDENT_ACCESSES as f64
+    begin.ns() / INDEPENDENT_ACCESSES as f64
 }
 
 /// One line after the other, from a random place on.
 pub(super) fn sequential_ns(memory: &[u8], random: &mut SplitMix64) -> f64 {
     let lines = memory.len() / LINE;
     let (first, mut sum) = (random.index(lines), 0u64);
-    let begin = thread_ns();
+    let begin = Stopwatch::start();
     for line in first..first + ACCESSES {
         sum = sum.wrapping_add(read(memory, (line & (lines - 1)) * LINE));
     }
     black_box(sum);
-    (thread_ns() - begin) / ACCESSES as f64
+    begin.ns() / ACCESSES as f64
 }
 
 /// The time of a cycle: a multiplication and an addition that wait for the ones before take four,
