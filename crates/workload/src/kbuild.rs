@@ -436,7 +436,6 @@ mod tests {
         assert_eq!([1, 2].map(|seed| first(Release::V6_1, 2886, seed)), [0, 0]);
     }
 
-    /// What a compiler does with the pages of its table, in whole ranges of 2 MiB.
     #[test]
     fn a_large_compiler_doubles_its_table_at_once_and_leaves_the_old_one_and_half_of_the_new_one() {
         let tree = Tree { release: Release::Guest, number: 0 };

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// How likely a compiler uses a page of its heap again until its next look, in percent: first of
 /// those that are new, then of those it used since the last look, and of those it has not used for
 /// one look, two, and so on. Measured of ten compilers of kernel files, page by page after each
-/// sixteenth of their time (Linux 6.18, small pages; `clear_refs`, then `Referenced`): they used 31 %
-/// of what they had. Whoever uses what was used least recently, as a program does that goes round,
-/// brings back from swap all that reclaim has chosen well.
+/// sixteenth of their time (Linux 6.18, small pages; `clear_refs`, then `Referenced`): they used
+/// 32 % of what they had. Whoever uses what was used least recently, as a program does that goes
+/// round, brings back from swap all that reclaim has chosen well.
 const USED_AGAIN_PERCENT: [u32; 10] = [42, 66, 22, 14, 10, 8, 6, 6, 4, 2];
 /// Neighbouring pages that are used together: those used again lay in runs of 2.8, those that had
 /// not been used for three looks and more in runs of 1.5.

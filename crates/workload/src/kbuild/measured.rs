@@ -362,11 +362,11 @@ pub(super) const COLLECTED: u32 = 512;
 /// these hold whole ranges of 2 MiB: four in both.
 pub(super) const TABLES: [u32; 2] = [1024, 2048];
 pub(super) const TABLES_FROM_KIB: u32 = 65_536;
-/// µs in user mode after which it doubles, by chance in between, how many times sooner the small one
-/// is there, and draws of its pages, the first half of the larger one's, with which 40 % are used in
-/// each sixteenth. Seven such compilers were watched page by page. When the table doubled, all pages
-/// of both were used at once, and those of the small one and of the larger one's second half never
-/// again.
+/// µs in user mode after which it doubles, by chance in between, how many times sooner the small
+/// one is there, and draws of its pages, the first half of the larger one's, with which 40 % are
+/// used in each sixteenth. Seven such compilers were watched page by page. When the table doubled,
+/// all pages of both were used at once, and those of the small one and of the larger one's second
+/// half never again.
 const TABLE_DOUBLES_US: Range<u32> = 290_000..550_000;
 pub(super) const TABLE_SOONER: u32 = 6;
 pub(super) const TABLE_USED: u32 = 523;

@@ -189,15 +189,15 @@ struct Table {
 }
 
 impl Table {
-    /// The table of a compiler that takes so many steps, and doubles it after this time.
+    /// The table of a compiler of this size, which doubles it after this time.
     fn of(doubles_us: u32, size: &Size, steps: u32) -> Table {
         let step = |us: u32| (u64::from(steps) * u64::from(us) / u64::from(size.user_us)) as u32;
         let doubles = step(doubles_us).clamp(1, steps - 1);
         Table { begins: step(doubles_us / TABLE_SOONER).min(doubles - 1), doubles }
     }
 
-    /// What the compiler does with it before a step. A new one is written to as a whole; the old one
-    /// is then read for the last time.
+    /// The compiler's use of it before a step. It writes to a new one as a whole, and then reads
+    /// the old one for the last time.
     fn used(&self, step: u32, looks: bool) -> Vec<Act> {
         let ([old, new], [small, large]) = (TABLE_AREAS, TABLES);
         let map = |area, pages| Act::MapPieces(area, pages, pages);
