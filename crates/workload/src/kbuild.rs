@@ -69,9 +69,11 @@ impl Benchmark for Kbuild {
             return Err("jobs = 0: at least one is compiled at a time".into());
         }
         let mut random = SplitMix64::new(start.seed);
+        let turned = start.seed.saturating_sub(1) % u64::from(all) * u64::from(self.release.figures().turned_by_seed);
+        let part = if self.units == all { 0 } else { random.below(all / self.units) };
         Ok(Make {
             tree: self.of_tree(),
-            first: if self.units == all { 0 } else { random.below(all / self.units) },
+            first: part + (turned % u64::from(all)) as u32,
             units: self.units,
             jobs: self.jobs,
             random,
@@ -175,7 +177,8 @@ impl Make {
 
     /// The `i`th unit of the build.
     fn unit(&self, i: u32) -> u32 {
-        self.first + (u64::from(i) * u64::from(self.tree.figures().units) / u64::from(self.units)) as u32
+        let all = self.tree.figures().units;
+        (self.first + (u64::from(i) * u64::from(all) / u64::from(self.units)) as u32) % all
     }
 
     fn learn(&mut self, done: &[Outcome]) {
@@ -417,6 +420,47 @@ mod tests {
         assert!(low < 0.75 && high > 1.35, "{low} to {high}");
         let mean = SIZES.iter().map(|size| f64::from(size.heap_kib)).sum::<f64>() / 16.0;
         assert!((all / mean - 1.0).abs() < 0.02, "{all} KiB");
+    }
+
+    /// As the list of the guest's files is turned: the second seed begins five files later.
+    #[test]
+    fn a_guest_begins_with_another_file_with_each_seed_and_others_do_not() {
+        let first = |release, units, seed| {
+            let kbuild = Kbuild { release, ..kbuild(units, 6) };
+            let make = kbuild.program(&Start { seed, ..Start::default() }).expect("it can be read");
+            let all: BTreeSet<u32> = (0..units).map(|i| make.unit(i)).collect();
+            assert_eq!(all.len(), units as usize);
+            make.unit(0)
+        };
+        assert_eq!([1, 2, 6, 25].map(|seed| first(Release::Guest, 24, seed)), [0, 5, 1, 0]);
+        assert_eq!([1, 2].map(|seed| first(Release::V6_1, 2886, seed)), [0, 0]);
+    }
+
+    #[test]
+    fn a_large_compiler_doubles_its_table_at_once_and_leaves_the_old_one_and_half_of_the_new_one() {
+        let tree = Tree { release: Release::Guest, number: 0 };
+        let compiled = |unit| {
+            let acts = unit::compiled(tree, unit, &mut SplitMix64::new(1));
+            let mut maps = vec![];
+            let mut touched = vec![];
+            for op in with_children(&mut Player::new(acts, Manner::PROGRAM)) {
+                match op {
+                    Op::MmapAnywhere { pages } if pages > 512 => maps.push((pages, touched.len())),
+                    Op::Touch(region) => touched.push(region),
+                    _ => {}
+                }
+            }
+            (maps, touched)
+        };
+        assert_eq!(compiled(2).0, [], "34 MiB");
+        let (maps, touched) = compiled(9);
+        let [(1024, made), (2048, doubled)] = maps[..] else { panic!("{maps:?}") };
+        assert_eq!(touched[made].pages, 1024);
+        assert_eq!([touched[doubled].pages, touched[doubled + 1].pages], [1024, 2048]);
+        let later = &touched[doubled + 2..];
+        // Of the programs that follow, objtool has a large table of its own.
+        assert!(later.iter().all(|part| ![1024, 2048].contains(&part.pages)), "neither is used as a whole again");
+        assert!(later.iter().filter(|part| part.pages == 1).count() > 523);
     }
 
     #[test]

@@ -8,8 +8,9 @@
 //! 0.48 s in user mode, so that a whole build takes 1,377 s; seed 001 publishes 1,240 s for one.
 
 use super::unit::in_pages;
-use kontig_program::FileName;
+use kontig_program::{FileName, SplitMix64};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The kernel that is built.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(super) struct Figures {
     user_permille: u32,
     object_percent: u32,
     pub(super) linker: Linker,
+    /// Files by which the list begins later with each seed after the first.
+    pub(super) turned_by_seed: u32,
     /// How much of a compiler's heap lies in mappings of 2 MiB and more: where the kernel aligns
     /// these (6.7 and later), the first fault in each range may be for a huge page. The rest is the
     /// break's.
@@ -93,6 +96,7 @@ impl Release {
         user_permille: 1000,
         object_percent: 100,
         linker: Linker { heap_percent: 258, ns_a_page: 45_000, bare_permille: 1000 },
+        turned_by_seed: 0,
         mapped_percent: 87,
         has_objtool: true,
         checks_whole: true,
@@ -131,6 +135,7 @@ impl Release {
         user_permille: 720,
         object_percent: 100,
         linker: Release::OF_6_1.linker,
+        turned_by_seed: 0,
         mapped_percent: 0,
         has_objtool: false,
         checks_whole: false,
@@ -146,6 +151,8 @@ impl Release {
         others: (0, 0),
         user_permille: 4600,
         checks_whole: false,
+        // As `kontig_oracle::build::order` has them in the guest.
+        turned_by_seed: 5,
         sizes: &GUEST_SIZES,
         stride: 64,
         heaps_along: &[],
@@ -177,6 +184,11 @@ impl Figures {
             headers: (size.headers * self.headers_percent / 100).min(self.headers),
             ..*size
         }
+    }
+    /// When a compiler's table doubles, in µs.
+    pub(super) fn table_doubles_us(&self, random: &mut SplitMix64) -> u32 {
+        let native = TABLE_DOUBLES_US.start + random.below(TABLE_DOUBLES_US.end - TABLE_DOUBLES_US.start);
+        (u64::from(native) * u64::from(self.user_permille) / 1000) as u32
     }
     /// The mapped pages of the compiler's program.
     pub(super) fn compiler_pages(&self) -> u32 {
@@ -345,11 +357,19 @@ pub(super) const HEAP_PERCENT: [u32; 16] = [13, 26, 36, 46, 55, 63, 70, 77, 82, 
 /// Pages of the mappings that a compiler takes for its heap. Twenty compilers of files of 6.1 had
 /// 11 to 43 of these.
 pub(super) const COLLECTED: u32 = 512;
-/// Pages of two tables that the compilers of all files with a heap of 72 MB and more had, and none
-/// of those with up to 60 MB. Where the kernel aligns no mapping, only these hold whole ranges of
-/// 2 MiB: four in both.
+/// Pages of a table that the compilers of all files with a heap of 72 MB and more had, and none of
+/// those with up to 60 MB, before and after it doubles. Where the kernel aligns no mapping, only
+/// these hold whole ranges of 2 MiB: four in both.
 pub(super) const TABLES: [u32; 2] = [1024, 2048];
 pub(super) const TABLES_FROM_KIB: u32 = 65_536;
+/// µs in user mode after which it doubles, by chance in between, how many times sooner the small
+/// one is there, and draws of its pages, the first half of the larger one's, with which 40 % are
+/// used in each sixteenth. Seven such compilers were watched page by page. When the table doubled,
+/// all pages of both were used at once, and those of the small one and of the larger one's second
+/// half never again.
+const TABLE_DOUBLES_US: Range<u32> = 290_000..550_000;
+pub(super) const TABLE_SOONER: u32 = 6;
+pub(super) const TABLE_USED: u32 = 523;
 
 /// Size of the assembler's source relative to the object: 1.7 to 4.9 in eight units.
 pub(super) const ASSEMBLY: u32 = 3;

@@ -2,9 +2,10 @@
 
 use super::measured::{
     AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LINKS, Linker, NM, OBJTOOL,
-    OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLES, TABLES_FROM_KIB, Tool, sources,
+    OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLE_SOONER, TABLE_USED, TABLES, TABLES_FROM_KIB,
+    Tool, sources,
 };
-use kontig_program::act::{Act, Acts, BREAK, CALL, Files, HEAP, Pages, TEXT};
+use kontig_program::act::{Act, Acts, Area, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
 
 /// How often a compiler looks at what it has, and how often its heap grows from one look to the
@@ -20,6 +21,9 @@ fn heap_after(heap: u32, steps: u32) -> u32 {
     let (from, to) = (heap * percent(looks) / 100, heap * percent(looks + 1) / 100);
     from + (to - from) * (steps - looks * GROWS) / GROWS
 }
+
+/// The areas of a compiler's table, before and after it doubles.
+const TABLE_AREAS: [Area; 2] = [3, 4];
 
 /// How often `objtool` goes through all it has read, in half of its time.
 const PASSES: u64 = 4;
@@ -148,12 +152,16 @@ pub(super) fn compiled(tree: Tree, unit: u32, random: &mut SplitMix64) -> Acts {
 fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts {
     let Figures { headers, common_headers, mapped_percent, .. } = *tree.figures();
     let heap = in_pages(size.heap_kib * 1024);
-    let mapped = heap * mapped_percent / 100;
+    let has_tables = size.heap_kib >= TABLES_FROM_KIB && mapped_percent > 0;
+    let tables = if has_tables { TABLES } else { [0; 2] };
+    let collected = (heap * mapped_percent / 100).saturating_sub(tables.iter().sum());
+    let heap = heap - tables.iter().sum::<u32>();
     let mut acts = vec![Act::Name(CC1.name), Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
-    acts.extend(mappings(mapped, size.heap_kib));
-    acts.extend([Act::Grow(BREAK, heap - mapped), read(tree.source(unit), size.source_pages())]);
+    acts.extend((collected > 0).then_some(Act::MapPieces(HEAP, collected, COLLECTED)));
+    acts.extend([Act::Grow(BREAK, heap - collected), read(tree.source(unit), size.source_pages())]);
     let all = u64::from(size.user_us) * 1000;
     let steps = LOOKS * GROWS;
+    let table = has_tables.then(|| Table::of(tree.figures().table_doubles_us(random), size, steps));
     for step in 0..steps {
         let of_step = size.headers * step / steps..size.headers * (step + 1) / steps;
         for header in of_step {
@@ -166,21 +174,44 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
         }
         let until = |step: u32| all * u64::from(step) / u64::from(steps);
         let (pages, ns) = (heap_after(heap, step + 1), until(step + 1) - until(step));
-        acts.push(if step % GROWS == 0 { Act::Compile { pages, ns } } else { Act::Extend { pages, ns } });
+        let looks = step % GROWS == 0;
+        acts.extend(table.iter().flat_map(|table| table.used(step, looks)));
+        acts.push(if looks { Act::Compile { pages, ns } } else { Act::Extend { pages, ns } });
     }
     acts.push(write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
     acts.into()
 }
 
-/// How a compiler maps this much of its heap: each time the collector needs memory it takes 2 MiB,
-/// and where the heap is large, tables of 4 and 8 MiB lie in the midst of it.
-fn mappings(pages: u32, heap_kib: u32) -> Vec<Act> {
-    let half = pages / 2 / COLLECTED * COLLECTED;
-    let [small, large] = TABLES;
-    let with_tables = [(half, COLLECTED), (half + small, small), (half + small + large, large), (pages, COLLECTED)];
-    let sizes = if heap_kib < TABLES_FROM_KIB { &with_tables[3..] } else { &with_tables };
-    let has_any = |(pages, _): &&(u32, u32)| *pages > 0;
-    sizes.iter().filter(has_any).map(|(pages, piece)| Act::MapPieces(HEAP, *pages, *piece)).collect()
+/// A compiler's table: the steps before which it is made and doubles.
+struct Table {
+    begins: u32,
+    doubles: u32,
+}
+
+impl Table {
+    /// The table of a compiler of this size, which doubles it after this time.
+    fn of(doubles_us: u32, size: &Size, steps: u32) -> Table {
+        let step = |us: u32| (u64::from(steps) * u64::from(us) / u64::from(size.user_us)) as u32;
+        let doubles = step(doubles_us).clamp(1, steps - 1);
+        Table { begins: step(doubles_us / TABLE_SOONER).min(doubles - 1), doubles }
+    }
+
+    /// The compiler's use of it before a step. It writes to a new one as a whole, and then reads
+    /// the old one for the last time.
+    fn used(&self, step: u32, looks: bool) -> Vec<Act> {
+        let ([old, new], [small, large]) = (TABLE_AREAS, TABLES);
+        let map = |area, pages| Act::MapPieces(area, pages, pages);
+        let all = |area, pages| Act::Touch(area, Pages::in_calls(0, pages, pages));
+        match step {
+            _ if step == self.begins => vec![map(old, small), all(old, small)],
+            _ if step == self.doubles => vec![map(new, large), all(old, small), all(new, large)],
+            _ if looks && step > self.begins => {
+                let area = if step < self.doubles { old } else { new };
+                vec![Act::Touch(area, Pages::at_random(0, small, TABLE_USED, u64::from(step)))]
+            }
+            _ => vec![],
+        }
+    }
 }
 
 /// The kernel is linked: all objects into one, which is checked; then that twice to come to the
