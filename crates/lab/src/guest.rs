@@ -12,9 +12,11 @@ use crate::vmstat::VmCounters;
 use boot::Booted;
 use kontig_error::{AskedWrongly, Error, Failed};
 use kontig_mm::event::Listen;
-use kontig_mm::state::Zone;
+use kontig_mm::state::{Gen, Generations, Zone};
 use kontig_mm::types::PAGEBLOCK_ORDER;
-use kontig_mm::{CpuId, Daemon, LruList, MachineSpec, Memory, NodeId, Order, Pfn, Profile};
+use kontig_mm::{
+    Backing, CpuId, Daemon, Gfp, LruList, MachineSpec, Memory, NodeId, Order, Pfn, Profile, Request, ZoneType,
+};
 use kontig_procfs::Counters;
 use kontig_program::act::Act;
 use kontig_program::{Batch, FileName, Op, OpenFile, Outcome, Placement, Process, Program, Region, Value};
@@ -102,9 +104,7 @@ fn machine(
     let failed = |reason: String| Error::from(Failed::Run { run: format!("a pattern on {}", file.name), reason });
     let spec = MachineSpec { cpus: file.cpus, zones: booted.specs(), thp: file.thp, lru: true };
     let mut memory = Memory::in_use(&spec, profile, &booted.in_use()).map_err(|e| asked(e.to_string()))?;
-    // The kernel's first memory was on lists when its script switched to generations.
-    let (late, early): (Vec<_>, Vec<_>) = sysctls.iter().partition(|(name, _)| name.starts_with(GENERATIONS));
-    for (name, value) in early {
+    for (name, value) in sysctls {
         memory.sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
     }
     let mut m = Machine::new(memory, CostModel::new(&file.costs));
@@ -118,9 +118,7 @@ fn machine(
     m.run(FIRST_NS, None).map_err(|e| failed(e.to_string()))?;
     m.blocks_written(DIRTY);
     lay_in_order(&mut m, booted);
-    for (name, value) in late {
-        m.memory_mut().sysctl_write(name, value).map_err(|e| asked(e.to_string()))?;
-    }
+    fill_lists(m.memory_mut(), booted);
     m.memory_mut().trace().listen(Listen::EXTFRAG);
     Ok(m)
 }
@@ -186,8 +184,6 @@ pub fn run(
     }
 }
 
-/// Begins the names of the settings of the multi-generational LRU.
-const GENERATIONS: &str = "lru_gen.";
 /// Begins the names of the settings of huge pages.
 const HUGE_PAGES: &str = "thp.";
 
@@ -204,15 +200,55 @@ fn lay_in_order(m: &mut Machine, booted: &Booted) {
     let cpu = CpuId::new(0);
     m.memory_mut().lru_add_drain(cpu);
     let lists = m.memory().lru().of_node(NodeId::new(0));
-    let mut oldest: Vec<Pfn> = lists.list(LruList::InactiveAnon).collect();
+    let in_generations = m.memory().lru().has_generations();
+    let mut oldest: Vec<Pfn> = match in_generations {
+        true => anon_of(lists.gens()).collect(),
+        false => lists.list(LruList::InactiveAnon).collect(),
+    };
     oldest.reverse();
     oldest.iter().skip(booted.mapped as usize).for_each(|pfn| m.forget_use(*pfn));
+    if in_generations {
+        return;
+    }
     let memory = m.memory_mut();
     for pfn in oldest.into_iter().take(booted.active_anon as usize) {
         memory.mark_accessed(cpu, pfn);
         memory.mark_accessed(cpu, pfn);
     }
     memory.lru_add_drain(cpu);
+}
+
+/// Puts free pages on the CPU's lists until these have as many as the kernel's, and as many of
+/// unmovable pageblocks.
+fn fill_lists(memory: &mut Memory, booted: &Booted) {
+    let unmovable = booted.unmovable_on_cpus();
+    if unmovable == 0 {
+        return;
+    }
+    fill_with(memory, Gfp::HIGHUSER_MOVABLE, booted.on_cpus - unmovable);
+    fill_with(memory, Gfp::KERNEL, booted.on_cpus);
+    // Nobody has waited for it.
+    memory.take_work();
+}
+
+/// Takes pages and frees them, so many that all the CPU's lists have this many. What a refill
+/// brings beyond the pages taken is among them.
+fn fill_with(memory: &mut Memory, gfp: Gfp, pages: u32) {
+    let request = Request::new(CpuId::new(0), NodeId::new(0), gfp, Order::ZERO);
+    let on_cpus = |memory: &Memory| memory.zones().iter().map(Zone::pcp_pages).sum::<u64>();
+    let mut taken: Vec<Pfn> = Vec::new();
+    while on_cpus(memory) + (taken.len() as u64) < u64::from(pages)
+        && let Ok(pfn) = memory.alloc(request)
+    {
+        taken.push(pfn);
+    }
+    taken.into_iter().for_each(|pfn| memory.free(request.cpu, pfn, request.order));
+}
+
+/// The anonymous pages of all generations, newest first in each.
+fn anon_of(gens: &Generations) -> impl Iterator<Item = Pfn> + '_ {
+    let zones = [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal];
+    Gen::all().flat_map(move |of| zones.into_iter().flat_map(move |zone| gens.list(of, Backing::Anon.index(), zone)))
 }
 
 /// The counters of the machine, of the tracepoint, and of the daemons' CPU time. Slabs that the
@@ -280,7 +316,7 @@ impl Resting {
         if booted.anon > 0 {
             todo.extend([Doing::Map(booted.anon), Doing::Touch]);
         }
-        if booted.on_cpus > 0 {
+        if booted.on_cpus > 0 && booted.unmovable_on_cpus() == 0 {
             todo.extend([Doing::Map(booted.on_cpus), Doing::Touch, Doing::Unmap]);
         }
         todo.reverse();

@@ -201,7 +201,12 @@ fn machine_for(pattern: &Pattern) -> &'static str {
 fn booted(guest: &Guest) -> Booted {
     let zone = |zone: &kontig_oracle::guest::BootedZone| {
         let of_type = |&(migratetype, blocks, free)| OfType { migratetype, blocks, free };
-        BootedZone { spec: zone.spec.clone(), taken: zone.taken, types: zone.types.iter().map(of_type).collect() }
+        BootedZone {
+            spec: zone.spec.clone(),
+            taken: zone.taken,
+            types: zone.types.iter().map(of_type).collect(),
+            unmovable_on_cpus: zone.unmovable_on_cpus as u32,
+        }
     };
     let sum = |of: fn(&kontig_oracle::guest::BootedZone) -> u64| guest.zones.iter().map(of).sum::<u64>() as u32;
     let at_first = |name: &str| guest.states[0].counters.get(name).unwrap_or(0);

@@ -29,7 +29,7 @@ pub struct Booted {
     pub dirty: u32,
     /// Slab pages, reclaimable and unreclaimable.
     pub slabs: [u64; 2],
-    /// Free pages on per-CPU lists.
+    /// Free pages on per-CPU lists, those of unmovable pageblocks included.
     pub on_cpus: u32,
 }
 
@@ -41,6 +41,8 @@ pub struct BootedZone {
     pub taken: u64,
     /// The pageblocks that are not movable.
     pub types: Vec<OfType>,
+    /// Pages of its unmovable pageblocks that are free on per-CPU lists.
+    pub unmovable_on_cpus: u32,
 }
 
 /// The pageblocks of one type.
@@ -55,6 +57,11 @@ pub struct OfType {
 impl Booted {
     pub(super) fn specs(&self) -> Vec<ZoneSpec> {
         self.zones.iter().map(|zone| zone.spec.clone()).collect()
+    }
+
+    /// Pages of unmovable pageblocks that are free on per-CPU lists.
+    pub(super) fn unmovable_on_cpus(&self) -> u32 {
+        self.zones.iter().map(|zone| zone.unmovable_on_cpus).sum()
     }
 
     /// The memory in use.
@@ -76,7 +83,11 @@ impl BootedZone {
             let blocks: Vec<u32> = (0..of.blocks).map(|i| block + i * PAGEBLOCK_PAGES).collect();
             block += of.blocks * PAGEBLOCK_PAGES;
             all.blocks.extend(blocks.iter().map(|b| (*b, of.migratetype)));
-            let mut used = used_of(&blocks, first, of.free);
+            let mut free = of.free;
+            if of.migratetype == MigrateType::Unmovable {
+                add_blocks(&mut free, self.unmovable_on_cpus);
+            }
+            let mut used = used_of(&blocks, first, free);
             // At most what the kernel used in all.
             used.retain_mut(|pages| {
                 pages.end = pages.end.min(pages.start + left);
@@ -87,6 +98,14 @@ impl BootedZone {
         }
         let block = block.max(first);
         all.frames.extend((left > 0).then_some(block..block + left));
+    }
+}
+
+/// Adds so many pages in blocks as large as can be.
+fn add_blocks(free: &mut [u32; NR_ORDERS], mut pages: u32) {
+    for (order, blocks) in free.iter_mut().enumerate().rev() {
+        *blocks += pages >> order;
+        pages &= (1 << order) - 1;
     }
 }
 
@@ -147,7 +166,7 @@ mod tests {
     fn zone(types: Vec<OfType>, taken: u64) -> BootedZone {
         let spec =
             ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 4096, end: 65536, present: 61440, managed: 61440 - 700 };
-        BootedZone { spec, taken, types }
+        BootedZone { spec, taken, types, unmovable_on_cpus: 0 }
     }
 
     #[test]
@@ -169,5 +188,20 @@ mod tests {
         assert_eq!(of(MigrateType::Reclaimable), [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let blocks = |t| m.pageblocks().count(t, 0, m.pageblocks().len());
         assert_eq!((blocks(MigrateType::Unmovable), blocks(MigrateType::Reclaimable)), (9, 2));
+    }
+
+    #[test]
+    fn pages_of_unmovable_pageblocks_on_a_cpus_lists_are_free_before_they_get_there() {
+        let free = [3, 0, 2, 1, 0, 5, 0, 1, 0, 0, 0];
+        let of = OfType { migratetype: MigrateType::Unmovable, blocks: 9, free };
+        let on_cpus = 1024 + 300;
+        let booted = BootedZone { unmovable_on_cpus: on_cpus, ..zone(vec![of], 4000) };
+        let booted = Booted { zones: vec![booted], ..Booted::default() };
+        let spec = MachineSpec { cpus: 1, zones: booted.specs(), thp: false, lru: true };
+        let m = Memory::in_use(&spec, kontig_profiles::linux("7.2"), &booted.in_use()).expect("a machine");
+        let free_of = |order: Order| m.zones()[0].free_list(order, MigrateType::Unmovable).len() as u32 * order.pages();
+        let kept: u32 = free.iter().enumerate().map(|(order, blocks)| blocks << order).sum();
+        assert_eq!(Order::all().map(free_of).sum::<u32>(), kept + on_cpus);
+        assert_eq!(booted.unmovable_on_cpus(), on_cpus);
     }
 }

@@ -13,7 +13,7 @@ fn played(pattern: usize, profile: &str, seed: u64) -> Vec<Counted> {
     let (machine, _) = catalog::machine(machine_of(NAMED[pattern].memory_pages)).expect("it is built in");
     // About what a kernel has for itself after boot.
     let zones = machine.spec().expect("a machine").zones.into_iter();
-    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
+    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new(), unmovable_on_cpus: 0 };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, on_cpus: 50, ..Booted::default() };
     let profile = profiles::named(profile).expect("it is built in");
     play(&machine, &booted, profile, &BTreeMap::new(), NAMED[pattern].acts(seed)).expect("it is played")
@@ -47,7 +47,7 @@ fn every_pattern_is_played_to_its_end_and_counted_at_each_phase() {
 fn counting_begins_with_what_the_kernel_had() {
     let (machine, _) = catalog::machine("guest-512m").expect("it is built in");
     let zones = machine.spec().expect("a machine").zones.into_iter();
-    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
+    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new(), unmovable_on_cpus: 0 };
     let (anon, slabs) = (1142, [2299, 1446]);
     let booted = Booted {
         zones: zones.map(zone).collect(),
@@ -81,7 +81,7 @@ fn counting_begins_with_what_the_kernel_had() {
 fn a_disk_without_files_rests_while_another_has_too_many_dirty_pages() {
     let (machine, _) = catalog::machine("guest-512m").expect("it is built in");
     let zones = machine.spec().expect("a machine").zones.into_iter();
-    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
+    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new(), unmovable_on_cpus: 0 };
     let booted = Booted { zones: zones.map(zone).collect(), anon: 100, ..Booted::default() };
     let profile = profiles::named("7.2").expect("it is built in");
     // Reclaim meets dirty pages and wakes every disk's flusher, even the swap disk's.
@@ -147,7 +147,7 @@ fn a_workload_in_place_of_a_real_program_is_counted_and_looked_at_from_its_begin
     let (build, _, sysctls) = catalog::to_run("kbuild-guest").expect("it is built in");
     let scenario = build.workload.scenario();
     let zones = machine.spec().expect("a machine").zones.into_iter();
-    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new() };
+    let zone = |spec: ZoneSpec| BootedZone { taken: spec.managed / 16, spec, types: Vec::new(), unmovable_on_cpus: 0 };
     let held = 260 << 8;
     let booted = Booted { zones: zones.map(zone).collect(), anon: held, shmem: held, ..Booted::default() };
     let ran = |profile: &str, seed| {
