@@ -208,6 +208,7 @@ fn lay_in_order(m: &mut Machine, booted: &Booted) {
     oldest.reverse();
     oldest.iter().skip(booted.mapped as usize).for_each(|pfn| m.forget_use(*pfn));
     if in_generations {
+        // All of it is young: it has no slot in swap.
         return;
     }
     let memory = m.memory_mut();
@@ -340,5 +341,46 @@ impl Program for Resting {
             (Some(Doing::Unmap), Some(region), _) => Op::Munmap(region),
             _ => Op::Sleep(LONGEST_NS),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use boot::{BootedZone, OfType};
+    use kontig_mm::{MigrateType, PageFlags};
+
+    /// The guest of 512 MiB as 7.2 has it in generations, with these free pages on its lists: all,
+    /// and those of unmovable pageblocks.
+    fn in_generations(on_cpus: u32, unmovable_on_cpus: u32) -> (Machine, Booted) {
+        let (file, _) = crate::catalog::machine("guest-512m").expect("it is built in");
+        let of = OfType { migratetype: MigrateType::Unmovable, blocks: 24, free: Default::default() };
+        let zone = |spec| BootedZone { spec, taken: 6000, types: vec![of.clone()], unmovable_on_cpus: 0 };
+        let specs = file.spec().expect("a machine").zones;
+        let mut zones: Vec<BootedZone> = specs.into_iter().map(zone).collect();
+        zones[0] = BootedZone { taken: 32, types: Vec::new(), ..zones[0].clone() };
+        zones[1].unmovable_on_cpus = unmovable_on_cpus;
+        let booted = Booted { zones, anon: 200, mapped: 60, on_cpus, ..Booted::default() };
+        let profile = crate::profiles::named("7.2").expect("it is built in");
+        let sysctls = BTreeMap::from([("lru_gen.enabled".to_string(), "7".to_string())]);
+        (machine(&file, &booted, profile, &sysctls, [].into_iter()).expect("a machine"), booted)
+    }
+
+    #[test]
+    fn the_cpus_lists_have_as_many_free_pages_as_the_kernels_and_as_many_unmovable_ones() {
+        let (m, booted) = in_generations(10_400, 7500);
+        let lists = m.memory().zones()[1].pcp(CpuId::new(0));
+        assert_eq!(m.memory().zones().iter().map(Zone::pcp_pages).sum::<u64>(), u64::from(booted.on_cpus));
+        let [unmovable, movable] = [0, 1].map(|list| lists.list(list).count());
+        assert!((7400..=7500).contains(&unmovable) && (2900..=3000).contains(&movable), "{unmovable}, {movable}");
+    }
+
+    #[test]
+    fn memory_that_was_in_generations_from_boot_has_been_used() {
+        let (m, booted) = in_generations(0, 0);
+        let lists = m.memory().lru().of_node(NodeId::new(0));
+        let anon: Vec<Pfn> = anon_of(lists.gens()).collect();
+        assert_eq!(anon.len() as u32, booted.anon);
+        assert!(anon.iter().all(|pfn| m.memory().lru().flags(*pfn).has(PageFlags::REFERENCED)));
     }
 }
