@@ -232,7 +232,7 @@ fn fill_lists(memory: &mut Memory, booted: &Booted) {
     memory.take_work();
 }
 
-/// Takes pages and frees them, so many that all the CPU's lists have this many. What a refill
+/// Takes pages and frees them until all the CPU's lists have this many. What a refill
 /// brings beyond the pages taken is among them.
 fn fill_with(memory: &mut Memory, gfp: Gfp, pages: u32) {
     let request = Request::new(CpuId::new(0), NodeId::new(0), gfp, Order::ZERO);

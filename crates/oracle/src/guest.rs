@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_unmovable_pageblocks_have_beyond_what_the_kernel_counts_is_on_the_cpus_lists() {
+    fn pages_of_unmovable_pageblocks_that_no_counter_has_are_on_the_cpus_lists() {
         let spec = ZoneSpec { node: 0, kind: ZoneType::Dma32, start: 0, end: 8192, present: 8192, managed: 8000 };
         let mut free = [0; NR_ORDERS];
         (free[0], free[5]) = (4, 3);

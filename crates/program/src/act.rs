@@ -9,6 +9,7 @@
 use crate::op::FileName;
 use crate::program::Program;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The acts of a process, first to last.
@@ -44,10 +45,12 @@ pub enum Act {
     /// Map memory piece by piece, as the C library moves the break: never 2 MiB at once, so that
     /// the first fault in a range gets a small page whatever `thp.enabled` says.
     Grow(Area, u32),
-    /// Map a file from its first page on, and read these pages.
-    MapFile(Area, FileName, u32),
+    /// Map these pages of a file, and read them.
+    MapFile(Area, FileName, Range<u32>),
     /// Ask for huge pages for all of it.
     AdviseHuge(Area),
+    /// Tell the kernel that nothing of it is needed soon (`MADV_COLD`).
+    AdviseCold(Area),
     /// Write to pages of the area, up to its end.
     Touch(Area, Pages),
     /// Read pages of the area, up to its end.

@@ -138,6 +138,9 @@ pub enum Op {
     },
     /// `madvise(MADV_HUGEPAGE)` on the region.
     AdviseHuge(Region),
+    /// `madvise(MADV_COLD)` on the region: its pages count as unused, and active ones are
+    /// deactivated.
+    AdviseCold(Region),
     /// `set_mempolicy`: later pages of the process and its children are placed by this policy.
     SetMempolicy(MemPolicy),
     /// `mbind`: later pages of the region are placed by this policy.

@@ -206,6 +206,7 @@ impl Player {
             Act::Touch(area, pages) => return self.on_area(*area, pages, todo, Op::Touch),
             Act::Load(area, pages) => return self.on_area(*area, pages, todo, Op::Load),
             Act::AdviseHuge(area) => todo.extend(self.area(*area).map(Op::AdviseHuge)),
+            Act::AdviseCold(area) => todo.extend(self.area(*area).map(Op::AdviseCold)),
             Act::Unmap(area) => {
                 let latest = self.memory.iter().rposition(|(of, _)| of == area);
                 todo.extend(latest.map(|at| Op::Munmap(self.memory.remove(at).1)));
@@ -221,7 +222,7 @@ impl Player {
                     _ => self.between(0, self.used.max(*pages)),
                 };
                 let extends = matches!(act, Act::Extend { .. });
-                todo.extend(self.area(TEXT).filter(|_| !extends).map(Op::Load));
+                todo.extend(self.pieces(TEXT).filter(|_| !extends).map(Op::Load));
                 todo.extend(looked_at.into_iter().map(Op::Touch));
                 self.used = self.used.max(*pages);
                 todo.push(Op::Compute(*ns));
@@ -297,7 +298,7 @@ impl Player {
         let [Some(file), to] = self.doing.open else { return true };
         let done = match act {
             Act::MapFile(_, _, pages) if matches!(last, Value::File(_)) => {
-                todo.push(Op::MmapFile { file, first: 0, pages: *pages });
+                todo.push(Op::MmapFile { file, first: pages.start, pages: pages.len() as u32 });
                 return false;
             }
             Act::MapFile(area, ..) => {
@@ -568,7 +569,7 @@ mod tests {
     #[test]
     fn a_compiler_uses_its_program_what_is_new_of_its_heap_and_a_part_of_the_rest_and_others_all_of_it() {
         let acts = [
-            Act::MapFile(TEXT, FILE, 9),
+            Act::MapFile(TEXT, FILE, 0..9),
             Act::Map(HEAP, 200),
             Act::Compile { pages: 100, ns: 5 },
             Act::Compile { pages: 130, ns: 7 },

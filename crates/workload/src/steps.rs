@@ -88,6 +88,8 @@ pub enum Do {
     Fill,
     /// Write to all of what was filled last again.
     Touch,
+    /// Tell the kernel that what was filled last is not needed soon: `madvise(MADV_COLD)`.
+    Cold,
     /// Unmap what was filled last.
     Free,
     Sleep,
@@ -232,6 +234,7 @@ impl Step {
             }
             Do::Fill => vec![Act::Map(HEAP, all), Act::Touch(HEAP, Pages::ALL)],
             Do::Touch => vec![Act::Touch(HEAP, Pages::ALL)],
+            Do::Cold => vec![Act::AdviseCold(HEAP)],
             Do::Free => vec![Act::Unmap(HEAP)],
             Do::Sleep => vec![Act::Sleep { ns: (ms * 1e6) as u64 }],
         })

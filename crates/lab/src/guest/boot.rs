@@ -101,7 +101,7 @@ impl BootedZone {
     }
 }
 
-/// Adds so many pages in blocks as large as can be.
+/// Adds this number of pages in blocks as large as can be.
 fn add_blocks(free: &mut [u32; NR_ORDERS], mut pages: u32) {
     for (order, blocks) in free.iter_mut().enumerate().rev() {
         *blocks += pages >> order;

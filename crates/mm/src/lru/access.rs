@@ -32,6 +32,13 @@ impl Memory {
         }
     }
 
+    /// Takes the page's mark of a first use off.
+    pub fn clear_referenced(&mut self, pfn: Pfn) {
+        if self.lru.is_ordered() {
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::REFERENCED));
+        }
+    }
+
     /// The page has been written to, so it will not be clean when reclaim, which has marked it,
     /// expects that.
     pub fn mark_dirty(&mut self, pfn: Pfn) {

@@ -4,6 +4,7 @@
 //! thread.
 
 mod access;
+mod advise_cold;
 mod alloc_pages;
 mod barrier;
 mod compute;
@@ -73,6 +74,7 @@ pub(crate) enum Syscall {
     Spawn(Box<spawn::Spawn>),
     Join(spawn::Join),
     Mincore(mincore::Mincore),
+    AdviseCold(advise_cold::AdviseCold),
 }
 
 /// The start of an operation.
@@ -106,6 +108,13 @@ impl Syscall {
             Op::AdviseHuge(region) => {
                 own(region)?;
                 Syscall::AdviseHuge(mmap::AdviseHuge::new(process, region))
+            }
+            Op::AdviseCold(region) if k.pages.spaces.maps_file(process, region) => {
+                return Err(SimError::bad_address(&op));
+            }
+            Op::AdviseCold(region) => {
+                own(region)?;
+                Syscall::AdviseCold(advise_cold::AdviseCold::new(process, region))
             }
             Op::SetMempolicy(policy) => {
                 let policy = translate::policy(policy, &k.mem, &op)?.unwrap_or_default();
@@ -264,6 +273,7 @@ impl Syscall {
             Syscall::Spawn(call) => call.step(k, c),
             Syscall::Join(call) => call.step(k),
             Syscall::Mincore(call) => call.step(k),
+            Syscall::AdviseCold(call) => call.step(k, c),
         }
     }
 }

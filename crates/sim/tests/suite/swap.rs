@@ -167,6 +167,30 @@ fn a_huge_page_is_split_before_it_goes_to_swap() {
 }
 
 #[test]
+fn cold_memory_goes_to_swap_before_older_memory_in_use() {
+    let in_memory = |makes_cold: bool| {
+        let mut p = Prompt::new(machine_with_swap(64, "6.1", ssd(), "256 MiB"), 1);
+        let [older, cold, more] = [8000, 8000, 17_000].map(|pages| p.mmap(0, pages));
+        for r in [older, cold] {
+            p.call(0, Op::Touch(r)).unwrap();
+        }
+        if makes_cold {
+            p.call(0, Op::AdviseCold(cold)).unwrap();
+        }
+        p.call(0, Op::Touch(more)).unwrap();
+        p.m.memory().check().unwrap();
+        [older, cold].map(|r| p.call(0, Op::Mincore(r)).unwrap().value)
+    };
+    let pages = |value: &Value| match value {
+        Value::Pages(pages) => *pages,
+        other => panic!("{other:?}"),
+    };
+    let [advised, not] = [true, false].map(in_memory);
+    assert!(pages(&advised[0]) > pages(&advised[1]) + 200, "{advised:?}: what is cold went first");
+    assert!(pages(&not[0]) <= pages(&not[1]), "{not:?}: without advice what is older went first");
+}
+
+#[test]
 fn where_swap_is_full_too_somebody_is_killed() {
     let mut p = Prompt::new(machine_with_swap(16, "6.1", ssd(), "32 MiB"), 1);
     let touch = |pages| vec![Op::Mmap { pages }, Op::Touch(Region { mapping: 0, first: 0, pages }), Op::Exit];

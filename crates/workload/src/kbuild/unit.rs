@@ -1,9 +1,9 @@
 //! The processes that make an object of a source file, and the one that links them all.
 
 use super::measured::{
-    AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LINKS, Linker, NM, OBJTOOL,
-    OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, RM, Release, SH, Size, TABLE_SOONER, TABLE_USED, TABLES, TABLES_FROM_KIB,
-    Tool, sources,
+    AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LIBC, LINKS, Linker, NM, OBJTOOL,
+    OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, PARSER_PERCENT, RM, Release, SH, Size, TABLE_SOONER, TABLE_USED, TABLES,
+    TABLES_FROM_KIB, Tool, sources,
 };
 use kontig_program::act::{Act, Acts, Area, BREAK, CALL, Files, HEAP, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
@@ -122,8 +122,14 @@ fn small(tool: &Tool, others: Vec<Act>) -> Acts {
 /// How a program begins that comes to have this heap.
 fn begun(tool: &Tool, heap: u32) -> impl Iterator<Item = Act> {
     let table = (tool.table_pages > 0).then_some(Act::Map(HEAP, tool.table_pages));
-    let begin = [Act::Name(tool.name), Act::MapFile(TEXT, tool.file(), tool.mapped_pages())];
-    begin.into_iter().chain(table).chain([Act::Grow(BREAK, heap - tool.table_pages)])
+    let own = tool.mapped_pages() - LIBC.mapped_pages();
+    begun_with(tool, own).into_iter().chain(table).chain([Act::Grow(BREAK, heap - tool.table_pages)])
+}
+
+/// A program's name, and what it maps at first: the C library and so much of its own.
+fn begun_with(tool: &Tool, own: u32) -> [Act; 3] {
+    let library = Act::MapFile(TEXT, LIBC.file(), 0..LIBC.mapped_pages());
+    [Act::Name(tool.name), library, Act::MapFile(TEXT, tool.file(), 0..own)]
 }
 
 /// A child that runs another program, and the end of it.
@@ -156,14 +162,19 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
     let tables = if has_tables { TABLES } else { [0; 2] };
     let collected = (heap * mapped_percent / 100).saturating_sub(tables.iter().sum());
     let heap = heap - tables.iter().sum::<u32>();
-    let mut acts = vec![Act::Name(CC1.name), Act::MapFile(TEXT, CC1.file(), tree.figures().compiler_pages())];
+    let text = tree.figures().compiler_pages();
+    let [parser, text] = [text * PARSER_PERCENT / 100, text].map(|pages| pages - LIBC.mapped_pages());
+    let mut acts = begun_with(&CC1, parser).to_vec();
     acts.extend((collected > 0).then_some(Act::MapPieces(HEAP, collected, COLLECTED)));
     acts.extend([Act::Grow(BREAK, heap - collected), read(tree.source(unit), size.source_pages())]);
     let all = u64::from(size.user_us) * 1000;
     let steps = LOOKS * GROWS;
     let table = has_tables.then(|| Table::of(tree.figures().table_doubles_us(random), size, steps));
+    let parses = step_at(tree.figures().parses_us(size), size, steps).max(1);
     for step in 0..steps {
-        let of_step = size.headers * step / steps..size.headers * (step + 1) / steps;
+        // It reads them as it parses.
+        let by = |step: u32| size.headers * step.min(parses) / parses;
+        let of_step = by(step)..by(step + 1);
         for header in of_step {
             // The common part comes first.
             let header = match header < common_headers {
@@ -175,11 +186,17 @@ fn compiler(tree: Tree, unit: u32, size: &Size, random: &mut SplitMix64) -> Acts
         let until = |step: u32| all * u64::from(step) / u64::from(steps);
         let (pages, ns) = (heap_after(heap, step + 1), until(step + 1) - until(step));
         let looks = step % GROWS == 0;
+        acts.extend((step == parses).then(|| Act::MapFile(TEXT, CC1.file(), parser..text)));
         acts.extend(table.iter().flat_map(|table| table.used(step, looks)));
         acts.push(if looks { Act::Compile { pages, ns } } else { Act::Extend { pages, ns } });
     }
     acts.push(write(tree.assembly(unit), in_pages(size.object * ASSEMBLY)));
     acts.into()
+}
+
+/// The step of a compiler of this size that begins at this time of its, the last at the latest.
+fn step_at(us: u32, size: &Size, steps: u32) -> u32 {
+    ((u64::from(steps) * u64::from(us) / u64::from(size.user_us)) as u32).min(steps - 1)
 }
 
 /// A compiler's table: the steps before which it is made and doubles.
@@ -191,9 +208,8 @@ struct Table {
 impl Table {
     /// The table of a compiler of this size, which doubles it after this time.
     fn of(doubles_us: u32, size: &Size, steps: u32) -> Table {
-        let step = |us: u32| (u64::from(steps) * u64::from(us) / u64::from(size.user_us)) as u32;
-        let doubles = step(doubles_us).clamp(1, steps - 1);
-        Table { begins: step(doubles_us / TABLE_SOONER).min(doubles - 1), doubles }
+        let doubles = step_at(doubles_us, size, steps).max(1);
+        Table { begins: step_at(doubles_us / TABLE_SOONER, size, steps).min(doubles - 1), doubles }
     }
 
     /// The compiler's use of it before a step. It writes to a new one as a whole, and then reads
