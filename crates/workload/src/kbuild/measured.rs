@@ -222,7 +222,8 @@ impl Tool {
     pub(super) fn file(&self) -> FileName {
         FileName::new(0, 1 << 42 | self.number)
     }
-    /// The file is as long as what it has mapped, at the least: the libraries count as its own.
+    /// The file is as long as what it has mapped, at the least: libraries but the C
+    /// library count as its own.
     pub(super) fn file_pages(&self) -> u32 {
         in_pages(self.file_kib.max(self.mapped_kib) * 1024)
     }
@@ -268,7 +269,8 @@ pub(super) const LINKS: u32 = 4;
 /// Pages of `make`'s heap, in one directory.
 pub(super) const MAKE_PAGES: u32 = in_pages(722 * 1024);
 
-/// The C library and its loader, which all programs map.
+/// The C library and its loader, which all programs map: two files of Debian 13, of which a shell
+/// had 1,460 KiB mapped and make 1,630; less here, because fixdep had 1,434 in all.
 pub(super) const LIBC: Tool = tool("libc", 10, 2091, 1360, 0, 0);
 
 pub(super) const PROGRAMS: [&Tool; 10] = [&SH, &GCC, &CC1, &AS, &OBJTOOL, &FIXDEP, &RM, &NM, &LD, &LIBC];
