@@ -2,9 +2,8 @@
 /*
  * The driver of MMTests' stress-highalloc, for a kernel of 3.13.
  *
- * "ATTEMPTS MS THP" written to /proc/highalloc asks for that many huge pages, MS milliseconds from one to the next, and
- * frees them; meanwhile the driver keeps its CPU. With THP = 1 the flags are those of a huge page fault. What the last
- * pass obtained is read from there.
+ * "ATTEMPTS MS" written to /proc/highalloc asks for that many huge pages, MS milliseconds from one to the next, and
+ * frees them; meanwhile the driver keeps its CPU. What the last pass obtained is read from there.
  */
 #include <linux/fs.h>
 #include <linux/gfp.h>
@@ -20,7 +19,7 @@
 
 static char obtained[64];
 
-static int pass(unsigned int attempts, unsigned int ms, gfp_t gfp)
+static int pass(unsigned int attempts, unsigned int ms)
 {
 	struct page **pages = vzalloc(attempts * sizeof(*pages));
 	unsigned long next = jiffies;
@@ -30,7 +29,7 @@ static int pass(unsigned int attempts, unsigned int ms, gfp_t gfp)
 		return -ENOMEM;
 	for (i = 0; i < attempts && !signal_pending(current); i++) {
 		next += msecs_to_jiffies(ms);
-		pages[i] = alloc_pages(gfp, HUGE_ORDER);
+		pages[i] = alloc_pages(GFP_HIGHUSER_MOVABLE | __GFP_NOWARN, HUGE_ORDER);
 		ok += pages[i] != NULL;
 		while (time_before(jiffies, next))
 			schedule();
@@ -45,8 +44,7 @@ static int pass(unsigned int attempts, unsigned int ms, gfp_t gfp)
 
 static ssize_t highalloc_write(struct file *file, const char __user *from, size_t length, loff_t *at)
 {
-	gfp_t gfp = GFP_HIGHUSER_MOVABLE | __GFP_NOWARN;
-	unsigned int attempts, ms, thp;
+	unsigned int attempts, ms;
 	char text[64];
 	int failed;
 
@@ -55,11 +53,9 @@ static ssize_t highalloc_write(struct file *file, const char __user *from, size_
 	if (copy_from_user(text, from, length))
 		return -EFAULT;
 	text[length] = 0;
-	if (sscanf(text, "%u %u %u", &attempts, &ms, &thp) != 3 || attempts > 1 << 20)
+	if (sscanf(text, "%u %u", &attempts, &ms) != 2 || attempts > 1 << 20)
 		return -EINVAL;
-	if (thp)
-		gfp |= __GFP_NOMEMALLOC | __GFP_NORETRY | __GFP_NO_KSWAPD;
-	failed = pass(attempts, ms, gfp);
+	failed = pass(attempts, ms);
 	return failed ? failed : length;
 }
 
