@@ -107,6 +107,10 @@ int cpus_prepare(void)
 	return run_on(0);
 }
 
+void cpus_finish(void)
+{
+}
+
 void cpus_drain(void)
 {
 	if (drain_all)

@@ -13,13 +13,27 @@
 /* Longer than kswapd naps before it sleeps. */
 #define NAP_MS 120
 
+/* A daemon, and whether it waits: before 4.6 kswapd is alone. */
+#define KSWAPD(node) (NODE_DATA(node)->kswapd)
+#define KSWAPD_WAITS(node) waitqueue_active(&NODE_DATA(node)->kswapd_wait)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 6, 0)
+#define HAS_KCOMPACTD 1
+#define KCOMPACTD(node) (NODE_DATA(node)->kcompactd)
+#define KCOMPACTD_WAITS(node) waitqueue_active(&NODE_DATA(node)->kcompactd_wait)
+#else
+#define HAS_KCOMPACTD 0
+#define KCOMPACTD(node) ((struct task_struct *)NULL)
+#define KCOMPACTD_WAITS(node) true
+#endif
+
 void daemons_first(void)
 {
 	int node;
 
 	for_each_observed_node(node) {
-		sched_set_fifo(NODE_DATA(node)->kswapd);
-		sched_set_fifo(NODE_DATA(node)->kcompactd);
+		sched_set_fifo(KSWAPD(node));
+		if (HAS_KCOMPACTD)
+			sched_set_fifo(KCOMPACTD(node));
 	}
 }
 
@@ -28,8 +42,9 @@ void daemons_run_on(int cpu)
 	int node;
 
 	for_each_observed_node(node) {
-		set_cpus_allowed_ptr(NODE_DATA(node)->kswapd, cpumask_of(cpu));
-		set_cpus_allowed_ptr(NODE_DATA(node)->kcompactd, cpumask_of(cpu));
+		set_cpus_allowed_ptr(KSWAPD(node), cpumask_of(cpu));
+		if (HAS_KCOMPACTD)
+			set_cpus_allowed_ptr(KCOMPACTD(node), cpumask_of(cpu));
 	}
 }
 
@@ -38,8 +53,7 @@ static bool all_wait(void)
 	int node;
 
 	for_each_observed_node(node)
-		if (!waitqueue_active(&NODE_DATA(node)->kswapd_wait) ||
-		    !waitqueue_active(&NODE_DATA(node)->kcompactd_wait))
+		if (!KSWAPD_WAITS(node) || !KCOMPACTD_WAITS(node))
 			return false;
 	return true;
 }
@@ -56,7 +70,7 @@ static unsigned long switches(void)
 	int node;
 
 	for_each_observed_node(node)
-		all += NODE_DATA(node)->kswapd->nvcsw + NODE_DATA(node)->kcompactd->nvcsw;
+		all += KSWAPD(node)->nvcsw + (HAS_KCOMPACTD ? KCOMPACTD(node)->nvcsw : 0);
 	return all;
 }
 
@@ -84,9 +98,8 @@ int daemons_send(const char *name)
 {
 	static char text[128];
 	struct buffer b = { .bytes = text, .size = sizeof(text) };
-	pg_data_t *node = NODE_DATA(0);
 
-	put(&b, "kswapd %llu\n", node->kswapd->se.sum_exec_runtime);
-	put(&b, "kcompactd %llu\n", node->kcompactd->se.sum_exec_runtime);
+	put(&b, "kswapd %llu\n", KSWAPD(0)->se.sum_exec_runtime);
+	put(&b, "kcompactd %llu\n", HAS_KCOMPACTD ? KCOMPACTD(0)->se.sum_exec_runtime : 0);
 	return send_buffer(name, ".daemons", &b);
 }

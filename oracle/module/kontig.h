@@ -12,6 +12,10 @@
 #include <linux/types.h>
 #include <linux/version.h>
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 0)
+#include "old.h"
+#endif
+
 /* Where every buffer of the module lives. */
 #define OWN_NODE 0
 
@@ -156,6 +160,7 @@ void process_put(struct buffer *b);
 
 /* cpus.c: which CPU operations run on, and what is done to all CPUs or to one. */
 int cpus_prepare(void);
+void cpus_finish(void);
 /* Puts the batches of every CPU onto the lists. */
 void cpus_drain(void);
 u32 cpus_execute(const struct op *op);

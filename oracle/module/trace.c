@@ -70,6 +70,10 @@ static gfp_t gfp_of(u16 flags)
 		gfp |= __GFP_MOVABLE;
 	if (flags & FLAG_KSWAPD)
 		gfp |= __GFP_KSWAPD_RECLAIM;
+#ifdef __GFP_NO_KSWAPD
+	else
+		gfp |= __GFP_NO_KSWAPD;
+#endif
 	if (flags & FLAG_DIRECT) {
 		gfp |= __GFP_DIRECT_RECLAIM | __GFP_IO | __GFP_FS;
 		/* As a process's own memory is asked for. */
@@ -100,10 +104,10 @@ static gfp_t gfp_of(u16 flags)
 }
 
 /*
- * Pages this module lets the kernel move. The latest kernels only allow that to balloons and the like: there, a trace
- * that asks for it is refused. Before 6.0 the owner's functions are those of an address space.
+ * Pages this module lets the kernel move. The latest kernels only allow that to balloons and the like, as those before
+ * 4.8 did: there, a trace that asks for it is refused. Before 6.0 the owner's functions are those of an address space.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 8, 0) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
 #define CAN_OWN 1
 
 static bool owner_isolate(struct page *page, isolate_mode_t mode)
@@ -469,6 +473,7 @@ int trace_run(const char *before, const char *after, bool timed)
 	execute_all();
 	state_take(&last);
 	lru_gen_end();
+	cpus_finish();
 
 	error = state_send(&first, before) ?: send_dumps() ?: send("res.bin", results, nr_ops * sizeof(*results));
 	if (!error && timed)

@@ -32,6 +32,19 @@
 #endif
 #define TYPE_BITS 3
 
+/* Where the words of those bits are, and the places of two groups in them. old.h has its own of both. */
+#ifndef BLOCK_WORDS
+#define BLOCK_WORDS(pfn) (__pfn_to_section(pfn)->usage->pageblock_flags)
+#endif
+#ifndef BLOCK_TYPE_BIT
+#define BLOCK_TYPE_BIT(first, i) ((first) + TYPE_BIT + (i))
+#define BLOCK_SKIP_BIT(first) ((first) + SKIP_BIT)
+#endif
+/* A type's number in recordings. */
+#ifndef SHOWN_TYPE
+#define SHOWN_TYPE(type) (type)
+#endif
+
 struct zone *normal_zone(int node)
 {
 	return &NODE_DATA(node)->node_zones[ZONE_NORMAL];
@@ -49,23 +62,27 @@ struct zone *lower_zone(int node)
 	return populated_zone(zone) ? zone : NULL;
 }
 
-/* One bit of what is kept about the pageblock of a page; 0 where the zone has a hole. */
-static bool block_bit(unsigned long pfn, int bit)
+/* The number of the first bit of what is kept about the pageblock of a page. */
+static unsigned long first_bit(unsigned long pfn)
 {
-	unsigned long block = (pfn & (PAGES_PER_SECTION - 1)) >> pageblock_order;
-
-	if (!pfn_valid(pfn))
-		return false;
-	return test_bit(block * NR_PAGEBLOCK_BITS + bit, __pfn_to_section(pfn)->usage->pageblock_flags);
+	return ((pfn & (PAGES_PER_SECTION - 1)) >> pageblock_order) * NR_PAGEBLOCK_BITS;
 }
 
+/* 0 where the zone has a hole, as below. */
 static int block_type(unsigned long pfn)
 {
 	int i, type = 0;
 
+	if (!pfn_valid(pfn))
+		return 0;
 	for (i = 0; i < TYPE_BITS; i++)
-		type |= block_bit(pfn, TYPE_BIT + i) << i;
-	return type;
+		type |= !!test_bit(BLOCK_TYPE_BIT(first_bit(pfn), i), BLOCK_WORDS(pfn)) << i;
+	return SHOWN_TYPE(type);
+}
+
+static bool block_skip(unsigned long pfn)
+{
+	return pfn_valid(pfn) && test_bit(BLOCK_SKIP_BIT(first_bit(pfn)), BLOCK_WORDS(pfn));
 }
 
 /* A CPU's part of a counter that has not been added to the zone's yet. */
@@ -106,18 +123,39 @@ static void put_watermarks(struct buffer *b, struct zone *zone)
 #if HAS_PROMO
 	put(b, " promo %lu", zone->_watermark[WMARK_PROMO]);
 #endif
-	put(b, " boost %lu highatomic %lu", zone->watermark_boost, zone->nr_reserved_highatomic);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 0, 0)
+	put(b, " boost %lu", zone->watermark_boost);
+#else
+	put(b, " boost 0");
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 4, 0)
+	put(b, " highatomic %lu", zone->nr_reserved_highatomic);
+#else
+	put(b, " highatomic 0");
+#endif
 #if COUNTS_FREE_HIGHATOMIC
 	put(b, " nr_free_highatomic %lu", zone->nr_free_highatomic);
 #endif
-	put(b, " flags %lx\n", zone->flags);
+	/* Before 5.0 they are about other things. */
+	put(b, " flags %lx\n", LINUX_VERSION_CODE >= KERNEL_VERSION(5, 0, 0) ? zone->flags : 0);
 }
 
 static void put_compaction(struct buffer *b, struct zone *zone)
 {
-	put(b, "COMPACT free_pfn %lx migrate_pfn %lx %lx init_migrate %lx init_free %lx", zone->compact_cached_free_pfn,
-	    zone->compact_cached_migrate_pfn[0], zone->compact_cached_migrate_pfn[1], zone->compact_init_migrate_pfn,
-	    zone->compact_init_free_pfn);
+	put(b, "COMPACT free_pfn %lx", zone->compact_cached_free_pfn);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(3, 16, 0)
+	put(b, " migrate_pfn %lx %lx", zone->compact_cached_migrate_pfn[0], zone->compact_cached_migrate_pfn[1]);
+#else
+	/* One for both modes. */
+	put(b, " migrate_pfn %lx %lx", zone->compact_cached_migrate_pfn, zone->compact_cached_migrate_pfn);
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 1, 0)
+	put(b, " init_migrate %lx init_free %lx", zone->compact_init_migrate_pfn, zone->compact_init_free_pfn);
+#else
+	/* The zone's ends, where every scan of all begins. */
+	put(b, " init_migrate %lx init_free %lx", zone->zone_start_pfn,
+	    (zone_end_pfn(zone) - 1) & ~(pageblock_nr_pages - 1));
+#endif
 	put(b, " considered %u defer_shift %u order_failed %d\n", zone->compact_considered, zone->compact_defer_shift,
 	    zone->compact_order_failed);
 }
@@ -170,7 +208,7 @@ static void put_cpu_lists(struct buffer *b, struct zone *zone, int cpu)
 	for (i = 0; i < ARRAY_SIZE(pcp->lists); i++) {
 		if (list_empty(&pcp->lists[i]))
 			continue;
-		put(b, "PL %d %d", cpu, i);
+		put(b, "PL %d %d", cpu, SHOWN_TYPE(i));
 		put_list(b, zone, &pcp->lists[i]);
 	}
 }
@@ -185,7 +223,7 @@ static void put_free_lists(struct buffer *b, struct zone *zone)
 
 			if (list_empty(list))
 				continue;
-			put(b, "FL %d %d", order, type);
+			put(b, "FL %d %d", order, SHOWN_TYPE(type));
 			put_list(b, zone, list);
 		}
 	}
@@ -214,7 +252,7 @@ static void put_state(struct buffer *b, struct zone *zone)
 		put_char(b, '0' + block_type(pfn));
 	put(b, "\nSKIP ");
 	for (pfn = zone->zone_start_pfn; pfn < end; pfn += pageblock_nr_pages)
-		put_char(b, '0' + block_bit(pfn, SKIP_BIT));
+		put_char(b, '0' + block_skip(pfn));
 	put(b, "\nEND %zu\n", b->len + 1);
 }
 

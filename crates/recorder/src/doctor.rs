@@ -4,7 +4,7 @@
 //! is the host itself or a Debian root. Installed packages are read from dpkg's status file.
 
 use super::image::BUILT;
-use super::kernel::{Package, Series, images};
+use super::kernel::{Kernel, Package, Series, images};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +102,11 @@ fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
             .push("# recordings are made on Debian 12 or later, in a container or a virtual machine if need be".into());
         return d;
     };
+    if series.is_of_ubuntu() {
+        let wanted = on_host.check(&[FOR_THE_MACHINE, FOR_BUILDING].concat(), "", &mut d);
+        install(&wanted, "", &mut d);
+        return examine_unpacked(root, series, d);
+    }
     if let Some(root) = root {
         let wanted = on_host.check(FOR_THE_MACHINE, "", &mut d);
         install(&wanted, "", &mut d);
@@ -125,6 +130,24 @@ fn examine_host(host: &Path, series: Series, root: Option<&Path>) -> Diagnosis {
     // One root per series, since Debian 13 has several.
     d.remedies.push(format!("oracle/make-root /var/lib/kontig/{series} {series}"));
     d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{series}"));
+    d
+}
+
+/// Checks a folder of Ubuntu's packages, unpacked.
+fn examine_unpacked(root: Option<&Path>, series: Series, mut d: Diagnosis) -> Diagnosis {
+    let Some(root) = root else {
+        d.missing(format!("kernel {series} is Ubuntu's: a folder with its packages"));
+        d.remedies.push(format!("oracle/make-root /var/lib/kontig/{series} {series}"));
+        d.remedies.push(format!("kontig oracle doctor --kernel {series} --root /var/lib/kontig/{series}"));
+        return d;
+    };
+    match Kernel::find(series, Some(root)) {
+        Ok(kernel) => d.fine(format!("kernel {}, image and headers {}", kernel.release, series.package().version)),
+        Err(_) => {
+            d.missing(format!("{}: image and headers of kernel {}", root.display(), series.package().release));
+            d.remedies.push(format!("oracle/make-root {} {series}", root.display()));
+        }
+    }
     d
 }
 
@@ -332,6 +355,27 @@ mod tests {
         let d = examine_host(host.path(), Series::V7_2, Some(root.path()));
         let shown = root.path().display();
         assert_eq!(d.remedies, [format!("oracle/make-root {shown} 7.2")], "no other series' kernel is installed");
+    }
+
+    #[test]
+    fn an_old_kernel_needs_a_folder_of_packages() {
+        let host = debian("bookworm", &TOOLS, None);
+        let d = examine_host(host.path(), Series::V4_4, None);
+        assert_eq!(d.remedies[0], "oracle/make-root /var/lib/kontig/4.4 4.4");
+        let folder = tempfile::tempdir().expect("a folder");
+        let d = examine_host(host.path(), Series::V4_4, Some(folder.path()));
+        let shown = folder.path().display();
+        assert_eq!(d.remedies, [format!("oracle/make-root {shown} 4.4")]);
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        };
+        write("boot/vmlinuz-4.4.0-21-generic", "");
+        write("boot/config-4.4.0-21-generic", "CONFIG_VERSION_SIGNATURE=\"Ubuntu 4.4.0-21.37-generic 4.4.6\"\n");
+        write("usr/src/linux-headers-4.4.0-21-generic/Makefile", "");
+        let d = examine_host(host.path(), Series::V4_4, Some(folder.path()));
+        assert!(d.is_healthy() && d.remedies.is_empty(), "{d:?}");
     }
 
     #[test]

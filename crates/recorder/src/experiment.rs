@@ -198,7 +198,8 @@ impl Plan {
                 trace::encode(&make(asked.ops.unwrap_or(enough_requests(ops, order)), asked.seed, order))
             }),
         };
-        let mut sysctls: BTreeMap<String, String> = owned(s.sysctls).collect();
+        let mut sysctls: BTreeMap<String, String> =
+            owned(s.sysctls).filter(|(name, value)| value != "0" || sysctls::exists(name, series)).collect();
         sysctls.extend(asked.sysctls.clone());
         Ok(Plan {
             name: given.map_or(s.name.into(), |given| format!("{}-{}", s.name, name_of(&given.file))),

@@ -38,6 +38,12 @@ macro_rules! series {
 }
 
 series! {
+    /// From Ubuntu's pool: the kernel of Ubuntu 14.04.
+    V3_13 = "3.13";
+    /// From Ubuntu's pool: the kernel of Ubuntu 16.04.
+    V4_4 = "4.4";
+    /// From Ubuntu's pool: a later kernel for Ubuntu 18.04.
+    V5_0 = "5.0";
     /// The kernel of Debian 11.
     V5_10 = "5.10";
     /// The kernel of Debian 12.
@@ -50,10 +56,13 @@ series! {
     V7_3 = "7.3";
 }
 
+/// What stands in `oracle/kernels` in place of a Debian release.
+const UBUNTU: &str = "ubuntu";
+
 /// A line of `oracle/kernels`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Package {
-    /// Codename of the Debian release.
+    /// Codename of the Debian release, or `ubuntu`.
     pub debian: &'static str,
     /// Release as `uname -r` prints it: `6.1.0-56-cloud-amd64`.
     pub release: &'static str,
@@ -84,7 +93,23 @@ impl Series {
 
     /// Whether a module can own pages that compaction moves; since 6.17 only built-in code can.
     pub const fn lets_modules_own(self) -> bool {
-        matches!(self, Series::V5_10 | Series::V6_1 | Series::V6_12)
+        matches!(self, Series::V5_0 | Series::V5_10 | Series::V6_1 | Series::V6_12)
+    }
+
+    /// Whether it is older than any kernel Debian still has: its packages are Ubuntu's, and lie
+    /// unpacked in a folder that is no root. The host's compiler builds for it.
+    pub fn is_of_ubuntu(self) -> bool {
+        self.package().debian == UBUNTU
+    }
+
+    /// Whether its loader knows the calls that today's assembler makes.
+    pub(crate) const fn loads_plt_calls(self) -> bool {
+        !matches!(self, Series::V3_13 | Series::V4_4)
+    }
+
+    /// The end of its images' releases.
+    fn flavour(self) -> &'static str {
+        if self.is_of_ubuntu() { "-generic" } else { "-cloud-amd64" }
     }
 
     /// Codename of the Debian release that has it.
@@ -142,9 +167,18 @@ impl Kernel {
         let release = images.iter().rev().find(|r| build_folder(place, r).is_dir());
         let release = release.ok_or_else(|| missing(&format!("headers for {newest}")))?;
         let image = place.join("boot").join(format!("vmlinuz-{release}"));
-        let bytes = std::fs::read(&image).map_err(about_file(&image, "read"))?;
-        let version = version_in(&bytes).ok_or_else(|| {
-            RecordError::Failed(format!("{}: is not a Debian kernel: it does not say its version", image.display()))
+        let (says, version) = if series.is_of_ubuntu() {
+            let config = place.join("boot").join(format!("config-{release}"));
+            let text = std::fs::read_to_string(&config).map_err(about_file(&config, "read"))?;
+            let version = version_in_config(&text);
+            (config, version)
+        } else {
+            let bytes = std::fs::read(&image).map_err(about_file(&image, "read"))?;
+            (image.clone(), version_in(&bytes))
+        };
+        let version = version.ok_or_else(|| {
+            let whose = if series.is_of_ubuntu() { "an Ubuntu" } else { "a Debian" };
+            RecordError::Failed(format!("{}: is not of {whose} kernel: it does not say its version", says.display()))
         })?;
         Ok(Kernel { series, release: release.clone(), version, image, root: root.map(Path::to_path_buf) })
     }
@@ -152,7 +186,8 @@ impl Kernel {
     /// Reads and unpacks one of its modules, e.g. `drivers/block/brd.ko`.
     pub(super) fn module(&self, name: &str) -> Result<Vec<u8>, RecordError> {
         let place = self.root.as_deref().unwrap_or(Path::new("/"));
-        let plain = place.join("usr/lib/modules").join(&self.release).join("kernel").join(name);
+        let modules = if self.series.is_of_ubuntu() { "lib/modules" } else { "usr/lib/modules" };
+        let plain = place.join(modules).join(&self.release).join("kernel").join(name);
         let packed = plain.with_extension("ko.xz");
         if !packed.is_file() {
             return std::fs::read(&plain).map_err(about_file(&plain, "read"));
@@ -163,9 +198,15 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Path of its headers inside its root.
+    /// The root that programs and modules are built in; `None` for the host.
+    pub(crate) fn built_in(&self) -> Option<&Path> {
+        self.root.as_deref().filter(|_| !self.series.is_of_ubuntu())
+    }
+
+    /// Path of its headers where it is built.
     pub fn build_folder(&self) -> PathBuf {
-        build_folder(Path::new("/"), &self.release)
+        let place = if self.series.is_of_ubuntu() { self.root.as_deref() } else { None };
+        build_folder(place.unwrap_or(Path::new("/")), &self.release)
     }
 }
 
@@ -185,7 +226,7 @@ pub(super) fn images(place: &Path, series: Series) -> Result<Vec<String>, Record
     let mut found: Vec<String> = entries
         .filter_map(|e| e.ok()?.file_name().into_string().ok())
         .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_string))
-        .filter(|release| release.ends_with("-cloud-amd64") && is_of(release, series))
+        .filter(|release| release.ends_with(series.flavour()) && is_of(release, series))
         .collect();
     found.sort_by(|a, b| compare_releases(a, b));
     Ok(found)
@@ -231,6 +272,14 @@ fn version_in(image: &[u8]) -> Option<String> {
     version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_string())
 }
 
+/// The upstream version in the configuration of an Ubuntu kernel: the last word of its signature,
+/// `Ubuntu 5.0.0-23.24~18.04.1-generic 5.0.15`.
+fn version_in_config(config: &str) -> Option<String> {
+    let signature = config.lines().find_map(|line| line.strip_prefix("CONFIG_VERSION_SIGNATURE="))?;
+    let version = signature.trim_matches('"').rsplit(' ').next()?;
+    version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +306,14 @@ mod tests {
         let mut r = ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64", "6.1.0-10-cloud-amd64"];
         r.sort_by(|a, b| compare_releases(a, b));
         assert_eq!(r, ["6.1.0-9-cloud-amd64", "6.1.0-10-cloud-amd64", "6.1.0-56-cloud-amd64"]);
+    }
+
+    #[test]
+    fn an_ubuntu_kernels_configuration_says_its_version() {
+        let config = "CONFIG_X=y\nCONFIG_VERSION_SIGNATURE=\"Ubuntu 4.4.0-21.37-generic 4.4.6\"\n";
+        assert_eq!(version_in_config(config).as_deref(), Some("4.4.6"));
+        assert_eq!(version_in_config("CONFIG_VERSION_SIGNATURE=\"\"\n"), None);
+        assert_eq!(version_in_config("CONFIG_X=y\n"), None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod kernel;
 mod module;
 pub mod qemu;
 pub mod reclaim;
+mod relocate;
 mod sysctls;
 mod unpack;
 

@@ -1,19 +1,22 @@
 //! Builds the kernel module and the user programs that run inside the machine.
 //!
 //! The module is built in the root that has the kernel's headers, because they need a compiler and
-//! C library at least as new as their own. The sources are embedded in this program; they are
+//! C library at least as new as their own; for Ubuntu's old kernels, by the host. The sources are embedded in this program; they are
 //! written to a work folder, built and read back.
 
 use super::kernel::Kernel;
+use super::relocate;
 use crate::control::Control;
 use crate::error::{RecordError, about_file};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The module's sources, the only part of the project under the GPL; here they are only text.
-const MODULE: [(&str, &str); 20] = [
+const MODULE: [(&str, &str); 22] = [
     ("Makefile", include_str!("../../../oracle/module/Makefile")),
     ("kontig.h", include_str!("../../../oracle/module/kontig.h")),
+    ("old.h", include_str!("../../../oracle/module/old.h")),
+    ("old.c", include_str!("../../../oracle/module/old.c")),
     ("main.c", include_str!("../../../oracle/module/main.c")),
     ("zone.c", include_str!("../../../oracle/module/zone.c")),
     ("trace.c", include_str!("../../../oracle/module/trace.c")),
@@ -46,6 +49,10 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// would the allocations of a guest's kernel.
 const NAMED_FOLDER: &str = "/kontig";
 
+/// What headers older than the compiler have to be told: they know nothing of its defaults, nor of
+/// its warnings.
+const FOR_OLD_HEADERS: &str = "-fno-pie -fcf-protection=none -fno-stack-protector -mfentry -std=gnu89 -w";
+
 /// Lines shown of a failed build's output.
 const SHOWN_LINES: usize = 5;
 
@@ -66,7 +73,8 @@ pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Resu
     control.check()?;
     let headers = kernel.build_folder().display().to_string();
     let modules = format!("M={}", site.inside);
-    let flags = format!("KCFLAGS=-fdebug-prefix-map={}={NAMED_FOLDER}", site.inside);
+    let old = if kernel.series.is_of_ubuntu() { format!(" {FOR_OLD_HEADERS}") } else { String::new() };
+    let flags = format!("KCFLAGS=-fdebug-prefix-map={}={NAMED_FOLDER}{old}", site.inside);
     site.run("the module", &["make", "-s", "-C", &headers, &modules, &flags, "modules"])?;
     control.check()?;
     for (name, _) in PROGRAMS {
@@ -78,7 +86,12 @@ pub(super) fn build(kernel: &Kernel, work: &Path, control: &Control<'_>) -> Resu
         std::fs::read(&path).map_err(about_file(&path, "read what was built"))
     };
     let programs = PROGRAMS.iter().map(|(name, _)| Ok((*name, read(name)?)));
-    Ok(Built { module: read("kontig.ko")?, programs: programs.collect::<Result<_, RecordError>>()? })
+    let mut module = read("kontig.ko")?;
+    if !kernel.series.loads_plt_calls() {
+        let none = || RecordError::Failed("cannot build the module: what was built is no object file".into());
+        relocate::without_plt(&mut module).ok_or_else(none)?;
+    }
+    Ok(Built { module, programs: programs.collect::<Result<_, RecordError>>()? })
 }
 
 /// A build folder in a root or on the host, removed on drop.
@@ -92,7 +105,7 @@ struct Site<'a> {
 
 impl<'a> Site<'a> {
     fn new(kernel: &'a Kernel, work: &Path) -> Result<Site<'a>, RecordError> {
-        let root = kernel.root.as_deref();
+        let root = kernel.built_in();
         let (outside, inside) = match root {
             None => (work.join("module"), work.join("module").display().to_string()),
             Some(root) => {

@@ -17,6 +17,11 @@ impl Series {
     }
 }
 
+/// Whether a kernel of this series has it. What it does not have is off.
+pub(super) fn exists(name: &str, series: Series) -> bool {
+    name.strip_prefix("vm.").is_none_or(|short| series.sysctls().any(|known| known == short))
+}
+
 /// Refuses a sysctl that a kernel of this series would refuse.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use kontig_oracle::guest::Pattern;
 impl Plan {
     pub(super) fn of_guest(asked: &Asked, pattern: &Pattern, series: Series) -> Result<Plan, RecordError> {
         let refuse = |reason: &str| Err(RecordError::Asked(format!("{}: {reason}", asked.experiment)));
-        if series == Series::V5_10 {
+        if series == Series::V5_10 || series.is_of_ubuntu() {
             return refuse("a guest's disks are for kernel 6.1 and later");
         }
         if asked.ops.is_some() || asked.order.is_some() || asked.trace.is_some() {

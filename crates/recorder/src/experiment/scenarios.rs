@@ -36,7 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
         name: "module-compact",
         what: "node filled with migratable pages, 3/4 freed at random, then compacted; every migration logged",
         script: "module-compact",
-        kernels: &[Series::V5_10, Series::V6_1, Series::V6_12],
+        kernels: &[Series::V5_0, Series::V5_10, Series::V6_1, Series::V6_12],
         trace: Some((500_000, fill_and_free)),
         sized: false,
         random: true,
