@@ -12,7 +12,7 @@
 
 use crate::event::{Event, Listen};
 use crate::pcp;
-use crate::rules::{Fallback, FreeLists};
+use crate::rules::FreeLists;
 use crate::state::{FrameKind, Locked};
 use crate::types::{MAX_ORDER, MigrateType, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
@@ -167,17 +167,17 @@ impl Locked<'_> {
         }
     }
 
-    /// Moves a free block to the tail of another type's list, or to the head in kernels that take
-    /// the largest block (§2.5.2).
+    /// Moves a free block to the tail of another type's list, or to the head in older kernels
+    /// (§2.5.2).
     pub(crate) fn move_to_free_list(&mut self, pfn: Pfn, order: Order, from: MigrateType, to: MigrateType) {
         let list = &mut self.zone.lists[order.index()][from.index()];
         self.frames.unlink(list, pfn, order);
         self.frames.set(pfn, FrameKind::Buddy(to), order);
-        if matches!(self.shared.profile.fallback.takes, Fallback::LargestThenReserve | Fallback::TakeLargest) {
-            self.frames.push_front(&mut self.zone.lists[order.index()][to.index()], pfn, order);
-        } else {
-            let list = &mut self.zone.lists[order.index()][to.index()];
+        let list = &mut self.zone.lists[order.index()][to.index()];
+        if self.shared.profile.buddy.moves_to_tail {
             self.frames.push_back(list, pfn, order);
+        } else {
+            self.frames.push_front(list, pfn, order);
         }
         if self.shared.profile.buddy.free_lists == FreeLists::AsPageblock {
             self.mod_free_pages_of(from, -i64::from(order.pages()));

@@ -138,7 +138,11 @@ impl Zone {
         profile: &Profile,
     ) -> bool {
         if order == Order::ZERO {
-            let usable = self.free_pages - self.unusable_free(order, flags, profile) as i64;
+            let unusable = match profile.watermark.quick_check_counts_reserve {
+                true => 0,
+                false => self.unusable_free(order, flags, profile),
+            };
+            let usable = self.free_pages - unusable as i64;
             if usable > (mark + self.lowmem_reserve[highest.index()]) as i64 {
                 return true;
             }

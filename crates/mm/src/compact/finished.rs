@@ -87,7 +87,7 @@ impl CompactRun {
 
     fn finished_untraced(&mut self, m: &mut Memory) -> CompactResult {
         let rules = &m.shared.profile.compaction;
-        if self.is_cut_off(rules) {
+        if self.gave_way || self.is_cut_off(rules) {
             return CompactResult::Contended;
         }
         if self.scanners_met(rules) {

@@ -95,8 +95,10 @@ impl CompactRun {
             // The kernel reschedules once every 32 pageblocks; the tasks that run then may
             // change skip hints.
             if at.is_multiple_of(CLUSTER_MAX as usize) && self.gives_way(m, owner) {
+                // The test of the run's end, which comes next, notices.
+                self.migrate.pfn = Pfn::of_pageblock(at);
                 self.migrate.walking = false;
-                return Isolate::Abort;
+                return Isolate::None;
             }
             let stop = if owner.is_awaited(m) { to.min((at + 1).next_multiple_of(CLUSTER_MAX as usize)) } else { to };
             let (found, unsuitable) = m.blocks.first(at, stop, &filter);

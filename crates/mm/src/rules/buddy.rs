@@ -25,5 +25,9 @@ mechanism! {
         /// type; later, only with another of the reserve. Up to 5.17.
         #[rule(section = "2.2")]
         pub reserved_blocks_merge: bool,
+        /// A free block that comes under another type goes to the tail of its list; before, to the
+        /// head. Since 5.10.
+        #[rule(section = "2.5.2")]
+        pub moves_to_tail: bool,
     }
 }

@@ -26,6 +26,10 @@ mechanism! {
         /// mark, halved once an order; later, it is enough that a block is there. Up to 4.3.
         #[rule(section = "3.2")]
         pub halves_by_order: bool,
+        /// The quick check, which decides for most single pages, counts the HIGHATOMIC reserve as
+        /// free, whoever asks. From 4.7 to 5.8.
+        #[rule(section = "3.2")]
+        pub quick_check_counts_reserve: bool,
         /// Ceiling of the computed `vm.min_free_kbytes`, in kB: 65536 up to 5.7, then 262144.
         #[rule(section = "1.3")]
         pub min_free_kbytes_cap: u32,
