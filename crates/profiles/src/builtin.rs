@@ -9,6 +9,7 @@ macro_rules! data {
 /// The files, oldest kernel first; each is called after the name inside it.
 const FILES: &[(&str, &str)] = data![
     "profiles/linux-3.13.toml",
+    "profiles/linux-4.4.toml",
     "profiles/linux-4.4-kcompactd.toml",
     "profiles/linux-4.6.toml",
     "profiles/linux-4.20-rc3.toml",
