@@ -8,7 +8,7 @@ use crate::fallback::RmqueueMode;
 use crate::gfp::{AllocFlags, Gfp, Wmark};
 use crate::pcp;
 use crate::request::Request;
-use crate::rules::PcpLists;
+use crate::rules::{PcpLists, ZonelistRules};
 use crate::state::{FrameKind, Locked, Memory, Zone};
 use crate::types::{CpuId, MigrateType, Order, Pfn, ZoneId, ZoneType};
 use crate::vmstat::VmEvent;
@@ -147,7 +147,7 @@ impl Memory {
             flags = flags.with(AllocFlags::KSWAPD);
         }
         let rules = &self.shared.profile.zonelist;
-        if rules.goes_round {
+        if rules.goes_round && takes_turns(r, rules) {
             flags = flags.with(AllocFlags::FAIR);
         }
         if self.shared.tunables.defrag_mode || rules.avoids_fragmentation && self.may_avoid_fragmentation(preferred) {
@@ -212,7 +212,7 @@ impl Memory {
                 self.count_far(source.zone, r, count as u64);
             }
             pages[..count].iter().for_each(|pfn| self.frames.set(*pfn, FrameKind::Kernel, Order::ZERO));
-            self.count_given(source.zone, r.cpu, Order::ZERO, count as u32);
+            self.count_given(source.zone, &r, count as u32);
         }
         count
     }
@@ -367,7 +367,7 @@ impl Memory {
     /// Tags and counts a block that has just been taken from the lists.
     #[inline(always)]
     fn account_alloc(&mut self, zone: ZoneId, pfn: Pfn, r: &Request) {
-        self.count_given(zone, r.cpu, r.order, 1);
+        self.count_given(zone, r, 1);
         self.tag_alloc(pfn, r);
     }
 
@@ -383,16 +383,23 @@ impl Memory {
         self.shared.emit(Listen::KMEM, || Event::PageAlloc { pfn, order, migratetype });
     }
 
-    /// Counts blocks of one order that a zone has given.
+    /// Counts blocks that a zone has given for a request.
     #[inline(always)]
-    fn count_given(&mut self, zone: ZoneId, cpu: CpuId, order: Order, blocks: u32) {
-        let pages = order.pages() * blocks;
-        if self.shared.profile.zonelist.goes_round {
-            self.zones[zone].count_given(cpu, pages);
+    fn count_given(&mut self, zone: ZoneId, r: &Request, blocks: u32) {
+        let pages = r.order.pages() * blocks;
+        let rules = &self.shared.profile.zonelist;
+        if rules.goes_round && takes_turns(r, rules) {
+            self.zones[zone].count_given(r.cpu, pages);
         }
         let kind = self.zones[zone].kind;
         self.shared.vmstat.add(PGALLOC[kind.index()], u64::from(pages));
     }
+}
+
+/// Whether a request takes part where zones give in turn.
+#[inline(always)]
+fn takes_turns(r: &Request, rules: &ZonelistRules) -> bool {
+    rules.bound_go_round || !r.gfp.has(Gfp::THISNODE | Gfp::NORETRY | Gfp::NOWARN)
 }
 
 const PGALLOC: [VmEvent; ZoneType::COUNT] = [
@@ -416,6 +423,12 @@ impl Zone {
     #[inline(always)]
     fn until_given(&self, cpu: CpuId) -> u32 {
         self.alloc_batch.until_folded(0, cpu, self.stat_threshold)
+    }
+
+    /// Sets NR_ALLOC_BATCH to what was recorded.
+    pub(crate) fn set_share(&mut self, pages: i64) {
+        self.alloc_batch.add_to_total(0, pages - self.alloc_batch.total(0));
+        self.fair_depleted = self.alloc_batch.get(0) == 0;
     }
 
     /// Refills NR_ALLOC_BATCH with the distance from the low to the high watermark.

@@ -132,6 +132,8 @@ pub struct ZoneSnapshot {
     nr_free_pages: i64,
     /// The zone's own counter, without those parts.
     nr_free_folded: i64,
+    /// What the zone may still give in its turn, in kernels whose zones take turns; not printed.
+    share: i64,
     /// None on machines with one CPU.
     drift: Option<Drift>,
     pcps: Vec<PcpSnapshot>,
@@ -157,6 +159,7 @@ impl ZoneSnapshot {
             compact: CompactSnapshot::default(),
             nr_free_pages: 0,
             nr_free_folded: 0,
+            share: 0,
             flags: 0,
             drift: None,
             pcps: Vec::new(),
@@ -212,7 +215,11 @@ impl ZoneSnapshot {
                     order_failed: number(named(&words, "order_failed")?)?,
                 };
             }
-            "VMSTAT" => self.nr_free_pages = number(words.first().ok_or("no value")?)?,
+            "VMSTAT" => {
+                self.nr_free_pages = number(words.first().ok_or("no value")?)?;
+                // Another counter in later kernels.
+                self.share = words.get(1).map_or(Ok(0), |word| number(word))?;
+            }
             "DRIFT" => {
                 let ["mark", mark, "thresholds", thresholds @ ..] = words.as_slice() else {
                     return Err("DRIFT needs a mark and thresholds".into());
@@ -477,12 +484,16 @@ impl ZoneSnapshot {
             }
         }
         let drift = self.drift.as_ref().map(|d| (d.mark, d.threshold));
+        let takes_turns = locked.shared.profile.zonelist.goes_round;
         let z = locked.zone;
         z.free_pages = self.nr_free_pages - self.pcps.iter().map(|p| p.diff).sum::<i64>();
         z.watermarks = self.marks;
         z.set_drift(drift.unwrap_or_else(|| z.drift_at_boot(&locked.shared.profile)));
         let parts = self.pcps.iter().map(|p| p.diff.abs());
         z.largest_threshold = parts.fold(z.largest_threshold, i64::max);
+        if takes_turns {
+            z.set_share(self.share);
+        }
         z.watermark_boost = self.boost;
         z.nr_reserved_highatomic = self.highatomic;
         z.nr_free_highatomic = 0;
@@ -539,6 +550,7 @@ impl ZoneSnapshot {
             },
             nr_free_pages: z.nr_free_pages_exact() as i64,
             nr_free_folded: z.free_pages,
+            share: 0,
             drift: (z.pcps.len() > 1).then(|| Drift {
                 mark: z.percpu_drift_mark,
                 threshold: z.stat_threshold,

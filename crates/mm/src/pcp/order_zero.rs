@@ -20,11 +20,13 @@ impl Locked<'_> {
         self.count_lock();
         self.zone.pages_scanned = 0;
         let mut left = count.min(self.zone.pcps[self.cpu].count);
+        // From one type's list to that of the next.
+        let step = if self.shared.profile.pcp.reclaimable_before_movable { MigrateType::PCP_TYPES - 1 } else { 1 };
         let (mut list, mut share) = (0, 0);
         while left > 0 {
             loop {
                 share += 1;
-                list = (list + 1) % MigrateType::PCP_TYPES;
+                list = (list + step) % MigrateType::PCP_TYPES;
                 if !self.zone.pcps[self.cpu].lists[list].is_empty() {
                     break;
                 }

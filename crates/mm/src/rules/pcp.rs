@@ -26,6 +26,10 @@ mechanism! {
         /// Four times the largest batch, in pages: 128 up to 4.18, then 256.
         #[rule(section = "1.7")]
         pub batch_limit: u32,
+        /// Where lists give back in turn, reclaimable pages come before movable ones, as the types
+        /// were then numbered. Up to 4.3.
+        #[rule(section = "2.4")]
+        pub reclaimable_before_movable: bool,
         /// Pages that reclaim frees go to the tails of the lists: they are used last and given back
         /// first. Up to 4.14.
         #[rule(section = "2.4")]

@@ -15,6 +15,11 @@ mechanism! {
         /// then goes on.
         #[rule(section = "3.7")]
         pub fills_up_on_slow_path: bool,
+        /// Requests bound to one node that neither retry nor warn go round, too, and count. Where a
+        /// used-up share fails them at once (3.13 before 3.13.7), they get no page of a free node;
+        /// the stable series of 3.13 exempts them.
+        #[rule(section = "3.4")]
+        pub bound_go_round: bool,
         /// A request that prefers the Normal zone takes from a lower one rather than split a
         /// foreign pageblock. Since 5.2: 5.0 has it and does not use it.
         #[rule(section = "3.3")]
