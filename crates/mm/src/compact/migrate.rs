@@ -280,8 +280,9 @@ impl CompactRun {
     fn finish_migration(&mut self, m: &mut Memory, from: Pfn, to: Pfn, order: Order, drains: bool) {
         let kind = m.frames.tag(from).kind();
         let owner = m.frames.owner(from, order);
+        let mut leaves = false;
         if kind == FrameKind::IsolatedLru {
-            m.lru_migrated(self.cpu, from, to, order);
+            leaves = m.lru_migrated(self.cpu, from, to, order);
             if drains {
                 m.lru_add_drain(self.cpu);
             }
@@ -289,7 +290,9 @@ impl CompactRun {
             m.frames.set(to, kind, order);
         }
         m.frames.set_owner(to, order, owner);
-        m.free_untagged(self.zone, self.cpu, from, order);
+        if !leaves {
+            m.free_untagged(self.zone, self.cpu, from, order);
+        }
     }
 }
 

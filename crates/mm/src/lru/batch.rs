@@ -12,6 +12,9 @@ use crate::state::{BATCH_MAX, BatchKind, FrameKind, Known, Memory, PageFlags, or
 use crate::types::{CpuId, LruvecId, Order, Pfn};
 use crate::vmstat::VmEvent;
 
+/// Stands in a batch for a page of which nothing is known.
+const NOBODY: Pfn = Pfn::new(u32::MAX);
+
 impl Memory {
     /// Adds a page to a CPU's batch, which moves if that fills it.
     pub(crate) fn batch_add(&mut self, cpu: CpuId, pfn: Pfn, kind: BatchKind) {
@@ -31,6 +34,35 @@ impl Memory {
         }
     }
 
+    /// Puts a page that nobody has any more into the batch of pages to add, which frees it.
+    pub(in crate::lru) fn leave_by_batch(&mut self, cpu: CpuId, pfn: Pfn) {
+        self.frames.set(pfn, FrameKind::Kernel, Order::ZERO);
+        if self.lru.is_ordered() {
+            self.lru.set_flags(pfn, self.lru.flags(pfn).without(PageFlags::ACTIVE) | PageFlags::RELEASED);
+            self.batch_add(cpu, pfn, BatchKind::Add);
+        } else {
+            self.wait_in_batch(cpu, Some(pfn));
+        }
+    }
+
+    /// Where the LRU has no order: an entry of the batch, for a page to free or for another. The
+    /// kernels that need it move a full batch when the next page comes.
+    pub(in crate::lru) fn wait_in_batch(&mut self, cpu: CpuId, leaving: Option<Pfn>) {
+        if self.lru.batches[cpu][BatchKind::Add as usize].pages().len() == self.shared.profile.lru.batch as usize {
+            self.free_leaving(cpu);
+        }
+        self.lru.batches[cpu][BatchKind::Add as usize].push(leaving.unwrap_or(NOBODY));
+    }
+
+    fn free_leaving(&mut self, cpu: CpuId) {
+        let batch = self.lru.batches[cpu][BatchKind::Add as usize].take();
+        let mut free = ToFree::new();
+        for &pfn in batch.pages().iter().filter(|pfn| **pfn != NOBODY) {
+            free.add(self, cpu, pfn);
+        }
+        free.free(self, cpu);
+    }
+
     /// Moves a CPU's batches of every kind, before something on that CPU looks at the LRU.
     pub fn lru_add_drain(&mut self, cpu: CpuId) {
         if self.lru.is_ordered() {
@@ -39,6 +71,8 @@ impl Memory {
                     self.batch_move(cpu, kind);
                 }
             }
+        } else if self.shared.profile.compaction.frees_by_batch {
+            self.free_leaving(cpu);
         }
     }
 

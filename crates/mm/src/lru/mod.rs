@@ -141,9 +141,10 @@ impl Memory {
         self.lru.has_generations() && self.shared.profile.lru_gen.by_all_tiers()
     }
 
-    /// Puts a migration target on the LRU with the flags of the page it replaces.
+    /// Puts a migration target on the LRU with the flags of the page it replaces. Whether a batch
+    /// frees that page.
     #[inline(always)]
-    pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn, order: Order) {
+    pub(crate) fn lru_migrated(&mut self, cpu: CpuId, from: Pfn, to: Pfn, order: Order) -> bool {
         self.count_isolated(cpu, from, -i64::from(order.pages()));
         if self.lru.is_ordered() {
             self.lru.set_flags(to, self.lru.flags(from));
@@ -157,7 +158,12 @@ impl Memory {
                 self.lru.used_mut(to).set_swap_cache(true);
             }
         }
+        let leaves = self.shared.profile.compaction.frees_by_batch && order == Order::ZERO;
+        if leaves {
+            self.leave_by_batch(cpu, from);
+        }
         self.return_to_lru(cpu, to, order);
+        leaves
     }
 
     /// Returns a page that was isolated to the LRU, through a batch.
@@ -169,6 +175,9 @@ impl Memory {
         } else {
             self.frames.set(pfn, FrameKind::Lru, order);
             self.count_unordered(pfn, i64::from(order.pages()));
+            if self.shared.profile.compaction.frees_by_batch {
+                self.wait_in_batch(cpu, None);
+            }
         }
     }
 

@@ -310,6 +310,10 @@ mechanism! {
         /// locked into memory is counted as unevictable; elsewhere, only after such a page.
         #[rule(section = "5.11")]
         pub drains_for_mapped: bool,
+        /// A page of the LRU that was migrated from goes back to the batch of pages to add, beside
+        /// the one it was moved to, and is free when that batch moves; later, at once. Up to 4.6.
+        #[rule(section = "5.11")]
+        pub frees_by_batch: bool,
         /// How the free scanner keeps the pages it isolates.
         #[rule(section = "5.5.2")]
         pub targets: Targets,

@@ -430,7 +430,7 @@ impl Lru {
             places: vec![0; kept],
             of_root: vecs.len(),
             vecs,
-            batches: (0..if ordered { cpus } else { 0 }).map(|_| [LruBatch::EMPTY; 6]).collect(),
+            batches: (0..cpus).map(|_| [LruBatch::EMPTY; 6]).collect(),
             swap: SwapSpace::default(),
             aside: Vec::new(),
             mms: MmList::default(),
@@ -483,7 +483,7 @@ impl Lru {
     /// Whether nothing is kept of any page, as when the order is not.
     pub(crate) fn is_unused(&self) -> bool {
         let no_list = self.vecs.iter().all(|vec| vec.lists.iter().all(List::is_empty));
-        no_list && self.words.is_empty() && self.places.is_empty() && self.batches.is_empty()
+        no_list && self.words.is_empty() && self.places.is_empty()
     }
 
     /// A user page's flags, if the order is kept.
