@@ -8,7 +8,7 @@
 use crate::boot::{MachineSpec, ZoneSpec};
 use crate::compact::defer::COMPACT_MAX_DEFER_SHIFT;
 use crate::pcp;
-use crate::rules::{FreeLists, PcpLists, Profile};
+use crate::rules::{FreeLists, PcpLists, Positions, Profile};
 use crate::state::pcp_lists;
 use crate::state::{AutoTuning, FrameKind, Memory, NR_LISTS, PageFlags, Watermarks, ZoneCompaction};
 use crate::types::{CpuId, MigrateType, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId, ZoneType};
@@ -541,7 +541,10 @@ impl ZoneSnapshot {
             .sum(),
             compact: CompactSnapshot {
                 free_pfn: z.compaction.cached_free_pfn.get(),
-                migrate_pfn: z.compaction.cached_migrate_pfn.map(Pfn::get),
+                migrate_pfn: match m.shared.profile.compaction.positions {
+                    Positions::OneUntilIsolated => [z.compaction.cached_migrate_pfn[0].get(); 2],
+                    Positions::EachMode => z.compaction.cached_migrate_pfn.map(Pfn::get),
+                },
                 init_migrate: z.compaction.init_migrate_pfn.get(),
                 init_free: z.compaction.init_free_pfn.get(),
                 considered: z.compaction.considered,

@@ -76,6 +76,12 @@ impl CompactRun {
             let tag = if whole { m.frames.tag(at) } else { m.frames.split_tag(at) };
             let pages = tag.order().pages().min(end.get() - at.get());
             if tag.is_buddy() {
+                // Only the first page of a free block looks free.
+                if wrong_type && pages > 1 {
+                    scan.scanned += 2;
+                    (self.migrate.settled, scan.unsuitable, scan.at) = (true, true, end);
+                    break;
+                }
                 scan.scanned += u64::from(pages);
                 scan.at = at.plus(pages);
                 continue;

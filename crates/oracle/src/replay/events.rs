@@ -7,6 +7,10 @@ use kontig_mm::{Event, Listen, Memory, Pfn};
 
 /// Compared tracepoints: the scanners' work, and the ends of runs.
 const COMPARED: [&str; 6] = ["begin", "end", "isolate_migratepages", "isolate_freepages", "migratepages", "finished"];
+/// Those of kernels before 4.0, which do not say where.
+const COMPARED_OLD: [&str; 3] = ["isolate_migratepages", "isolate_freepages", "migratepages"];
+/// Such a kernel counts a batch of none as one.
+const NONE_MIGRATED: &str = "nr_migrated=0 nr_failed=0";
 const PREFIX: &str = "mm_compaction_";
 const NONE: &str = "no more events";
 
@@ -16,6 +20,8 @@ pub(super) const LISTEN: Listen = Listen::COMPACTION.with(Listen::COMPACTION_DET
 /// The kernel's compared tracepoints, in order.
 pub(super) struct Recorded {
     text: String,
+    /// Whether its lines are those of kernels before 4.0.
+    old: bool,
     /// Whether scan counts over the kernel's own pages are compared too.
     tells_compound_pages: bool,
 }
@@ -36,18 +42,24 @@ impl Recorded {
         }
         let text = rec.text("trace.txt")?;
         let tells_compound_pages = rec.tells_compound_pages(part)?;
-        Ok(is_whole(&text).then_some(Recorded { text, tells_compound_pages }))
+        let old = !text.contains(" range=(");
+        Ok(is_whole(&text).then_some(Recorded { text, old, tells_compound_pages }))
     }
 
     /// The lines that are compared.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
-        self.text.lines().filter_map(|line| compared(line[line.find(PREFIX)?..].trim_end()))
+        let lines = self.text.lines().filter_map(|line| compared(line[line.find(PREFIX)?..].trim_end()));
+        lines.filter(|line| !self.old || is_told_by_old(line))
     }
 
     /// The first event in which engine and kernel differ, or that only one of them has.
     pub fn first_difference(&self, m: &Memory, events: &[Event]) -> Option<Differing> {
         let zone_start = m.zone(ZONE).start.get();
-        let mut engine = events.iter().filter(|e| is_compared(e)).map(|e| (e, e.to_string()));
+        let told = events.iter().filter(|e| is_compared(e)).map(|e| (e, e.to_string()));
+        let mut engine = told.filter(|(_, line)| !self.old || is_told_by_old(line)).map(|(e, line)| match self.old {
+            true => (e, without_range(&line)),
+            false => (e, line),
+        });
         let mut kernel = self.lines();
         for at in 0.. {
             let (k, e) = (kernel.next(), engine.next());
@@ -92,6 +104,20 @@ fn compared(event: &str) -> Option<&str> {
     COMPARED.contains(&name).then_some(event)
 }
 
+/// Whether a kernel before 4.0 tells of it, and it is not about nothing.
+fn is_told_by_old(line: &str) -> bool {
+    let name = line.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':')).map_or("", |(name, _)| name);
+    COMPARED_OLD.contains(&name) && !line.trim_end().ends_with(NONE_MIGRATED)
+}
+
+/// A line without the place that it names.
+fn without_range(line: &str) -> String {
+    match (line.find("range=("), line.find(") ")) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &line[..from], &line[to + 2..]),
+        _ => line.to_string(),
+    }
+}
+
 /// Whether the buffer kept all events: `entries-in-buffer/entries-written: 6147/6147`.
 fn is_whole(text: &str) -> bool {
     let numbers = text.lines().find_map(|l| l.strip_prefix("# entries-in-buffer/entries-written:"));
@@ -113,6 +139,14 @@ mod tests {
     fn a_buffer_that_was_too_small_is_not_compared() {
         assert!(is_whole("# tracer: nop\n#\n# entries-in-buffer/entries-written: 6147/6147   #P:1\n"));
         assert!(!is_whole("# tracer: nop\n#\n# entries-in-buffer/entries-written: 100/6147   #P:1\n"));
+    }
+
+    #[test]
+    fn old_kernels_lines_name_no_place() {
+        let line = "mm_compaction_isolate_freepages: range=(0x17fe00 ~ 0x180000) nr_scanned=512 nr_taken=1";
+        assert_eq!(without_range(line), "mm_compaction_isolate_freepages: nr_scanned=512 nr_taken=1");
+        assert!(is_told_by_old(line) && !is_told_by_old("mm_compaction_finished: node=1"));
+        assert!(!is_told_by_old("mm_compaction_migratepages: nr_migrated=0 nr_failed=0 "));
     }
 
     #[test]

@@ -101,8 +101,12 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64)
     };
     let (sum, parts) = STALLS;
     let as_one = before.get(sum).is_some();
-    let mut compared: Vec<(&str, u64)> =
-        COUNTERS.iter().filter(|e| !(as_one && parts.contains(e))).map(|e| (e.name(), m.vmstat().get(*e))).collect();
+    // There a request of another node wakes the daemons of all nodes, too, once its own zones have given their shares:
+    // that of the shell that reads the counters.
+    let wakes_all = m.profile().zonelist.fills_up_on_slow_path;
+    let of_others = |e: &VmEvent| wakes_all && matches!(e, VmEvent::Pageoutrun | VmEvent::KswapdLowWmarkHitQuickly);
+    let own = COUNTERS.iter().filter(|e| !(as_one && parts.contains(e) || of_others(e)));
+    let mut compared: Vec<(&str, u64)> = own.map(|e| (e.name(), m.vmstat().get(*e))).collect();
     if as_one {
         compared.insert(0, (sum, parts.iter().map(|e| m.vmstat().get(*e)).sum()));
     }
