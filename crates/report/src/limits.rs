@@ -13,7 +13,7 @@ pub const LIMITS: [&str; 11] = [
     "**Huge pages are split before swap-out**; kernels write them whole where swap has room.",
     "**No disk, no reclaim.** A machine without a `[[disk]]`, such as seed 000's, has neither page cache nor \
      swap.",
-    "**Nine kernels are not recorded:** 3.13, 4.4, 4.6, 4.20-rc3, 5.0, 5.6, 5.9, 6.14 and 6.15 follow their \
-     sources.",
+    "**Seven kernels are not recorded:** 4.4 with kcompactd, 4.6, 4.20-rc3, 5.6, 5.9, 6.14 and 6.15 follow their \
+     sources; of 3.13, 4.4 and 5.0, reclaim does.",
     "**No recording has nodes with CPUs**, or several busy CPUs.",
 ];
