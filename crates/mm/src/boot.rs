@@ -32,6 +32,13 @@ pub struct ZoneSpec {
     pub managed: u64,
 }
 
+/// The first frame of a kernel's image on x86: 16 MiB.
+const IMAGE: u32 = 16 << 8;
+/// Frames that the image keeps of each of its pageblocks. The others held its init memory, which is
+/// freed at the end of boot, and gaps between its sections: user memory gets in there, but never a
+/// huge page. Source: `/proc/kpageflags` of Ubuntu's 3.13.0-24.
+const IMAGE_KEEPS: [u32; 8] = [512, 512, 512, 301, 512, 335, 286, 368];
+
 /// The specification of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineSpec {
@@ -62,6 +69,23 @@ pub struct WrongSpec {
     /// The zone, if the error is in one.
     pub zone: Option<usize>,
     pub reason: String,
+}
+
+impl ZoneSpec {
+    /// The frames that the allocator never gets, ascending: firmware, memmap and the kernel's
+    /// image at the zone's start. An image with gaps lies at its place, if it is in this zone and
+    /// fits, and all else behind it.
+    fn reserved(&self, image_has_gaps: bool) -> Vec<Range<u32>> {
+        let pages = self.end - self.start - self.managed as u32;
+        let (image_end, image): (u32, u32) =
+            (IMAGE + IMAGE_KEEPS.len() as u32 * PAGEBLOCK_PAGES, IMAGE_KEEPS.iter().sum());
+        let fits = self.start <= IMAGE && pages >= image && image_end + (pages - image) <= self.end;
+        if !(image_has_gaps && fits) {
+            return Vec::from([self.start..self.start + pages]);
+        }
+        let blocks = (IMAGE..image_end).step_by(PAGEBLOCK_PAGES as usize).zip(IMAGE_KEEPS);
+        blocks.map(|(at, kept)| at..at + kept).chain([image_end..image_end + pages - image]).collect()
+    }
 }
 
 impl MachineSpec {
@@ -116,14 +140,19 @@ impl Memory {
         for z in memory.zones.ids() {
             let zone = &memory.zones[z];
             let (start, end) = (zone.start, zone.end);
-            let reserved = zone.spanned() - zone.managed;
-            memory.reserve_start(start, reserved as u32);
-            let mut at = start.plus(reserved as u32);
-            for frames in used.frames.iter().filter(|f| f.end > start.get() && f.start < end.get()) {
+            let reserved = spec.zones[z.index()].reserved(memory.shared.profile.boot.image_has_gaps);
+            reserved.iter().for_each(|frames| memory.reserve(Pfn::new(frames.start)..Pfn::new(frames.end)));
+            let in_zone = used.frames.iter().filter(|f| f.end > start.get() && f.start < end.get());
+            let mut kept: Vec<(&Range<u32>, bool)> =
+                reserved.iter().map(|frames| (frames, false)).chain(in_zone.map(|frames| (frames, true))).collect();
+            kept.sort_by_key(|(frames, _)| frames.start);
+            let mut at = start;
+            for (frames, is_used) in kept {
                 let first = at.max(Pfn::new(frames.start));
                 memory.free_range(z, at, first);
                 at = at.max(end.min(Pfn::new(frames.end)));
-                (first.get()..at.get()).for_each(|f| memory.frames.set(Pfn::new(f), FrameKind::Kernel, Order::ZERO));
+                let of_kernel = if is_used { first.get()..at.get() } else { 0..0 };
+                of_kernel.for_each(|f| memory.frames.set(Pfn::new(f), FrameKind::Kernel, Order::ZERO));
             }
             memory.free_range(z, at, end);
         }
@@ -208,11 +237,10 @@ impl Memory {
 
     /// Marks frames as reserved for good: firmware, kernel image, memmap. Whole pageblocks keep
     /// one tag.
-    pub(crate) fn reserve_start(&mut self, start: Pfn, pages: u32) {
-        let end = start.plus(pages);
-        let mut at = start;
-        while at < end {
-            if at.is_pageblock_aligned() && at.plus(PAGEBLOCK_PAGES) <= end {
+    pub(crate) fn reserve(&mut self, frames: Range<Pfn>) {
+        let mut at = frames.start;
+        while at < frames.end {
+            if at.is_pageblock_aligned() && at.plus(PAGEBLOCK_PAGES) <= frames.end {
                 self.frames.set(at, FrameKind::Reserved, Order::new(9));
                 at = at.plus(PAGEBLOCK_PAGES);
             } else {
@@ -322,5 +350,37 @@ mod tests {
         // The other half of the 1024 pages is movable and cannot be joined with it.
         assert_eq!(free(9, MigrateType::Movable), 2);
         m.check().expect("a consistent machine");
+    }
+
+    #[test]
+    fn the_kernels_image_leaves_parts_of_four_pageblocks_to_users() {
+        let zone = |start: u32, pages: u32, reserved: u32| {
+            let end = start + pages;
+            ZoneSpec {
+                node: 0,
+                kind: ZoneType::Dma32,
+                start,
+                end,
+                present: pages.into(),
+                managed: (pages - reserved).into(),
+            }
+        };
+        // 100 MiB reserved of 1 GiB from 16 MiB on: the image, whose last block is 4096 + 7 × 512,
+        // and all other pages behind it.
+        let dma32 = zone(4096, 1 << 18, 25_600);
+        let reserved = dma32.reserved(true);
+        assert_eq!(reserved[2..5], [5120..5632, 5632..5933, 6144..6656]);
+        assert_eq!(reserved[7..], [7680..8048, 8192..8192 + 25_600 - 3338]);
+        let spec = MachineSpec { cpus: 1, zones: vec![dma32], thp: false, lru: true };
+        for (profile, gaps) in [("3.13", 4), ("4.4-kcompactd", 0)] {
+            let m = Memory::new(&spec, linux(profile)).expect("a machine");
+            assert_eq!(m.nr_free_pages(), (1 << 18) - 25_600);
+            m.check().expect("a consistent machine");
+            let is_free = |block: usize| (0..512).any(|at| m.frames.tag(Pfn::of_pageblock(block).plus(at)).is_buddy());
+            assert_eq!((8..16).filter(|block| is_free(*block)).count(), gaps, "{profile}");
+        }
+        // No room for an image, and a zone above it.
+        assert_eq!(zone(4096, 1 << 14, 256).reserved(true), [4096..4352]);
+        assert_eq!(zone(1 << 20, 1 << 18, 25_600).reserved(true), [1 << 20..(1 << 20) + 25_600]);
     }
 }

@@ -104,7 +104,7 @@ impl Filler {
             return bad("ends outside its zone");
         }
         let (id, cpu) = (zone.id, CpuId::new(0));
-        m.reserve_start(self.next, pfn.get() - self.next.get());
+        m.reserve(self.next..pfn);
         self.next = pfn.plus(order.pages());
         if used != Use::Free && order.is_whole_pageblock() {
             m.mark_huge(pfn, order, true);
@@ -133,7 +133,7 @@ impl Filler {
 
     fn end_zone(&mut self, m: &mut Memory) {
         let end = m.zones[ZoneId::new(self.zone)].end;
-        m.reserve_start(self.next, end.get() - self.next.get());
+        m.reserve(self.next..end);
         self.zone += 1;
         if let Some(zone) = m.zones.get(self.zone) {
             self.next = zone.start;

@@ -108,7 +108,7 @@ pub fn machine(zones: &[RecordedZone], profile: Profile) -> Result<Memory, Strin
     let spec = MachineSpec { cpus, zones: specs, thp: false, lru: false };
     let mut m = Memory::empty(&spec, profile)?;
     m.put_cpus_on(NodeId::new(0));
-    m.reserve_start(Pfn::new(0), PAGEBLOCK_PAGES);
+    m.reserve(Pfn::new(0)..Pfn::new(PAGEBLOCK_PAGES));
     for (i, RecordedZone { zone, pages, .. }) in zones.iter().enumerate() {
         zone.restore(&mut m, ZoneId::new(1 + i), pages.map(str::as_bytes));
     }

@@ -84,6 +84,8 @@ kinds! {
     YoungGeneration(young_generation::YoungGeneration),
     /// Virtual machines come and go.
     Guests(guests::Guests),
+    /// A program that is used now and then.
+    Daemon(daemon::Daemon),
     /// A process fills a heap and accesses it.
     Accesses(accesses::Accesses),
     /// Allocations are replayed as they were recorded.

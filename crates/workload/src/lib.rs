@@ -12,6 +12,7 @@
 pub mod accesses;
 pub mod churn;
 pub mod compact;
+pub mod daemon;
 pub mod fio;
 pub mod forking_store;
 pub mod found;

@@ -414,6 +414,8 @@ mod tests {
         let small = Request::new(CPU, NodeId::new(0), Gfp::HIGHUSER_MOVABLE | Gfp::COMP, Order::new(3));
         assert_eq!(take(&mut m, small).map(Pfn::pageblock), Some(block(7).pageblock()));
         assert_eq!(scanned(&mut m), 512, "one in use, and the rest");
+        run.isolate_freepages_block(&mut m, block(7), block(8), 1);
+        assert_eq!(run.free.scanned, 8 + 6, "to the free scanner each page in use counts, and each free block");
     }
 
     #[test]

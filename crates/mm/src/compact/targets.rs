@@ -71,8 +71,12 @@ impl CompactRun {
         Some(pfn)
     }
 
-    /// Returns an unused target, which is then the first to be taken again.
+    /// Returns an unused target, which is then the first to be taken again; the oldest kernels free
+    /// it, as a page that was migrated from.
     pub(super) fn return_target(&mut self, m: &mut Memory, target: Pfn, order: Order) {
+        if !m.shared.profile.compaction.keeps_failed_targets {
+            return m.leave_unused(self.cpu, target);
+        }
         match m.shared.profile.compaction.targets {
             Targets::Pages => m.frames.stack_push(&mut self.free.stock.stack, target),
             Targets::Blocks => m.frames.push_front(&mut self.free.stock.blocks[order.index()], target, order),

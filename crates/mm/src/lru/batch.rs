@@ -45,6 +45,14 @@ impl Memory {
         }
     }
 
+    /// The same for a page that nobody has had.
+    pub(crate) fn leave_unused(&mut self, cpu: CpuId, pfn: Pfn) {
+        if self.lru.is_ordered() {
+            self.lru.set_flags(pfn, PageFlags::default());
+        }
+        self.leave_by_batch(cpu, pfn);
+    }
+
     /// Where the LRU has no order: an entry of the batch, for a page to free or for another. The
     /// kernels that need it move a full batch when the next page comes.
     pub(in crate::lru) fn wait_in_batch(&mut self, cpu: CpuId, leaving: Option<Pfn>) {

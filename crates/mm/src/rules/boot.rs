@@ -13,5 +13,9 @@ mechanism! {
         /// it, which discards the raised value. Since 4.1.
         #[rule(section = "1.3")]
         pub forgets_raised_min_free: bool,
+        /// The kernel's image, at 16 MiB, leaves parts of its pageblocks to users. 3.13 does;
+        /// where later images have gaps was not looked at.
+        #[rule(section = "1.1")]
+        pub image_has_gaps: bool,
     }
 }

@@ -170,6 +170,10 @@ mechanism! {
         /// hints; later, it scans all of each zone.
         #[rule(section = "5.13.4")]
         pub whole_zone_honours_hints: bool,
+        /// A target to which its page could not be moved goes back to the others that the free
+        /// scanner has isolated; before, it was freed, at each try anew. Since 3.16.
+        #[rule(section = "5.11")]
+        pub keeps_failed_targets: bool,
         /// Migration targets are taken only above the low mark, and the scan goes on after a
         /// refusal; later, above the min mark. Up to 4.8.
         #[rule(section = "2.10")]
@@ -266,7 +270,8 @@ mechanism! {
         #[rule(section = "5.4.3")]
         pub fast_find_leaves_hint: bool,
         /// The migration scanner counts every page of the free blocks and compound pages it jumps,
-        /// and the free scanner of compound pages; before, one for each block. Since 6.4.
+        /// and the free scanner of compound pages; before, one for each block. Since 6.4. Up to
+        /// 4.2 there are no jumps, so that all count.
         #[rule(section = "5.4.2")]
         pub counts_jumped_pages: bool,
         /// Compound pages smaller than the wanted order are migrated if they are on the LRU, and

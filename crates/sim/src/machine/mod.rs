@@ -5,6 +5,7 @@ mod executor;
 pub(crate) mod found;
 pub(crate) mod groups;
 pub mod machine_file;
+mod mount;
 
 use crate::base::context::TaskPolicy;
 use crate::base::cost::{CostModel, ns};
@@ -189,6 +190,9 @@ impl Machine {
                 pages.swap = Some(Swapping::new(area, number));
             }
             self.start(Body::Flusher(FlusherThread::new(number)), Affinity::Any, last);
+            if disk.filesystem == FileSystem::Ext4 && self.kernel.mem.profile().files.superblock_is_movable {
+                self.mount_ext4(number, disk.files.len() as u32);
+            }
             if disk.filesystem == FileSystem::Xfs {
                 let Kernel { mem, pages, queues, .. } = &mut self.kernel;
                 pages.files().make_xfs(mem, queues, number);

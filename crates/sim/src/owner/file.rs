@@ -89,7 +89,7 @@ impl Pages {
             dirty: flags.any(Flags::DIRTY),
             blocks_written,
             writeback: flags.any(Flags::WRITEBACK),
-            private: flags.any(Flags::PRIVATE),
+            private: flags.any(Flags::PRIVATE | Flags::HELD),
             mapped: self.is_folio_mapped(pfn),
             ..PageState::default()
         }
@@ -127,10 +127,10 @@ impl Pages {
         true
     }
 
-    /// Moves a file's folio to other frames, unless it is under I/O.
+    /// Moves a file's folio to other frames, unless it is under I/O or its file system holds it.
     pub(crate) fn migrate_file(&mut self, from: Pfn, to: Pfn, number: u32) -> MigrateOutcome {
         let flags = self.frames.flags(from);
-        if flags.any(Flags::LOCKED | Flags::WRITEBACK) {
+        if flags.any(Flags::LOCKED | Flags::WRITEBACK | Flags::HELD) {
             return MigrateOutcome::Busy;
         }
         let order = flags.order();

@@ -299,6 +299,9 @@ impl Owner for Pages {
 
     fn release(&mut self, pfn: Pfn, _number: u32) -> bool {
         let Pages { files, frames, .. } = self;
+        if frames.flags(pfn).any(Flags::HELD) {
+            return false;
+        }
         if let Some(files) = files {
             files.drop_buffers(frames, pfn);
         }

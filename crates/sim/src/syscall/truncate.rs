@@ -190,7 +190,7 @@ impl DropCaches {
             let folio = k.pages.frames.head(pfn);
             let flags = k.pages.frames.flags(folio);
             self.index = (index | (flags.order().pages() - 1)) + 1;
-            if flags.any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY) {
+            if flags.any(Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY | Flags::HELD) {
                 k.mem.deactivate_file(c.cpu, folio, true);
             } else if !k.pages.is_folio_mapped(folio) {
                 k.drop_folio(c, folio);

@@ -2,7 +2,7 @@
 
 use crate::support::disk::*;
 use crate::support::*;
-use kontig_mm::{Backing, LruList, Memory, MigrateType, NodeStat, VmEvent, Wmark};
+use kontig_mm::{Backing, LruList, Memory, MigrateType, NodeStat, Pfn, VmEvent, Wmark};
 use kontig_program::{FileName, Op, OpenFile, Value};
 use kontig_sim::{CostModel, Machine, MachineFile};
 
@@ -176,7 +176,7 @@ fn a_look_at_a_file_keeps_its_inode_and_dentry_in_memory_and_opens_nothing() {
 fn in_unmovable_blocks(m: &Machine) -> usize {
     let memory = m.memory();
     let zone = &memory.zones()[0];
-    let all = (zone.start.get()..zone.end.get()).map(kontig_mm::Pfn::new);
+    let all = (zone.start.get()..zone.end.get()).map(Pfn::new);
     let is_there = |pfn: &kontig_mm::Pfn| {
         memory.frames().tag(*pfn).is_lru()
             && memory.pageblocks().migratetype(pfn.index() / 512) == MigrateType::Unmovable
@@ -346,4 +346,30 @@ fn a_page_that_comes_back_to_be_written_is_no_refault_since_4_17() {
         assert!(refaults(profile, false) >= 8000, "{profile}");
     }
     assert!(refaults("4.6", true) >= 8000);
+}
+
+#[test]
+fn a_superblock_that_is_movable_is_neither_freed_nor_moved() {
+    // Frames that bear the number of a page of the disk: on the LRU, and no process's.
+    let of_disk = |m: &Machine| {
+        let is_of_disk = |pfn: &Pfn| m.memory().frames().tag(*pfn).is_lru() && m.mapped_as(*pfn).next().is_none();
+        (512..512 + 32 * 512).map(Pfn::new).filter(is_of_disk).collect::<Vec<_>>()
+    };
+    let kept = |profile: &str| {
+        let mut p = Prompt::new(machine_with_disk(2, 32, profile), 1);
+        // Every other page of memory, so that compaction has all to do.
+        let all = p.mmap(0, 15_000);
+        p.call(0, Op::Touch(all)).expect("room");
+        (0..all.pages).step_by(2).for_each(|page| drop(p.call(0, Op::Munmap(part(all, page, 1)))));
+        let before = of_disk(&p.m);
+        for (name, value) in [("vm.drop_caches", "3"), ("vm.compact_memory", "1")] {
+            p.call(0, Op::Sysctl { name: name.into(), value: value.into() }).expect("a sysctl");
+        }
+        p.m.memory().check().expect("consistent");
+        assert!(event(&p.m, VmEvent::PgmigrateSuccess) > 1000, "{profile}");
+        (before.len(), of_disk(&p.m) == before)
+    };
+    // Superblock and a block of descriptors.
+    assert_eq!(kept("3.13"), (2, true));
+    assert_eq!(kept("4.4-kcompactd"), (0, true));
 }

@@ -29,6 +29,8 @@ impl Flags {
     pub(crate) const SWAP_CACHE: Flags = Flags(64);
     /// It belongs to a file: its owner word is its place in the page cache.
     pub(crate) const FILE: Flags = Flags(128);
+    /// Its file system holds its buffers for good: it can be neither freed nor moved.
+    pub(crate) const HELD: Flags = Flags(256);
 
     /// Not a flag: any order but 0.
     pub(crate) const LARGE: Flags = Flags(15 << ORDER_BIT);

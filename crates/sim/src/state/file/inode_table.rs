@@ -72,19 +72,25 @@ impl Files {
         let file = match self.tables[table].file {
             Some(file) => file,
             None => {
-                // No program uses this name.
-                let file = self.add(FileName::new(disk, u64::MAX), 0);
-                let blocks = self.inodes_of(disk);
-                let of_disk = &mut self.inodes[file];
-                of_disk.pin();
-                of_disk.length = blocks;
-                // Where it lies on the disk matters to its seeks alone, so it takes no room.
-                of_disk.extents.add(Extent { index: 0, block: 0, blocks });
+                let file = self.add_of_disk(disk, 0, self.inodes_of(disk));
                 *self.tables[table].file.insert(file)
             }
         };
         let (block, ahead) = self.tables[table].blocks(number);
         (ahead.end <= self.inodes[file].length).then_some((file, block, ahead))
+    }
+
+    /// Adds a file that stands for pages of a disk itself. There are several such files, told apart
+    /// by their number.
+    pub(crate) fn add_of_disk(&mut self, disk: u8, number: u64, blocks: u32) -> u32 {
+        // No program uses such a name.
+        let file = self.add(FileName::new(disk, u64::MAX - number), 0);
+        let of_disk = &mut self.inodes[file];
+        of_disk.pin();
+        of_disk.length = blocks;
+        // Where it lies on the disk matters to its seeks alone, so it takes no room.
+        of_disk.extents.add(Extent { index: 0, block: 0, blocks });
+        file
     }
 
     /// Blocks of a disk's inode tables.

@@ -128,7 +128,7 @@ impl Files {
         (frames, mapcounts): (&mut Frames, &mut Mapcounts),
         inode: u32,
     ) -> u64 {
-        let in_use = Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY;
+        let in_use = Flags::LOCKED | Flags::WRITEBACK | Flags::DIRTY | Flags::HELD;
         let all: Vec<Pfn> = self.pages_from(inode, 0).map(|(_, pfn)| pfn).filter(|p| frames.head(*p) == *p).collect();
         let mut dropped = 0;
         for pfn in all {
