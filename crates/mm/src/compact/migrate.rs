@@ -305,7 +305,7 @@ mod tests {
     use crate::step::Step;
     use crate::testing::{half_free_with, linux, ordered_machine_with, take, whole_zone};
     use crate::types::{CpuId, NodeId, ZoneId};
-    use alloc::collections::{BTreeMap, BTreeSet};
+    use alloc::collections::BTreeMap;
 
     /// An owner whose pages are always busy, and how often each was tried.
     #[derive(Default)]
@@ -338,32 +338,6 @@ mod tests {
                 assert!(!tries.is_empty() && tries.values().all(|n| *n == MIGRATE_PASSES), "{profile}, {mode:?}");
             }
         }
-    }
-
-    /// An owner whose pages are always busy, and the targets that they were offered.
-    struct Offered(Vec<Pfn>);
-
-    impl Owner for Offered {
-        fn may_isolate(&mut self, _: Pfn) -> bool {
-            true
-        }
-        fn migrate(&mut self, _: Pfn, to: Pfn, _: u32) -> MigrateOutcome {
-            self.0.push(to);
-            MigrateOutcome::Busy
-        }
-    }
-
-    #[test]
-    fn a_target_that_was_of_no_use_is_offered_again_but_was_freed_once() {
-        let first_offered = |profile: &str| {
-            let mut m = half_free_with(64, linux(profile));
-            let mut owner = Offered(Vec::new());
-            let mut run = CompactRun::new(whole_zone(MigrateMode::SyncLight), ZoneId::new(0), CpuId::new(0));
-            while run.step(&mut m, &mut owner, 64) == Step::Working {}
-            m.check().expect("a consistent machine");
-            owner.0[..32].iter().copied().collect::<BTreeSet<_>>().len()
-        };
-        assert_eq!([first_offered("4.6"), first_offered("3.13")], [1, 32]);
     }
 
     /// An owner whose folios can be split.

@@ -194,6 +194,7 @@ mod tests {
     use crate::step::Step;
     use crate::testing::{linux, linux_with, take, whole_zone};
     use crate::types::{CpuId, NodeId, ZoneId, ZoneType};
+    use alloc::collections::BTreeSet;
     use alloc::vec;
     use alloc::vec::Vec;
 
@@ -380,6 +381,42 @@ mod tests {
         for wanted in [Lock::Lru, Lock::Zone] {
             assert_eq!(ended(Some(wanted), sync), ended(None, sync), "a synchronous run takes the lock again");
         }
+    }
+
+    /// An owner whose pages are always busy, and the targets that they were offered.
+    struct Offered(Vec<Pfn>);
+
+    impl Owner for Offered {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, to: Pfn, _: u32) -> MigrateOutcome {
+            self.0.push(to);
+            MigrateOutcome::Busy
+        }
+    }
+
+    #[test]
+    fn a_target_to_which_no_page_could_be_moved_is_freed_and_another_one_offered() {
+        let first_offered = |keeps| {
+            let mut profile = linux("3.13");
+            profile.compaction.keeps_failed_targets = keeps;
+            let mut m = zone(profile, MigrateType::Movable, 0..2);
+            for number in 10..15 {
+                (0..512).step_by(2).for_each(|at| m.free(CPU, block(number).plus(at), Order::ZERO));
+            }
+            m.drain_cpu(CPU);
+            let free = m.zones[ZONE].nr_free_pages_exact();
+            let control = CompactControl { order: Some(HUGE), whole_zone: false, ..whole_zone(MigrateMode::SyncLight) };
+            let (mut owner, mut run) = (Offered(Vec::new()), CompactRun::new(control, ZONE, CPU));
+            while run.step(&mut m, &mut owner, 64) == Step::Working {}
+            m.lru_add_drain(CPU);
+            m.drain_cpu(CPU);
+            m.check().expect("a consistent machine");
+            assert_eq!(m.zones[ZONE].nr_free_pages_exact(), free, "none is lost");
+            owner.0[..32].iter().collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!([first_offered(true), first_offered(false)], [1, 32]);
     }
 
     /// The zone with its pageblock 7 free, and a run over it.

@@ -62,6 +62,13 @@ impl Memory {
         self.lru.batches[cpu][BatchKind::Add as usize].push(leaving.unwrap_or(NOBODY));
     }
 
+    /// Pages that nobody has any more, and that the batch they wait in frees.
+    pub fn lru_leaving(&self) -> impl Iterator<Item = Pfn> {
+        let batches = (0..self.cpus).map(|cpu| &self.lru.batches[CpuId::new(cpu)][BatchKind::Add as usize]);
+        let waiting = batches.flat_map(|batch| batch.pages().iter().copied());
+        waiting.filter(|pfn| *pfn != NOBODY && (!self.lru.is_ordered() || self.lru.is_released(*pfn)))
+    }
+
     fn free_leaving(&mut self, cpu: CpuId) {
         let batch = self.lru.batches[cpu][BatchKind::Add as usize].take();
         let mut free = ToFree::new();

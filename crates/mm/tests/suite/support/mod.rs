@@ -557,6 +557,7 @@ impl World {
         for (i, id) in self.book.ids().collect::<Vec<_>>().into_iter().enumerate() {
             self.free(id, i);
         }
+        self.m.lru_add_drain_all();
         for cpu in 0..self.m.nr_cpus() {
             self.m.drain_cpu(CpuId::new(cpu));
             self.m.fold_vmstat(CpuId::new(cpu));
@@ -568,7 +569,8 @@ impl World {
         self.m.check()?;
         self.book.verify(&self.m)?;
         for z in self.m.zones() {
-            every_page_is_somewhere(&self.m, z, self.book.pages_in(z.start, z.end))?;
+            let held = self.book.pages_in(z.start, z.end) + leaving(&self.m, z, |_| true);
+            every_page_is_somewhere(&self.m, z, held)?;
             let ceiling = (z.watermarks.high * self.boost_factor / 10_000).max(512);
             if z.watermark_boost > ceiling {
                 return Err(format!("a boost of {}, above its ceiling {ceiling}", z.watermark_boost));
@@ -597,6 +599,11 @@ impl World {
     pub fn isolated(&self) -> u64 {
         self.m.zones().iter().map(|z| isolated_free(&self.m, z)).sum()
     }
+}
+
+/// Pages of a zone that compaction has migrated from and a batch will free.
+fn leaving(m: &Memory, z: &Zone, counts: impl Fn(Pfn) -> bool) -> u64 {
+    m.lru_leaving().filter(|pfn| (z.start..z.end).contains(pfn) && counts(*pfn)).count() as u64
 }
 
 /// Compares a zone's managed pages with those that are free, held, or on their way.
