@@ -147,7 +147,7 @@ fn a_folder_without_a_recording_is_one_line_and_exit_code_2() {
     let about = copy(d.path(), "9.9-foo").join("recording.toml");
     let text = std::fs::read_to_string(&about).unwrap();
     std::fs::write(about, changed(&text, &[("series = \"6.1\"", "series = \"9.9\"")])).unwrap();
-    one_line(&["9.9-foo"], "9.9-foo: no profile for kernel 9.9; known: 5.10, 6.1, ");
+    one_line(&["9.9-foo"], "9.9-foo: no profile for kernel 9.9; known: 3.13, 4.4, 5.0, 5.10, 6.1, ");
     let cut = copy(d.path(), "6.1-cut").join("res.bin.xz");
     let bytes = std::fs::read(&cut).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();

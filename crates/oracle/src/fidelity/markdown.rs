@@ -30,8 +30,8 @@ fn intro(p: &Page) -> String {
     let kernels: Vec<&str> = p.kernels.iter().map(|k| k.version.as_str()).collect();
     format!(
         "# Fidelity\n\n\
-         Kontig's engine is checked against {all} recordings of real kernels ({kernels}, as built by Debian). It \
-         starts from the recorded state, gets the same operations, and must return the same pfns, go through the same \
+         Kontig's engine is checked against {all} recordings of real kernels ({kernels}, as \
+         built by Debian, and those before 5.10 by Ubuntu). It starts from the recorded state, gets the same operations, and must return the same pfns, go through the same \
          compaction events (begin, end, finished, pages isolated and migrated; under memory pressure reclaim's as \
          well) and end with the same lists in the same order. {equal} recordings are equal; {close} are within \
          {TOLERANCE} %; {others} are not reproduced. To test whether the recordings would notice a mistake, {planted} \
