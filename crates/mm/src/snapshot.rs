@@ -132,7 +132,7 @@ pub struct ZoneSnapshot {
     nr_free_pages: i64,
     /// The zone's own counter, without those parts.
     nr_free_folded: i64,
-    /// What the zone may still give in its turn, in kernels whose zones take turns; not printed.
+    /// Pages the zone may still give in its turn, in kernels whose zones take turns; not printed.
     share: i64,
     /// None on machines with one CPU.
     drift: Option<Drift>,

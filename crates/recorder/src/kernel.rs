@@ -56,7 +56,7 @@ series! {
     V7_3 = "7.3";
 }
 
-/// What stands in `oracle/kernels` in place of a Debian release.
+/// Stands in `oracle/kernels` in place of a Debian release.
 const UBUNTU: &str = "ubuntu";
 
 /// A line of `oracle/kernels`.

@@ -1,8 +1,8 @@
 //! Builds the kernel module and the user programs that run inside the machine.
 //!
 //! The module is built in the root that has the kernel's headers, because they need a compiler and
-//! C library at least as new as their own; for Ubuntu's old kernels, by the host. The sources are embedded in this program; they are
-//! written to a work folder, built and read back.
+//! C library at least as new as their own; for Ubuntu's old kernels, by the host. The sources are
+//! embedded in this program; they are written to a work folder, built and read back.
 
 use super::kernel::Kernel;
 use super::relocate;
@@ -49,8 +49,8 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// would the allocations of a guest's kernel.
 const NAMED_FOLDER: &str = "/kontig";
 
-/// What headers older than the compiler have to be told: they know nothing of its defaults, nor of
-/// its warnings.
+/// Flags for headers older than the compiler, which know nothing of its defaults, nor of its
+/// warnings.
 const FOR_OLD_HEADERS: &str = "-fno-pie -fcf-protection=none -fno-stack-protector -mfentry -std=gnu89 -w";
 
 /// Lines shown of a failed build's output.

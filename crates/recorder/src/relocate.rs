@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_file_is_told() {
+    fn a_file_that_is_no_object_is_told() {
         assert_eq!(without_plt(&mut [0; 40]), None);
         let mut cut = object(&[PLT32]);
         cut.truncate(100);

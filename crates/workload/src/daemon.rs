@@ -61,7 +61,7 @@ impl Benchmark for Daemon {
     }
 }
 
-/// The process.
+/// A process that sleeps, and uses the next part of its program.
 #[derive(Clone)]
 pub struct Idler {
     file: FileName,

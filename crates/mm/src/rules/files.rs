@@ -9,7 +9,7 @@ mechanism! {
         /// movable. Since 5.7.
         #[rule(section = "11.5")]
         pub reads_inodes_ahead_unmovable: bool,
-        /// ext4 asks for its superblock and group descriptors as movable pages, which it then holds.
+        /// ext4 asks for its superblock and group descriptors as movable pages, and holds them.
         /// Up to 3.17.
         #[rule(section = "11.4")]
         pub superblock_is_movable: bool,

@@ -27,7 +27,7 @@ mechanism! {
         #[rule(section = "3.2")]
         pub halves_by_order: bool,
         /// The quick check, which decides for most single pages, counts the HIGHATOMIC reserve as
-        /// free, whoever asks. From 4.7 to 5.8.
+        /// free for every request. From 4.7 to 5.8.
         #[rule(section = "3.2")]
         pub quick_check_counts_reserve: bool,
         /// Ceiling of the computed `vm.min_free_kbytes`, in kB: 65536 up to 5.7, then 262144.

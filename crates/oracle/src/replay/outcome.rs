@@ -24,7 +24,7 @@ const COUNTERS: [VmEvent; 11] = [
     VmEvent::CompactSuccess,
 ];
 
-/// What kernels before 4.8 count as one, and the counters that are its parts since.
+/// A counter of kernels before 4.8, and the counters that are its parts since.
 const STALLS: (&str, [VmEvent; 2]) = ("allocstall", [VmEvent::AllocstallNormal, VmEvent::AllocstallMovable]);
 
 /// Frames of the kernel's own that a recording without marks of compound pages may count less than
@@ -101,8 +101,8 @@ fn counters(rec: &Recording, part: Part, m: &Memory) -> Result<Result<(u64, u64)
     };
     let (sum, parts) = STALLS;
     let as_one = before.get(sum).is_some();
-    // There a request of another node wakes the daemons of all nodes, too, once its own zones have given their shares:
-    // that of the shell that reads the counters.
+    // There a request of another node wakes the daemons of all nodes, too, once its own zones have
+    // given their shares: that of the shell that reads the counters.
     let wakes_all = m.profile().zonelist.fills_up_on_slow_path;
     let of_others = |e: &VmEvent| wakes_all && matches!(e, VmEvent::Pageoutrun | VmEvent::KswapdLowWmarkHitQuickly);
     let own = COUNTERS.iter().filter(|e| !(as_one && parts.contains(e) || of_others(e)));

@@ -1,10 +1,10 @@
-//! What a mounted ext4 file system keeps in memory: its superblock and group descriptors.
+//! A mounted ext4 file system: it keeps its superblock and group descriptors in memory.
 //!
-//! Their buffers are held until the file system is unmounted, so that reclaim cannot free the pages
-//! and compaction isolates them in vain. Kernels before 3.18 ask for them as movable pages, so that
-//! they lie among those of users; later ones (`sb_bread_unmovable`) as unmovable, which is left out:
-//! it is a page in four GiB. Source: `fs/ext4/super.c` (`ext4_fill_super`), `fs/buffer.c`
-//! (`grow_dev_page`).
+//! Their buffers are held until the file system is unmounted, so that reclaim cannot free the
+//! pages and compaction isolates them in vain. Kernels before 3.18 ask for them as movable pages,
+//! so that they lie among those of users; later ones (`sb_bread_unmovable`) as unmovable, which is
+//! left out: it is a page in four GiB. Source: `fs/ext4/super.c` (`ext4_fill_super`),
+//! `fs/buffer.c` (`grow_dev_page`).
 
 use super::Machine;
 use crate::kernel::Kernel;
