@@ -32,7 +32,8 @@ fn intro(p: &Page) -> String {
         "# Fidelity\n\n\
          Kontig's engine is checked against {all} recordings of real kernels ({kernels}, as \
          built by Debian, and those before 5.10 by Ubuntu). It starts from the recorded state, gets the same \
-         operations, and must return the same pfns, go through the same compaction events (begin, end, finished, pages isolated and migrated; under memory pressure reclaim's as \
+         operations, and must return the same pfns, go through the same compaction events (begin, end, finished, \
+         pages isolated and migrated; under memory pressure reclaim's as \
          well) and end with the same lists in the same order. {equal} recordings are equal; {close} are within \
          {TOLERANCE} %; {others} are not reproduced. To test whether the recordings would notice a mistake, {planted} \
          rules are broken, one at a time: {noticed} of these mistakes are noticed. \
