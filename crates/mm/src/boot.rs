@@ -81,10 +81,10 @@ impl ZoneSpec {
             (IMAGE + IMAGE_KEEPS.len() as u32 * PAGEBLOCK_PAGES, IMAGE_KEEPS.iter().sum());
         let fits = self.start <= IMAGE && pages >= image && image_end + (pages - image) <= self.end;
         if !(image_has_gaps && fits) {
-            return Vec::from([self.start..self.start + pages]);
+            return core::iter::once(self.start..self.start + pages).collect();
         }
         let blocks = (IMAGE..image_end).step_by(PAGEBLOCK_PAGES as usize).zip(IMAGE_KEEPS);
-        blocks.map(|(at, kept)| at..at + kept).chain([image_end..image_end + pages - image]).collect()
+        blocks.map(|(at, kept)| at..at + kept).chain(core::iter::once(image_end..image_end + pages - image)).collect()
     }
 }
 
