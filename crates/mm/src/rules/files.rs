@@ -9,7 +9,7 @@ mechanism! {
         /// movable. Since 5.7.
         #[rule(section = "11.5")]
         pub reads_inodes_ahead_unmovable: bool,
-        /// ext4 asks for its superblock and group descriptors as movable pages, and holds them.
+        /// Movable pages hold the superblock and group descriptors of a mounted ext4.
         /// Up to 3.17.
         #[rule(section = "11.4")]
         pub superblock_is_movable: bool,
