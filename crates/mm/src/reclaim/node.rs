@@ -14,7 +14,7 @@ use crate::owner::Owner;
 use crate::rules::StallsFor;
 use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};
-use crate::types::{LruvecId, Order};
+use crate::types::{LruvecId, Order, ZoneType};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ShrinkNode {
@@ -253,7 +253,9 @@ impl ShrinkNode {
             {
                 return false;
             }
-            let suits = m.compaction_suitable(zone, Some(sc.order), plain, sc.highest, false);
+            // Up to 4.7 no lowmem reserve counts here.
+            let highest = if m.shared.profile.lru.lists_per_zone { ZoneType::Dma } else { sc.highest };
+            let suits = m.compaction_suitable(zone, Some(sc.order), plain, highest, false);
             if matches!(suits, CompactResult::Success | CompactResult::Continue) {
                 return false;
             }
@@ -276,7 +278,7 @@ impl ShrinkNode {
 mod tests {
     use super::*;
     use crate::testing::{linux, ordered_machine_with, two_zones, user_page};
-    use crate::types::{CpuId, NodeId, ZoneType};
+    use crate::types::{CpuId, NodeId};
 
     const VEC: LruvecId = LruvecId::new(0);
 
@@ -291,6 +293,21 @@ mod tests {
         };
         assert!(goes_on("4.6", 1023) && !goes_on("4.6", 1024), "twice 512");
         assert!(!goes_on("5.6", 32), "there is a block");
+    }
+
+    #[test]
+    fn up_to_4_7_no_lowmem_reserve_keeps_reclaim_for_a_large_request_going() {
+        let goes_on = |profile: &str| {
+            let mut m = ordered_machine_with(16, linux(profile));
+            m.lru.vecs[VEC].stats.add_to_total(LruList::InactiveFile.index(), 10_000);
+            let zone = m.lru.vecs[VEC].zones[0];
+            m.zones[zone].lowmem_reserve[ZoneType::Normal.index()] = u64::from(u32::MAX);
+            let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::new(9), ZoneType::Normal);
+            sc.nr_reclaimed = 1024;
+            ShrinkNode::new(VEC, true).should_continue(&mut m, &sc)
+        };
+        assert!(!goes_on("4.6"), "the reserve of the lowest zone, which is none");
+        assert!(goes_on("5.0"), "the reserve against the request's zone");
     }
 
     #[test]
