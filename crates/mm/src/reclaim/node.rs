@@ -253,7 +253,7 @@ impl ShrinkNode {
             {
                 return false;
             }
-            // Up to 4.7 no lowmem reserve counts here.
+            // Up to 4.7 the kernel asks for class 0, against which no zone holds a reserve.
             let highest = if m.shared.profile.lru.lists_per_zone { ZoneType::Dma } else { sc.highest };
             let suits = m.compaction_suitable(zone, Some(sc.order), plain, highest, false);
             if matches!(suits, CompactResult::Success | CompactResult::Continue) {
