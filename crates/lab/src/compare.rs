@@ -109,8 +109,8 @@ fn pairs_within(quantity: &Quantity, sweep: &Sweep, by_variant: &[Repetitions<'_
     std::iter::once(None).chain(rest.iter().map(against)).collect()
 }
 
-/// Published shares of a single column beside ours, over all rounds and repetitions; `None` if ours
-/// counted nothing.
+/// Published shares of a single column beside ours, over all rounds and repetitions, or which of
+/// them no run has; `None` if ours counted nothing.
 fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Option<Remark> {
     let variant = variants.iter().position(|v| v.name == of.variant)?;
     let of_variant = || runs.iter().filter(|run| run.variant == of.variant);
@@ -119,7 +119,12 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
         let values: Vec<f64> = named.filter_map(|r| r.value).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>())
     };
-    let ours = of.figures.iter().map(ours).collect::<Option<Vec<f64>>>()?;
+    let there: Vec<Option<f64>> = of.figures.iter().map(ours).collect();
+    if let Some(at) = there.iter().position(Option::is_none) {
+        let text = format!("{}: not held against the published shares, no run has '{}'", of.what, of.figures[at]);
+        return Some(Remark { variant: Some(variant), text });
+    }
+    let ours: Vec<f64> = there.into_iter().flatten().collect();
     let (all_published, all_ours) = (of.values.iter().sum::<f64>(), ours.iter().sum::<f64>());
     if all_published <= 0.0 || all_ours <= 0.0 {
         return None;

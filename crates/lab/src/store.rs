@@ -150,9 +150,11 @@ impl Store {
     /// If it holds a result or a part of one, or cannot be created or written to.
     pub fn create(dir: &Path, seed: &Seeds, inputs: &[Resolved], views: &Views) -> Result<Store, Error> {
         let taken = |there: &str| {
+            // Without its request no session can be continued.
+            let resume = if dir.join(REQUEST).exists() { "continue it with --resume, " } else { "" };
             let reason = format!(
-                "{} holds {there} of an earlier result, which is never overwritten: continue it with --resume, give \
-                 --out another directory, or remove this one first",
+                "{} holds {there} of an earlier result, which is never overwritten: {resume}give --out another \
+                 directory, or remove this one first",
                 dir.display()
             );
             Error::from(AskedWrongly::Value(reason))
@@ -624,7 +626,12 @@ mod tests {
         assert!(!dir.exists(), "it was made for the session");
         std::fs::create_dir(&dir).expect("made");
         drop(create().expect("free again"));
-        std::fs::remove_dir(&dir).expect("it was there before, and is empty");
+        // Runs without their request are no session: to say --resume here would lead back here.
+        std::fs::create_dir(dir.join(RUNS)).expect("made");
+        let resumed = Store::resume(&dir, &Seeds::From(1), &[], &Views::default()).err().expect("no session");
+        assert!(!resumed.to_string().contains("--resume"), "{resumed}");
+        assert!(second.contains("--resume"), "{second}");
+        std::fs::remove_dir_all(&dir).expect("removed");
     }
 
     #[test]

@@ -5,11 +5,15 @@ use crate::error::ProfileError;
 use crate::file::{Source, read, resolve};
 use crate::kernel::profile_for;
 use kontig_mm::Profile;
+use std::sync::{LazyLock, OnceLock};
 
 /// The profile of this name, if there is one.
 pub fn find(name: &str) -> Option<Profile> {
-    let source = Source::built_in(file_of(name)?);
-    Some(resolve(&source).unwrap_or_else(|e| panic!("a built-in file: {e}")))
+    // A page of the reference asks for every profile hundreds of times: each file is read once.
+    static READ: LazyLock<Vec<OnceLock<Profile>>> = LazyLock::new(|| names().map(|_| OnceLock::new()).collect());
+    let at = names().position(|known| known == name)?;
+    let source = || Source::built_in(file_of(name).expect("it has the name"));
+    Some(READ[at].get_or_init(|| resolve(&source()).unwrap_or_else(|e| panic!("a built-in file: {e}"))).clone())
 }
 
 /// The profile of this name, for tests and examples.

@@ -7,7 +7,7 @@ use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
-use kontig_lab::target::{Target, TargetRow};
+use kontig_lab::target::{PublishedShares, Target, TargetRow};
 use kontig_results::{
     Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,
     RunResult, TOTAL,
@@ -114,6 +114,37 @@ fn a_target_may_name_any_percentile_of_a_distribution() {
     let e = compare(&about(&[variant("a")], Some(&target)), &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
     assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
+}
+
+#[test]
+fn published_shares_of_a_figure_that_no_run_has_are_named_and_not_left_out() {
+    let shares = |figures: &[&str]| {
+        let of = PublishedShares {
+            what: "ends".into(),
+            variant: "a".into(),
+            figures: figures.iter().map(|name| name.to_string()).collect(),
+            values: vec![3.0, 1.0],
+        };
+        let target = Target {
+            id: "t".into(),
+            variants: vec!["a".into()],
+            rounds: None,
+            caveat: vec![],
+            row: vec![],
+            series: vec![],
+            shares: vec![of],
+            watermarks: vec![],
+        };
+        let mut run = with("a", 0, Figure::new("met", "events").read(9.0));
+        run.figures.push(Figure::new("full", "events").read(1.0));
+        let said = compare(&about(&[variant("a")], Some(&target)), &[run]).remarks;
+        said.into_iter().map(|remark| remark.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shares(&["met", "full"]),
+        ["ends, published (here): met 75.0 % (90.0 %), full 25.0 % (10.0 %); of 4 (10)"]
+    );
+    assert_eq!(shares(&["met", "ful"]), ["ends: not held against the published shares, no run has 'ful'"]);
 }
 
 #[test]
