@@ -134,13 +134,21 @@ impl PartialEq for Starter {
     }
 }
 
-/// Files whose numbers follow each other, all as long as their mean in whole pages.
+/// Files whose numbers follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Files {
     pub first: FileName,
     pub files: u32,
-    /// Of all of them together.
-    pub pages: u32,
+    pub lengths: Lengths,
+}
+
+/// How long files are, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lengths {
+    /// All as long as their mean in whole pages, and together this long.
+    Mean(u32),
+    /// One length a file.
+    Each(&'static [u32]),
 }
 
 impl Files {
@@ -148,11 +156,21 @@ impl Files {
         FileName::new(self.first.disk(), self.first.number() + file as u64)
     }
     /// The length of one of them, from 0.
-    pub const fn pages_of(self, file: u32) -> u32 {
-        (self.pages_before(file + 1) - self.pages_before(file)) as u32
+    pub fn pages_of(self, file: u32) -> u32 {
+        match self.lengths {
+            Lengths::Mean(all) => {
+                let before = |file: u32| u64::from(file) * u64::from(all) / u64::from(self.files);
+                (before(file + 1) - before(file)) as u32
+            }
+            Lengths::Each(lengths) => lengths[file as usize],
+        }
     }
-    const fn pages_before(self, file: u32) -> u64 {
-        file as u64 * self.pages as u64 / self.files as u64
+    /// The length of all of them together.
+    pub fn pages(self) -> u32 {
+        match self.lengths {
+            Lengths::Mean(all) => all,
+            Lengths::Each(lengths) => lengths.iter().sum(),
+        }
     }
     /// All of them, with their lengths.
     pub fn all(self) -> impl Iterator<Item = (FileName, u32)> {

@@ -19,7 +19,7 @@ mod unit;
 use crate::benchmark::{Benchmark, Measured, Start};
 use crate::latencies::Latencies;
 use crate::player::{Manner, Player};
-use kontig_program::act::Acts;
+use kontig_program::act::{Acts, Files};
 use kontig_program::{Batch, Figure, FileName, Op, Outcome, Program, SplitMix64, Value};
 pub use measured::Release;
 use measured::{LINKS, MAKE_PAGES, PROGRAMS};
@@ -122,9 +122,7 @@ impl Benchmark for Kbuild {
         if self.unpacked {
             return programs.collect();
         }
-        let headers = (0..tree.figures().headers).map(|header| (tree.header(header), tree.header_pages(header)));
-        let sources = (0..tree.figures().units).map(|unit| (tree.source(unit), tree.size(unit).source_pages()));
-        programs.chain(headers).chain(sources).collect()
+        programs.chain(tree.read().into_iter().flat_map(Files::all)).collect()
     }
 
     fn last_disk(&self) -> Option<u8> {
@@ -283,7 +281,7 @@ mod tests {
     use super::measured::SIZES;
     use super::*;
     use crate::player::lived;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     fn kbuild(units: u32, jobs: u32) -> Kbuild {
         Kbuild { units, jobs, tree: 0, release: Release::V6_1, unpacked: false }
@@ -575,18 +573,25 @@ mod tests {
         for (release, files, pages) in [(Release::V6_1, 78_579, 1417 * 256), (Release::V3_0, 36_782, 480 * 256)] {
             let tree = Tree { release, number: 2 };
             let archive = tree.archive();
-            let sum = |of: fn(&kontig_program::act::Files) -> u32| archive.iter().map(of).sum::<u32>();
+            let sum = |of: fn(&Files) -> u32| archive.iter().map(of).sum::<u32>();
             assert_eq!(sum(|set| set.files), files);
-            assert_eq!(sum(|set| set.pages).abs_diff(pages) / 2, 0);
-            let all: BTreeSet<FileName> = archive.iter().flat_map(|set| set.all()).map(|(name, _)| name).collect();
+            assert_eq!(sum(|set| set.pages()), pages);
+            let all: BTreeMap<FileName, u32> = archive.iter().flat_map(|set| set.all()).collect();
             assert_eq!(all.len(), files as usize);
             let outputs: BTreeSet<FileName> =
                 tree.output().iter().flat_map(|set| (0..set.files).map(|file| set.name(file))).collect();
             let programs: BTreeSet<FileName> = PROGRAMS.iter().map(|program| program.file()).collect();
             let compiled = unit::compiled(tree, 5, &mut SplitMix64::new(1));
+            let mut opened = None;
             for op in with_children(&mut Player::new(compiled, Manner::PROGRAM)) {
-                if let Op::Open { name, .. } = op {
-                    assert!(all.contains(&name) || outputs.contains(&name) || programs.contains(&name), "{name}");
+                match op {
+                    Op::Open { name, .. } => {
+                        opened = all.get(&name);
+                        assert!(opened.is_some() || outputs.contains(&name) || programs.contains(&name), "{name}");
+                    }
+                    // A read beyond a file's end is cut there.
+                    Op::Read { first, pages, .. } => assert!(opened.is_none_or(|length| first + pages <= *length)),
+                    _ => {}
                 }
             }
         }

@@ -534,7 +534,7 @@ pub(crate) fn lived(program: &mut dyn Program) -> Vec<Op> {
 mod tests {
     use super::*;
     use crate::size::HPAGE_PMD_NR;
-    use kontig_program::act::{Files, Starter};
+    use kontig_program::act::{Files, Lengths, Starter};
 
     const FILE: FileName = FileName::new(0, 4);
 
@@ -721,7 +721,7 @@ mod tests {
 
     #[test]
     fn files_of_a_set_are_written_copied_and_unlinked_one_after_the_other() {
-        let set = |first| Files { first: FileName::new(0, first), files: 2, pages: 35 };
+        let set = |first| Files { first: FileName::new(0, first), files: 2, lengths: Lengths::Mean(35) };
         let (a, b) = (set(10), set(20));
         assert_eq!([a.pages_of(0), a.pages_of(1)], [17, 18]);
         let open = |number, create| Op::Open { name: FileName::new(0, number), create };

@@ -306,7 +306,7 @@ impl Benchmark for Steps {
                         Some(to.disk())
                     }
                     Act::WriteAll(set) | Act::CopyAll(_, set) => {
-                        held.insert(set.first, set.pages);
+                        held.insert(set.first, set.pages());
                         Some(set.first.disk())
                     }
                     Act::Unlink(file) | Act::UnlinkAll(Files { first: file, .. }) => {
@@ -470,7 +470,7 @@ mod tests {
         let fits = all.fits(1024, 1).unwrap_err();
         assert!(fits.starts_with("steps = step 3: jobs = 1: as many compilers use "), "{fits}");
         let ops = lived(&mut all.program(&Start::default()).expect("it can be done"));
-        assert_eq!(ops.iter().filter(|op| matches!(op, Op::Write { .. })).count(), 2 * 36_782);
+        assert_eq!(ops.iter().filter(|op| matches!(op, Op::Open { create: true, .. })).count(), 2 * 36_782);
         assert!(matches!(ops.last(), Some(Op::Fork(_))));
     }
 

@@ -6,6 +6,7 @@
 
 use crate::benchmark::{Benchmark, Measured, Start, Written};
 use crate::size::pages;
+use kontig_program::act::{Files, Lengths};
 use kontig_program::{Batch, FileName, Op, Outcome, Program, SplitMix64, Value};
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,9 @@ impl Benchmark for Unpack {
             return Err(format!("files = {files}: from 1 to the pages of {size}, each file has a page at the least"));
         }
         let place = if self.elsewhere { 1 + SplitMix64::new(start.seed).next_u64() % PLACES } else { 0 };
-        Ok(Unpacker { disk: self.disk, place, files: self.files, pages, next: 0, opened: 0 })
+        let first = FileName::new(self.disk, place << 43 | 3 << 40);
+        let archive = Files { first, files: self.files, lengths: Lengths::Mean(pages) };
+        Ok(Unpacker { archive, next: 0, opened: 0 })
     }
 
     fn measured(&self, _: &[&Unpacker]) -> Measured {
@@ -67,10 +70,7 @@ const PLACES: u64 = 1 << 16;
 /// The process that unpacks the archive.
 #[derive(Clone)]
 pub struct Unpacker {
-    disk: u8,
-    place: u64,
-    files: u32,
-    pages: u32,
+    archive: Files,
     /// The next file to be made.
     next: u32,
     /// How many are open, which are the last of those before.
@@ -80,37 +80,26 @@ pub struct Unpacker {
 /// Files made at a time.
 const AT_ONCE: u32 = 32;
 
-impl Unpacker {
-    fn name(&self, file: u32) -> FileName {
-        FileName::new(self.disk, self.place << 43 | 3 << 40 | u64::from(file))
-    }
-
-    fn pages_of(&self, file: u32) -> u32 {
-        let at = |file: u32| u64::from(file) * u64::from(self.pages) / u64::from(self.files);
-        (at(file + 1) - at(file)) as u32
-    }
-}
-
 impl Program for Unpacker {
     fn next(&mut self, done: &[Outcome], todo: &mut Batch) {
         let first = self.next - self.opened;
         if std::mem::take(&mut self.opened) > 0 {
             for (file, outcome) in (first..).zip(done) {
                 if let Value::File(open) = outcome.value {
-                    todo.push(Op::Write { file: open, first: 0, pages: self.pages_of(file) });
+                    todo.push(Op::Write { file: open, first: 0, pages: self.archive.pages_of(file) });
                     todo.push(Op::Close(open));
                 }
             }
         }
         if todo.is_empty() {
-            let end = (self.next + AT_ONCE).min(self.files);
-            todo.extend((self.next..end).map(|file| Op::Open { name: self.name(file), create: true }));
+            let end = (self.next + AT_ONCE).min(self.archive.files);
+            todo.extend((self.next..end).map(|file| Op::Open { name: self.archive.name(file), create: true }));
             (self.opened, self.next) = (end - self.next, end);
         }
     }
 
     fn progress(&self) -> f64 {
-        f64::from(self.next) / f64::from(self.files)
+        f64::from(self.next) / f64::from(self.archive.files)
     }
 }
 

@@ -3,10 +3,11 @@
 use super::measured::{
     AS, ASSEMBLY, CC1, COLLECTED, DEPENDENCY, FIXDEP, Figures, GCC, HEAP_PERCENT, LD, LIBC, LINKS, Linker, NM, OBJTOOL,
     OBJTOOL_HEAP_PERCENT, OBJTOOL_NS_A_PAGE, PARSER_PERCENT, RM, Release, SH, Size, TABLE_SOONER, TABLE_USED, TABLES,
-    TABLES_FROM_KIB, Tool, sources,
+    TABLES_FROM_KIB, Tool,
 };
-use kontig_program::act::{Act, Acts, Area, BREAK, CALL, Files, HEAP, Pages, TEXT};
+use kontig_program::act::{Act, Acts, Area, BREAK, CALL, Files, HEAP, Lengths, Pages, TEXT};
 use kontig_program::{FileName, SplitMix64};
+use std::sync::OnceLock;
 
 /// How often a compiler looks at what it has, and how often its heap grows from one look to the
 /// next: far more often than a time slice, so that what others take lies between what it takes. A
@@ -50,17 +51,32 @@ impl Tree {
     /// All its files before a build, as an archive holds them: headers, sources, and those that no
     /// build reads.
     pub(crate) fn archive(self) -> [Files; 3] {
-        let Figures { units, headers, header_bytes, others: (others, of_others), sizes, .. } = *self.figures();
+        let (files, pages) = self.figures().tree;
+        let [headers, sources] = self.read();
+        let others = Files {
+            first: self.file(7, 0),
+            files: files.saturating_sub(headers.files + sources.files),
+            lengths: Lengths::Mean(pages.saturating_sub(headers.pages() + sources.pages())),
+        };
+        [headers, sources, others]
+    }
+    /// What a build reads of it: headers and sources.
+    pub(super) fn read(self) -> [Files; 2] {
+        static LENGTHS: [OnceLock<[Vec<u32>; 2]>; Release::COUNT] = [const { OnceLock::new() }; Release::COUNT];
+        let Figures { units, headers, .. } = *self.figures();
+        let [of_headers, of_sources] = LENGTHS[self.release as usize].get_or_init(|| {
+            let sources = (0..units).map(|unit| self.size(unit).source_pages());
+            [(0..headers).map(|header| self.header_pages(header)).collect(), sources.collect()]
+        });
         [
-            Files { first: self.header(0), files: headers, pages: (header_bytes / 4096) as u32 },
-            Files { first: self.source(0), files: units, pages: sources(sizes, units) },
-            Files { first: self.file(7, 0), files: others, pages: of_others },
+            Files { first: self.header(0), files: headers, lengths: Lengths::Each(of_headers) },
+            Files { first: self.source(0), files: units, lengths: Lengths::Each(of_sources) },
         ]
     }
     /// The files that a build leaves there, finished or not.
     pub(crate) fn output(self) -> [Files; 4] {
         let units = self.figures().units;
-        let of = |first, files| Files { first, files, pages: 0 };
+        let of = |first, files| Files { first, files, lengths: Lengths::Mean(0) };
         [
             of(self.object(0), units),
             of(self.dependencies(0), units),
