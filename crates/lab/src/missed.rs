@@ -64,6 +64,9 @@ pub(crate) fn missed(rows: &[Row]) -> Vec<String> {
 /// The published differences larger than the null test's, and the measured ones larger than chance.
 /// `null_tests` has the published null test of each row.
 pub(crate) fn beyond_run_to_run(rows: &[Row], null_tests: &[Option<[f64; 2]>]) -> Vec<String> {
+    if null_tests.iter().all(Option::is_none) {
+        return Vec::new();
+    }
     let size = |[a, b]: [f64; 2]| (a > 0.0 && b > 0.0).then(|| (b / a).ln().abs());
     let published = rows.iter().zip(null_tests).filter_map(|(row, null_test)| {
         let (first, last) = (row.published.first()?, row.published.last()?);
@@ -83,14 +86,8 @@ pub(crate) fn beyond_run_to_run(rows: &[Row], null_tests: &[Option<[f64; 2]>]) -
     let null_test =
         "published differences larger than between two runs of the same kernel (the null test of the same series):";
     let chance = "measured differences larger than from run to run (two-sided t-test, 10 %):";
-    let of_published = if null_tests.iter().any(Option::is_some) {
-        sentence(null_test, "not larger, and in no score", published.collect())
-    } else {
-        None
-    };
-    let of_measured =
-        if null_tests.iter().any(Option::is_some) { sentence(chance, "not larger", measured.collect()) } else { None };
-    of_published.into_iter().chain(of_measured).collect()
+    let of_published = sentence(null_test, "not larger, and in no score", published.collect());
+    of_published.into_iter().chain(sentence(chance, "not larger", measured.collect())).collect()
 }
 
 #[cfg(test)]

@@ -607,7 +607,7 @@ mod tests {
         let seen = 2 * m.zones[ZoneId::new(0)].stat_threshold as u64;
         assert!(given.abs_diff(shares.iter().sum()) <= seen, "{given} of {shares:?}");
         assert!(m.nr_free_pages() > 40 * 512, "although most of the node is free");
-        assert!(m.alloc_pages(&mut crate::testing::Nobody, r).is_ok());
+        assert!(m.alloc_pages(&mut crate::testing::AllMove, r).is_ok());
         assert!(before_slow_path(&mut m).abs_diff(given) <= seen, "and so on");
     }
 

@@ -339,7 +339,7 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::request::Request;
     use crate::state::{PageFlags, PassedBy, Watermarks};
-    use crate::testing::{Nobody, linux, machine_with};
+    use crate::testing::{AllMove, linux, machine_with};
     use crate::types::{PAGEBLOCK_PAGES, Pfn};
     use alloc::vec::Vec;
 
@@ -388,7 +388,7 @@ mod tests {
         let node = NodeId::new(0);
         m.nodes[node].kcompactd.max_order = Order::new(9);
         let mut daemon = Kcompactd::new(node, CpuId::new(0));
-        let mut step = |m: &mut Memory| daemon.step(m, &mut crate::testing::Nobody, 1, false);
+        let mut step = |m: &mut Memory| daemon.step(m, &mut crate::testing::AllMove, 1, false);
         // It wakes and finds a zone to compact; before its run begins, no zone is above its
         // watermarks any more.
         assert_eq!([step(&mut m), step(&mut m)], [Step::Working; 2]);
@@ -423,7 +423,7 @@ mod tests {
         m.nodes[node].kcompactd.max_order = Order::new(9);
         m.trace().listen(Listen::COMPACTION);
         let mut daemon = Kcompactd::new(node, cpu);
-        while daemon.step(&mut m, &mut crate::testing::Nobody, 8, false) == Step::Working {}
+        while daemon.step(&mut m, &mut crate::testing::AllMove, 8, false) == Step::Working {}
         let begun = |event| match event {
             Event::CompactionBegin { zone_start, migrate_pfn, .. } => Some((zone_start, migrate_pfn)),
             _ => None,
@@ -458,7 +458,7 @@ mod tests {
             let (start, last) = (m.zones[ZONE].start, m.zones[ZONE].last_pageblock());
             let far = start.plus(20 * PAGEBLOCK_PAGES);
             while m.zones[ZONE].compaction.cached_migrate_pfn[1] < far {
-                assert_eq!(proactive.step(&mut m, &mut Nobody, 1), Step::Working, "{profile}");
+                assert_eq!(proactive.step(&mut m, &mut AllMove, 1), Step::Working, "{profile}");
             }
             // The blocks it made are allocated, so the next request has to compact.
             m.drain_cpu(cpu);
@@ -476,8 +476,8 @@ mod tests {
                     ..whole_zone_control(&m.shared.profile.compaction, true)
                 };
                 let mut run = CompactRun::new(cc, ZONE, cpu);
-                run.step(&mut m, &mut Nobody, 1);
-                while mode == MigrateMode::Async && run.step(&mut m, &mut Nobody, 64) == Step::Working {}
+                run.step(&mut m, &mut AllMove, 1);
+                while mode == MigrateMode::Async && run.step(&mut m, &mut AllMove, 64) == Step::Working {}
             }
             let begun = |event| match event {
                 Event::CompactionBegin { migrate_pfn, free_pfn, .. } => Some((migrate_pfn, free_pfn)),

@@ -181,7 +181,7 @@ impl Kswapd {
             KswapdStage::Rounds(run) => self.go_round(m, owner, run),
             KswapdStage::Asleep => {
                 m.set_percpu_thresholds(self.node, true);
-                if zone_by_zone { self.wake_for_zones(m) } else { self.wake(m) }
+                self.wake(m)
             }
             // If it is woken just as the nap ends it counts as woken, since it would not be woken
             // again.
@@ -196,12 +196,12 @@ impl Kswapd {
                 let k = &mut m.nodes[self.node].kswapd;
                 k.order = k.order.max(self.reclaim_order);
                 k.highest = Some(highest);
-                self.wake(m)
+                self.wake_for_node(m)
             }
             KswapdStage::Napping => {
                 let sleeps = if zone_by_zone { self.may_sleep(m) } else { self.prepare_sleep(m) };
                 if sleeps {
-                    if zone_by_zone && m.shared.profile.kswapd.clears_hints_after_nap {
+                    if m.shared.profile.kswapd.clears_hints_after_nap {
                         m.reset_isolation_suitable_node(self.node);
                     }
                     m.shared.emit(Listen::VMSCAN, || Event::KswapdSleep { nid: self.node });
@@ -209,7 +209,7 @@ impl Kswapd {
                     return Step::Wait(Wait::Wakeup);
                 }
                 m.shared.vmstat.add(VmEvent::KswapdHighWmarkHitQuickly, 1);
-                if zone_by_zone { self.wake_for_zones(m) } else { self.wake(m) }
+                self.wake(m)
             }
             KswapdStage::Balancing(run) => self.balance(m, owner, run),
         }
@@ -217,6 +217,13 @@ impl Kswapd {
 
     /// Begins a balance run for what was asked for.
     fn wake(&mut self, m: &mut Memory) -> DaemonStep {
+        match m.shared.profile.lru.lists_per_zone {
+            true => self.wake_for_zones(m),
+            false => self.wake_for_node(m),
+        }
+    }
+
+    fn wake_for_node(&mut self, m: &mut Memory) -> DaemonStep {
         let k = &mut m.nodes[self.node].kswapd;
         k.running = true;
         self.alloc_order = core::mem::take(&mut k.order);

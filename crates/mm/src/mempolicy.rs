@@ -80,7 +80,7 @@ mod tests {
     use crate::boot::{MachineSpec, ZoneSpec};
     use crate::slow_path::AllocSlow;
     use crate::state::NumaCounts;
-    use crate::testing::{Nobody, linux};
+    use crate::testing::{AllMove, linux};
     use crate::types::{CpuId, Order};
     use alloc::vec::Vec;
 
@@ -162,7 +162,7 @@ mod tests {
             let mut m = machine_of(profile);
             let bound = m.place(on(1, gfp), MemPolicy::Bind(set(&[1])), 0);
             let mut node = || {
-                let slowly = |m: &mut Memory| AllocSlow::new(m, bound).finish(m, &mut Nobody).ok();
+                let slowly = |m: &mut Memory| AllocSlow::new(m, bound).finish(m, &mut AllMove).ok();
                 let pfn = m.alloc(bound).ok().or_else(|| slowly(&mut m))?;
                 Some(m.zones[m.blocks.zone_of(pfn)].node.index())
             };

@@ -171,14 +171,6 @@ impl AllocSlow {
     fn can_compact(&self) -> bool {
         self.request.order > Order::ZERO && self.request.gfp.has(Gfp::IO)
     }
-    /// Whether compaction and reclaim alternate, as up to 4.7.
-    fn is_compact_reclaim_compact(&self, m: &Memory) -> bool {
-        m.shared.profile.slow_path.attempts == Attempts::CompactReclaimCompact
-    }
-    /// Whether it compacts asynchronously first and synchronously from then on, as in 3.13.
-    fn is_async_then_sync(&self, m: &Memory) -> bool {
-        m.shared.profile.slow_path.attempts == Attempts::AsyncThenSync
-    }
     /// Whether there is anything to compact for: in defrag_mode even a single page may get a
     /// pageblock made.
     fn compacts(&self, m: &Memory) -> bool {
@@ -201,8 +193,7 @@ impl AllocSlow {
 
     /// Advances by one step that visits at most `budget` pageblocks.
     pub fn step<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, budget: u64) -> AllocStep {
-        let in_rounds = self.is_compact_reclaim_compact(m);
-        let async_then_sync = self.is_async_then_sync(m);
+        let attempts = m.shared.profile.slow_path.attempts;
         match &mut self.state {
             SlowPathStage::Reclaim(_) => match core::mem::replace(&mut self.state, SlowPathStage::Decide) {
                 SlowPathStage::Reclaim(reclaim) => self.reclaim(m, owner, reclaim),
@@ -220,32 +211,36 @@ impl AllocSlow {
             SlowPathStage::FirstCompact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(Compacted { result, .. }) if async_then_sync => {
-                    let gave_way = c.gave_way();
-                    self.round_compacted(m, owner, result, gave_way)
-                }
-                Step::Done(Compacted { result, captured }) if in_rounds => {
-                    let gave_way = c.gave_way();
-                    self.compact_result = result;
-                    self.compacted_before_reclaim(m, owner, captured, gave_way)
-                }
                 Step::Done(Compacted { result, captured }) => {
-                    self.compact_result = result;
-                    self.attempt_made(m, owner, captured, true)
+                    let gave_way = c.gave_way();
+                    match attempts {
+                        Attempts::AsyncThenSync => self.round_compacted(m, owner, result, gave_way),
+                        Attempts::CompactReclaimCompact => {
+                            self.compact_result = result;
+                            self.compacted_before_reclaim(m, owner, captured, gave_way)
+                        }
+                        Attempts::CompactThenLoop | Attempts::OneLoop => {
+                            self.compact_result = result;
+                            self.attempt_made(m, owner, captured, true)
+                        }
+                    }
                 }
             },
             SlowPathStage::Retry => self.retry(m, owner),
             SlowPathStage::Compact(c) => match c.step(m, owner, budget) {
                 Step::Working => Step::Working,
                 Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(Compacted { result, .. }) if async_then_sync => self.last_compacted(m, owner, result),
-                Step::Done(Compacted { result, captured }) => {
-                    self.compact_result = result;
-                    if in_rounds {
-                        return Step::Done(self.compacted(m, owner, captured).ok_or(AllocFailure::Failed));
+                Step::Done(Compacted { result, captured }) => match attempts {
+                    Attempts::AsyncThenSync => self.last_compacted(m, owner, result),
+                    Attempts::CompactReclaimCompact => {
+                        self.compact_result = result;
+                        Step::Done(self.compacted(m, owner, captured).ok_or(AllocFailure::Failed))
                     }
-                    self.attempt_made(m, owner, captured, false)
-                }
+                    Attempts::CompactThenLoop | Attempts::OneLoop => {
+                        self.compact_result = result;
+                        self.attempt_made(m, owner, captured, false)
+                    }
+                },
             },
             SlowPathStage::Decide => self.decide(m, owner),
         }
@@ -307,11 +302,10 @@ impl AllocSlow {
     /// Begins a round: wakes kswapd, tries the free lists, reclaims; compaction follows.
     fn retry<O: Owner>(&mut self, m: &mut Memory, owner: &mut O) -> AllocStep {
         self.rounds = self.rounds.saturating_add(1);
-        if self.is_async_then_sync(m) {
-            return self.begin_async_then_sync(m, owner);
-        }
-        if self.is_compact_reclaim_compact(m) {
-            return self.begin_compact_reclaim_compact(m, owner);
+        match m.shared.profile.slow_path.attempts {
+            Attempts::AsyncThenSync => return self.begin_async_then_sync(m, owner),
+            Attempts::CompactReclaimCompact => return self.begin_compact_reclaim_compact(m, owner),
+            Attempts::CompactThenLoop | Attempts::OneLoop => {}
         }
         self.wake_all_kswapds(m, owner);
         if m.shared.profile.slow_path.attempts != Attempts::OneLoop {
@@ -365,11 +359,10 @@ impl AllocSlow {
 
     /// Reclaim has given no page.
     fn without_page<O: Owner>(&mut self, m: &mut Memory, owner: &mut O, freed: u64) -> AllocStep {
-        if self.is_async_then_sync(m) {
-            return self.reclaimed_in_round(m, owner, freed);
-        }
-        if self.is_compact_reclaim_compact(m) {
-            return self.after_reclaim(m, owner, freed);
+        match m.shared.profile.slow_path.attempts {
+            Attempts::AsyncThenSync => return self.reclaimed_in_round(m, owner, freed),
+            Attempts::CompactReclaimCompact => return self.after_reclaim(m, owner, freed),
+            Attempts::CompactThenLoop | Attempts::OneLoop => {}
         }
         self.state = if self.compacts(m) {
             SlowPathStage::Compact(self.direct_compact(m, self.priority))
@@ -618,7 +611,7 @@ fn slow_flags(r: &Request, m: &Memory) -> AllocFlags {
 mod tests {
     use super::*;
     use crate::event::{Event, Listen};
-    use crate::testing::{Nobody, linux, machine_with, with_single_pages};
+    use crate::testing::{AllMove, linux, machine_with, with_single_pages};
     use crate::types::{CpuId, NodeId};
     use alloc::vec::Vec;
 
@@ -627,7 +620,7 @@ mod tests {
         let mut m = with_single_pages(16, usize::from(order > 0) * 2, linux(profile));
         m.trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
         let request = Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(order));
-        assert!(AllocSlow::new(&m, request).finish(&mut m, &mut Nobody).is_err());
+        assert!(AllocSlow::new(&m, request).finish(&mut m, &mut AllMove).is_err());
         let name = |event: Event| match event {
             Event::TryToCompactPages { .. } => Some("compact"),
             Event::DirectReclaimBegin { .. } => Some("reclaim"),
@@ -668,7 +661,7 @@ mod tests {
             zone.watermarks.low = zone.managed;
             let request =
                 Request::new(CpuId::new(0), NodeId::default(), Gfp::THISNODE | Gfp::KSWAPD_RECLAIM, Order::ZERO);
-            let got = AllocSlow::new(&m, request).finish(&mut m, &mut Nobody).is_ok();
+            let got = AllocSlow::new(&m, request).finish(&mut m, &mut AllMove).is_ok();
             (got, m.nodes[NodeId::default()].kswapd.asked().1.is_some())
         };
         assert_eq!(got("4.4-kcompactd"), (false, false));
@@ -689,7 +682,7 @@ mod tests {
             let zone = &mut m.zones[ZoneId::new(0)];
             zone.watermarks.high = zone.managed;
             let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::KSWAPD_RECLAIM, Order::ZERO);
-            let _ = AllocSlow::new(&m, request).finish(&mut m, &mut Nobody);
+            let _ = AllocSlow::new(&m, request).finish(&mut m, &mut AllMove);
             assert_eq!(m.nodes[NodeId::default()].kswapd.asked().0, Order::new(asks), "{profile}");
         }
     }

@@ -118,9 +118,9 @@ pub(crate) fn with_a_pageblock_in_pieces(profile: Profile, defrag_mode: bool) ->
 }
 
 /// An owner whose pages always move.
-pub(crate) struct Nobody;
+pub(crate) struct AllMove;
 
-impl crate::owner::Owner for Nobody {
+impl crate::owner::Owner for AllMove {
     fn may_isolate(&mut self, _: Pfn) -> bool {
         true
     }

@@ -249,6 +249,9 @@ pub enum ZoneType {
 impl ZoneType {
     /// Number of zone types a node lists.
     pub const COUNT: usize = 5;
+    /// The highest zone of a request against which no zone holds a lowmem reserve: old kernels
+    /// check watermarks for class 0 where they mean no request in particular.
+    pub const WITHOUT_RESERVE: ZoneType = ZoneType::Dma;
     /// All types, lowest zone first.
     pub const ALL: [ZoneType; 5] =
         [ZoneType::Dma, ZoneType::Dma32, ZoneType::Normal, ZoneType::Movable, ZoneType::Device];

@@ -1,5 +1,5 @@
-//! The profiles in which a rule has a value, in words. The rules do not name kernels, so that a new
-//! profile changes nothing but these words.
+//! The profiles in which a rule has a value, in words. They come from the profiles, so that
+//! a new profile needs no new words.
 
 use crate::builtin::names;
 use crate::catalog::linux;

@@ -27,7 +27,7 @@ const REST_NS: u64 = 5_000_000_000;
 pub struct HighAlloc {
     /// Its flags, by the kernel's names joined by `|`.
     pub gfp: String,
-    /// Attempts of a pass: 95 % of the machine's huge pages.
+    /// Attempts of a pass.
     pub attempts: u32,
     /// From the start of an attempt to that of the next, ms. The driver does not sleep meanwhile:
     /// it calls `schedule()` until it is time, and takes its share of a CPU.
@@ -97,18 +97,18 @@ impl Benchmark for HighAlloc {
     }
 
     fn measured(&self, copies: &[&HighAllocDriver]) -> Measured {
+        let obtained = |pass: usize| -> Option<f64> {
+            copies.iter().map(|copy| copy.obtained.get(pass).copied().map(f64::from)).sum()
+        };
         let of_pass = |pass: usize| {
-            let obtained = copies.iter().map(|copy| copy.obtained.get(pass).map(|n| f64::from(*n)));
-            let obtained: Option<f64> = obtained.sum();
             // As the script prints it: whole percent, rounded down.
-            let share = obtained.map(|n| (100.0 * n / (f64::from(self.attempts) * copies.len() as f64)).floor());
+            let share = obtained(pass).map(|n| (100.0 * n / (f64::from(self.attempts) * copies.len() as f64)).floor());
             Figure::new(format!("success {}", pass + 1), "%").higher().read_or(share, "the pass was not ended")
         };
         // With a pass that goes on after failures, how many came before the first says nothing.
         let before_failure = |pass: usize| {
-            let obtained: Option<f64> = copies.iter().map(|copy| copy.obtained.get(pass).copied().map(f64::from)).sum();
             let name = format!("before the first failure {}", pass + 1);
-            Figure::new(name, "huge pages").higher().read_or(obtained, "the pass was not ended")
+            Figure::new(name, "huge pages").higher().read_or(obtained(pass), "the pass was not ended")
         };
         let passes = 0..self.passes as usize;
         let stopped = passes.clone().filter(|_| self.stop == Stop::FirstFailure).map(before_failure);

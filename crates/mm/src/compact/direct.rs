@@ -219,7 +219,7 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::owner::MigrateOutcome;
     use crate::rules::Profile;
-    use crate::testing::{Nobody, half_free_with, linux, machine_with};
+    use crate::testing::{AllMove, half_free_with, linux, machine_with};
     use crate::types::{CpuId, NodeId};
 
     fn of_zones(profile: &str, zones: [CompactResult; 2]) -> CompactResult {
@@ -263,7 +263,7 @@ mod tests {
         }
         // There are no more zones.
         compaction.next_zone = 1;
-        assert!(matches!(compaction.step(&mut m, &mut Nobody, 1), Step::Done(_)));
+        assert!(matches!(compaction.step(&mut m, &mut AllMove, 1), Step::Done(_)));
         compaction.gave_way()
     }
 

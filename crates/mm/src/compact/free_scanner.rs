@@ -110,7 +110,7 @@ impl CompactRun {
             scanned += 1;
             let tag = if whole { m.frames.tag(at) } else { m.frames.split_tag(at) };
             if tag.is_buddy() {
-                if !self.takes(&m.shared.profile.compaction, Lock::Zone) {
+                if !self.take_lock(&m.shared.profile.compaction, Lock::Zone) {
                     break;
                 }
                 let order = tag.order();
@@ -373,7 +373,7 @@ impl Memory {
         };
         let mark = base + u64::from(order.pages());
         let plain = AllocFlags::mark(Wmark::Min);
-        if !z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, z.free_pages, &self.shared.profile) {
+        if !z.watermark_ok(Order::ZERO, mark, ZoneType::WITHOUT_RESERVE, plain, z.free_pages, &self.shared.profile) {
             return false;
         }
         let mut locked = self.locked(zone, cpu);

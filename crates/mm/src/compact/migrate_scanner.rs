@@ -263,7 +263,7 @@ impl CompactRun {
                 low = low.plus(1);
                 continue;
             }
-            if tag.kind() == FrameKind::Lru && !self.takes(&rules, Lock::Lru) {
+            if tag.kind() == FrameKind::Lru && !self.take_lock(&rules, Lock::Lru) {
                 break;
             }
             if !rules.hints_where_nothing_found && !skip_updated && tag.kind() == FrameKind::Lru {

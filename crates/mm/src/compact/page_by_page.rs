@@ -2,7 +2,7 @@
 //!
 //! A call of the migration scanner goes through the rest of one pageblock. The free scanner takes
 //! all that is free in a pageblock, and begins again at the highest one it took from: the pages
-//! migrated from may have been freed there. Three of the four mistakes that 3.14 corrects are made
+//! migrated from may have been freed there. Two of the four mistakes that 3.14 corrects are made
 //! here; each is a rule. Source: kernel-behaviour §5.12, §5.13.4.
 
 use super::migrate_scanner::{Isolate, is_kept_by_batch};
@@ -112,7 +112,7 @@ impl CompactRun {
                 }
             };
             scan.at = at.plus(1);
-            if takes && tag.kind() == FrameKind::Lru && !self.takes(&rules, Lock::Lru) {
+            if takes && tag.kind() == FrameKind::Lru && !self.take_lock(&rules, Lock::Lru) {
                 scan.at = at;
                 break;
             }

@@ -58,7 +58,7 @@ pub(crate) fn whole_zone_control(rules: &CompactionRules, proactive: bool) -> Co
         ignore_block_suitable: false,
         proactive,
         alloc_flags: AllocFlags::mark(Wmark::Min),
-        highest: ZoneType::Dma,
+        highest: ZoneType::WITHOUT_RESERVE,
         may_enter_fs: true,
         request_order: None,
         kswapd: false,

@@ -33,8 +33,8 @@ impl CompactRun {
     /// Takes the lock; false if it is held, and that ends the run. By the oldest rule, false if it
     /// is wanted: the run lets go of it, this once.
     #[inline(always)]
-    pub(super) fn takes(&mut self, rules: &CompactionRules, lock: Lock) -> bool {
-        let wanted = &mut self.is_locked[lock as usize];
+    pub(super) fn take_lock(&mut self, rules: &CompactionRules, lock: Lock) -> bool {
+        let wanted = &mut self.contended[lock as usize];
         self.met_held_lock |= *wanted;
         match rules.async_at_held_lock {
             HeldLock::EndsWhereWanted => !core::mem::take(wanted),
@@ -97,7 +97,7 @@ impl CompactRun {
         }
         if self.cc.mode == MigrateMode::Async {
             let zone = self.zone;
-            self.is_locked = [Lock::Zone, Lock::Lru].map(|lock| match m.shared.profile.compaction.async_at_held_lock {
+            self.contended = [Lock::Zone, Lock::Lru].map(|lock| match m.shared.profile.compaction.async_at_held_lock {
                 HeldLock::EndsWhereWanted => owner.is_wanted(m, zone, lock),
                 HeldLock::EndsRun | HeldLock::EndsPageblock => owner.is_locked(m, zone, lock),
             });

@@ -1,9 +1,9 @@
 //! Skip hints: pageblocks in which the last scans found nothing, and the positions at which the
 //! next scans start.
 //!
-//! Once a direct run has covered a whole zone without success, hints are cleared: only those of
-//! pageblocks where a sample finds a page to migrate or a free page to migrate to. Source:
-//! kernel-behaviour §5.7 (5.1 and later).
+//! Once a direct run has covered a whole zone without success, hints are cleared: from 5.1 on only
+//! those of pageblocks where a sample finds a page to migrate or a free page to migrate to. Source:
+//! kernel-behaviour §5.7.
 
 use crate::event::MigrateMode;
 use crate::rules::Positions;

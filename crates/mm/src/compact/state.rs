@@ -59,8 +59,8 @@ pub struct CompactRun {
     /// The zone was suitable and the scanners have been placed. A run over an unsuitable zone never
     /// starts.
     pub(super) started: bool,
-    /// Another CPU holds the lock of the zone, or of its LRU, during this step.
-    pub(super) is_locked: [bool; 2],
+    /// During this step another CPU holds the lock of the zone, or of its LRU; in 3.13, wants it.
+    pub(super) contended: [bool; 2],
     /// The run has found such a lock held when it needed it, so it ends, at once or with its
     /// pageblock.
     pub(super) met_held_lock: bool,
@@ -178,7 +178,7 @@ impl CompactRun {
             fast_search_fail: 0,
             update_cached: false,
             started: false,
-            is_locked: [false; 2],
+            contended: [false; 2],
             met_held_lock: false,
             gave_way: false,
             finishing_block: false,

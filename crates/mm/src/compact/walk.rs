@@ -59,23 +59,11 @@ mod tests {
     use super::*;
     use crate::event::MigrateMode;
     use crate::gfp::Gfp;
-    use crate::owner::{MigrateOutcome, Owner};
     use crate::request::Request;
     use crate::state::PageFlags;
     use crate::step::Step;
-    use crate::testing::whole_zone;
+    use crate::testing::{AllMove, whole_zone};
     use crate::types::{CpuId, NodeId, Order, ZoneId};
-
-    struct Nobody;
-
-    impl Owner for Nobody {
-        fn may_isolate(&mut self, _: Pfn) -> bool {
-            true
-        }
-        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
-            MigrateOutcome::Moved
-        }
-    }
 
     /// A run with skip hints over 600 pageblocks, of which every 97th holds single pages and the
     /// last ones are half free. Returns each step's counts and the cached positions left.
@@ -99,7 +87,7 @@ mod tests {
         let mut run = CompactRun::new(whole_zone(mode), zone, cpu);
         let mut told = alloc::vec::Vec::new();
         m.take_work();
-        while run.step(&mut m, &mut Nobody, budget) == Step::Working {
+        while run.step(&mut m, &mut AllMove, budget) == Step::Working {
             let work = m.take_work();
             told.push((work.blocks_visited, work.blocks_hinted));
             if walks_on {

@@ -44,7 +44,7 @@ struct Round {
     next: usize,
     shrinking: Option<Shrinking>,
     raise_priority: bool,
-    /// No zone has the block above its low mark.
+    /// kswapd compacts, and no zone has the block above its low mark.
     needs_compaction: bool,
     /// Reclaimable pages of the zones that may be shrunk.
     pages: u64,
@@ -101,7 +101,7 @@ impl Memory {
 
     fn may_be_compacted(&mut self, zone: ZoneId, order: Order) -> bool {
         let plain = AllocFlags::mark(Wmark::Min);
-        self.compaction_suitable(zone, Some(order), plain, ZoneType::Dma, false) != CompactResult::Skipped
+        self.compaction_suitable(zone, Some(order), plain, ZoneType::WITHOUT_RESERVE, false) != CompactResult::Skipped
     }
 
     /// Whether the node is balanced: all its zones, or for an order above 0 zones with a quarter of
@@ -132,12 +132,14 @@ impl Memory {
             k.order = order;
             k.highest = Some(k.highest.map_or(highest, |h| h.min(highest)));
         }
-        let running = k.running;
-        let by_block = self.shared.profile.kswapd.works_for_blocks;
-        if running
-            || self.is_above_high(zone, order, 0, ZoneType::Dma)
-                && (!by_block || order == Order::ZERO || self.may_be_compacted(zone, order))
-        {
+        if k.running {
+            return;
+        }
+        let balanced = match self.shared.profile.kswapd.works_for_blocks {
+            false => self.is_above_high(zone, order, 0, ZoneType::WITHOUT_RESERVE),
+            true => self.zone_balanced(zone, order, 0, ZoneType::WITHOUT_RESERVE),
+        };
+        if balanced {
             return;
         }
         self.shared.emit(Listen::VMSCAN, || Event::WakeupKswapd { nid: node, order });
@@ -183,7 +185,7 @@ impl Kswapd {
             if rules.works_for_blocks && run.sc.nr_reclaimed >= enough {
                 run.sc.order = Order::ZERO;
             }
-            let compacts = rules.compacts && round.needs_compaction && run.sc.order > Order::ZERO;
+            let compacts = round.needs_compaction && run.sc.order > Order::ZERO;
             if !compacts || run.sc.nr_reclaimed <= round.attempted {
                 return self.round_done(m, run, &round);
             }
@@ -256,7 +258,7 @@ impl Kswapd {
             ignore_block_suitable: false,
             proactive: false,
             alloc_flags: AllocFlags::mark(Wmark::Min),
-            highest: ZoneType::Dma,
+            highest: ZoneType::WITHOUT_RESERVE,
             may_enter_fs: true,
             request_order: None,
             kswapd: true,
@@ -269,7 +271,7 @@ impl Kswapd {
     /// off.
     fn note_block(&self, m: &mut Memory, zone: ZoneId, order: Order) {
         let (z, profile, plain) = (&m.zones[zone], &m.shared.profile, AllocFlags::mark(Wmark::Low));
-        if z.watermark_ok(order, z.wmark(Wmark::Low), ZoneType::Dma, plain, z.free_pages, profile) {
+        if z.watermark_ok(order, z.wmark(Wmark::Low), ZoneType::WITHOUT_RESERVE, plain, z.free_pages, profile) {
             m.locked(zone, self.cpu).compaction_defer_reset(order, false);
         }
     }
@@ -286,7 +288,7 @@ impl Kswapd {
             }
             let lruvec = m.zones[zone].lruvec;
             m.age_anon(owner, lruvec, &run.sc);
-            if !m.zone_balanced(zone, run.sc.order, 0, ZoneType::Dma) {
+            if !m.zone_balanced(zone, run.sc.order, 0, ZoneType::WITHOUT_RESERVE) {
                 run.end_zone = m.zones[zone].kind;
                 return Some(self.round_up_to(m, at, run.sc.order));
             }
@@ -484,8 +486,8 @@ mod tests {
         for (profile, balanced) in [("3.13", false), ("4.6", true)] {
             let mut m = two_zones_of(profile);
             leaves_single_pages(&mut m);
-            assert_eq!(m.zone_balanced(DMA32, Order::new(9), 0, ZoneType::Dma), balanced, "{profile}");
-            assert!(m.zone_balanced(DMA32, Order::ZERO, 0, ZoneType::Dma), "{profile}");
+            assert_eq!(m.zone_balanced(DMA32, Order::new(9), 0, ZoneType::WITHOUT_RESERVE), balanced, "{profile}");
+            assert!(m.zone_balanced(DMA32, Order::ZERO, 0, ZoneType::WITHOUT_RESERVE), "{profile}");
         }
     }
 
@@ -497,7 +499,7 @@ mod tests {
         m.trace().listen(Listen::COMPACTION);
         let compacts = |m: &mut Memory| {
             let mut on = Compacting { next: 0, run: None };
-            while !kswapd.compact(m, &mut crate::testing::Nobody, &mut on, order) {}
+            while !kswapd.compact(m, &mut crate::testing::AllMove, &mut on, order) {}
             let begun = |event| match event {
                 Event::CompactionBegin { zone_start, mode, .. } => Some((zone_start.pageblock(), mode)),
                 _ => None,
@@ -525,7 +527,7 @@ mod tests {
             };
             let round = kswapd.round_up_to(&m, 1, Order::new(3));
             (run.sc.nr_reclaimed, run.round) = (16, Some(Round { next: 2, ..round }));
-            kswapd.go_round(&mut m, &mut crate::testing::Nobody, run);
+            kswapd.go_round(&mut m, &mut crate::testing::AllMove, run);
             assert_eq!(kswapd.reclaim_order, Order::new(left), "{profile}");
         }
     }
@@ -536,14 +538,14 @@ mod tests {
             let mut m = two_zones_of(profile);
             m.zones[DMA32].compaction.blockskip_flush = true;
             let mut kswapd = Kswapd::new(NODE, CpuId::new(0));
-            while !matches!(kswapd.step(&mut m, &mut crate::testing::Nobody, true), Step::Wait(Wait::Time(_))) {}
+            while !matches!(kswapd.step(&mut m, &mut crate::testing::AllMove, true), Step::Wait(Wait::Time(_))) {}
             assert_eq!(m.zones[DMA32].compaction.blockskip_flush, after, "{profile}");
-            kswapd.step(&mut m, &mut crate::testing::Nobody, true);
+            kswapd.step(&mut m, &mut crate::testing::AllMove, true);
             assert!(!m.zones[DMA32].compaction.blockskip_flush, "{profile}");
         }
     }
 
-    /// Pageblocks that kswapd's run over DMA32 has compacted after a round that reclaimed this much
+    /// Zones that kswapd's run has compacted after a round that reclaimed this much
     /// of 100 pages.
     fn zones_compacted(profile: crate::rules::Profile, reclaimed: u64) -> usize {
         let mut m = crate::testing::two_zones(profile);
@@ -558,7 +560,7 @@ mod tests {
         (run.sc.nr_reclaimed, run.round) = (reclaimed, Some(Round { next: 2, attempted: 100, ..round }));
         m.trace().listen(Listen::COMPACTION);
         for _ in 0..4 {
-            kswapd.go_round(&mut m, &mut crate::testing::Nobody, run);
+            kswapd.go_round(&mut m, &mut crate::testing::AllMove, run);
             match core::mem::replace(&mut kswapd.state, KswapdStage::Asleep) {
                 KswapdStage::Rounds(next) if next.round.is_some() => run = next,
                 _ => break,

@@ -325,7 +325,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Nobody, linux, ordered_machine_with};
+    use crate::testing::{AllMove, linux, ordered_machine_with};
 
     const CPU: CpuId = CpuId::new(0);
     const GROUP: GroupId = GroupId::new(1);
@@ -341,7 +341,7 @@ mod tests {
     fn charge(m: &mut Memory, pages: u64, gfp: Gfp) -> Result<u64, ChargeFailure> {
         let mut charge = Charge::new(CPU, GROUP, pages, gfp);
         loop {
-            if let Step::Done(result) = charge.step(m, &mut Nobody) {
+            if let Step::Done(result) = charge.step(m, &mut AllMove) {
                 return result;
             }
         }
@@ -393,7 +393,7 @@ mod tests {
         let mut charge = Charge::new(CPU, GROUP, 1, Gfp::KERNEL);
         let run = |charge: &mut Charge, m: &mut Memory| {
             loop {
-                if let Step::Done(result) = charge.step(m, &mut Nobody) {
+                if let Step::Done(result) = charge.step(m, &mut AllMove) {
                     return (result, m.groups.get(GROUP).events.max, m.groups.get(GROUP).events.oom);
                 }
             }
@@ -421,14 +421,14 @@ mod tests {
         assert_eq!(ticks(&m), MOST_TICKS, "twice as much as it should");
         let mut work = OverHigh::new(CPU, GROUP, 64, Gfp::KERNEL);
         let wait = loop {
-            match work.step(&mut m, &mut Nobody) {
+            match work.step(&mut m, &mut AllMove) {
                 Step::Wait(wait) => break wait,
                 step => assert_eq!(step, Step::Working),
             }
         };
         assert_eq!(wait, Wait::Time(2_000_000_000));
         assert_eq!(m.groups.get(GROUP).events.high, 17);
-        assert_eq!(work.step(&mut m, &mut Nobody), Step::Done(()));
+        assert_eq!(work.step(&mut m, &mut AllMove), Step::Done(()));
     }
 
     #[test]
@@ -437,7 +437,7 @@ mod tests {
         m.groups.charge(GROUP, 500);
         let mut set = SetLimit::new(CPU, GROUP, GroupLimit::Max, 400);
         let met = loop {
-            if let Step::Done(met) = set.step(&mut m, &mut Nobody) {
+            if let Step::Done(met) = set.step(&mut m, &mut AllMove) {
                 break met;
             }
         };

@@ -318,11 +318,11 @@ impl DirectReclaim {
         let mark = z.wmark(Wmark::High) + m.balance_gap(zone) + m.shared.profile.compaction.gap(order);
         let plain = AllocFlags::mark(Wmark::Min);
         let free = z.free_pages_snapshot();
-        let has_room = z.watermark_ok(Order::ZERO, mark, ZoneType::Dma, plain, free, &m.shared.profile);
+        let has_room = z.watermark_ok(Order::ZERO, mark, ZoneType::WITHOUT_RESERVE, plain, free, &m.shared.profile);
         if m.locked(zone, self.sc.cpu).compaction_deferred(order) {
             return has_room;
         }
-        let suits = m.compaction_suitable(zone, Some(order), plain, ZoneType::Dma, false);
+        let suits = m.compaction_suitable(zone, Some(order), plain, ZoneType::WITHOUT_RESERVE, false);
         suits != CompactResult::Skipped && has_room
     }
 
@@ -460,9 +460,9 @@ mod tests {
     }
 
     /// An owner of no pages.
-    struct Nobody;
+    struct NoneMoves;
 
-    impl Owner for Nobody {
+    impl Owner for NoneMoves {
         fn may_isolate(&mut self, _: Pfn) -> bool {
             false
         }
@@ -478,8 +478,8 @@ mod tests {
             let request = Request::new(CpuId::new(0), NODE, gfp, Order::ZERO);
             let mut reclaim = DirectReclaim::new(request, Order::ZERO);
             let throttled = Step::Wait(Wait::Throttled { node: NODE, at_most_ns });
-            assert_eq!(reclaim.step(&mut m, &mut Nobody), throttled);
-            assert_eq!(reclaim.step(&mut m, &mut Nobody) == throttled, at_most_ns.is_none());
+            assert_eq!(reclaim.step(&mut m, &mut NoneMoves), throttled);
+            assert_eq!(reclaim.step(&mut m, &mut NoneMoves) == throttled, at_most_ns.is_none());
             assert_eq!(m.vmstat().get(VmEvent::PgscanDirectThrottle), 1, "counted once");
         }
     }
@@ -497,7 +497,7 @@ mod tests {
             }
             m.lru_add_drain(CpuId::new(0));
             let mut reclaim = DirectReclaim::new(Request::new(CpuId::new(0), NODE, gfp, Order::ZERO), Order::ZERO);
-            while !matches!(reclaim.step(&mut m, &mut Nobody), Step::Done(_)) {}
+            while !matches!(reclaim.step(&mut m, &mut NoneMoves), Step::Done(_)) {}
             let counted = [VmEvent::PgscanDirect, VmEvent::PgscanKhugepaged].map(|e| m.vmstat().get(e) > 0);
             assert_eq!(counted, expected, "{profile} {gfp}");
         }

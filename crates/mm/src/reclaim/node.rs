@@ -253,8 +253,7 @@ impl ShrinkNode {
             {
                 return false;
             }
-            // Up to 4.7 the kernel asks for class 0, against which no zone holds a reserve.
-            let highest = if m.shared.profile.lru.lists_per_zone { ZoneType::Dma } else { sc.highest };
+            let highest = if m.shared.profile.lru.lists_per_zone { ZoneType::WITHOUT_RESERVE } else { sc.highest };
             let suits = m.compaction_suitable(zone, Some(sc.order), plain, highest, false);
             if matches!(suits, CompactResult::Success | CompactResult::Continue) {
                 return false;
@@ -330,7 +329,7 @@ mod tests {
         let (zone, lruvec) = (m.blocks.zone_of(pfn), m.lruvec_of(pfn));
         assert_eq!((m.zones[zone].kind, m.zones[zone].node), (ZoneType::Normal, NodeId::new(0)));
         let mut sc = ScanControl::new(CpuId::new(0), Gfp::KERNEL, Order::ZERO, ZoneType::Normal);
-        m.shrink_inactive_list(&mut crate::testing::Nobody, lruvec, LruList::InactiveFile, 32, &mut sc);
+        m.shrink_inactive_list(&mut crate::testing::AllMove, lruvec, LruList::InactiveFile, 32, &mut sc);
         let counts = [VmEvent::PgscanDirectNormal, VmEvent::PgscanDirectDma32, VmEvent::PgscanDirect];
         assert_eq!(counts.map(|event| m.vmstat().get(event)), [1, 0, 1]);
         assert_eq!(m.zones[zone].pages_scanned, 1);

@@ -377,7 +377,7 @@ impl CompactionRules {
     pub(crate) fn rights(&self, flags: AllocFlags, highest: ZoneType) -> (AllocFlags, ZoneType) {
         match self.ignores_rights {
             false => (flags, highest),
-            true => (AllocFlags::mark(flags.wmark), ZoneType::Dma),
+            true => (AllocFlags::mark(flags.wmark), ZoneType::WITHOUT_RESERVE),
         }
     }
 

@@ -173,7 +173,7 @@ mod tests {
     use crate::event::{Event, Listen};
     use crate::request::Request;
     use crate::rules::Positions;
-    use crate::testing::{Nobody, linux, with_single_pages};
+    use crate::testing::{AllMove, linux, with_single_pages};
     use crate::types::{CpuId, NodeId, ZoneId};
     use alloc::vec::Vec;
 
@@ -191,7 +191,7 @@ mod tests {
     fn tries(m: &mut Memory, gfp: Gfp, order: u8) -> Vec<&'static str> {
         m.trace().listen(Listen::COMPACTION.with(Listen::VMSCAN));
         let request = Request::new(CpuId::new(0), NodeId::default(), gfp, Order::new(order));
-        assert!(AllocSlow::new(m, request).finish(m, &mut Nobody).is_err());
+        assert!(AllocSlow::new(m, request).finish(m, &mut AllMove).is_err());
         let name = |event: Event| match event {
             Event::TryToCompactPages { priority: 2, .. } => Some("asynchronous"),
             Event::TryToCompactPages { .. } => Some("synchronous"),
@@ -314,8 +314,8 @@ mod tests {
         m.locked(ZONE, CpuId::new(0)).defer_compaction(Order::new(9));
         m.zones[ZONE].compaction.blockskip_flush = true;
         let mut slow = AllocSlow::new(m, request);
-        assert_eq!(slow.take_compacted(m, &mut Nobody, CompactResult::Skipped), None);
-        assert!(slow.take_compacted(m, &mut Nobody, CompactResult::Complete).is_some());
+        assert_eq!(slow.take_compacted(m, &mut AllMove, CompactResult::Skipped), None);
+        assert!(slow.take_compacted(m, &mut AllMove, CompactResult::Complete).is_some());
         let c = &m.zones[ZONE].compaction;
         assert_eq!((c.defer_shift, c.order_failed, c.blockskip_flush), (0, 10, false));
     }

@@ -1,4 +1,4 @@
-//! The slow path up to 4.7: compaction for any order, reclaim, and compaction once more before it
+//! The slow path of 3.14 to 4.7: compaction for any order, reclaim, and compaction once more before it
 //! gives up.
 //!
 //! A huge-page request, which is recognised by its flags, gives up where compaction is deferred or

@@ -195,7 +195,7 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::state::{LruList, PageFlags, SwapSpace};
-    use crate::testing::{Nobody, in_generations, in_generations_of, user_page};
+    use crate::testing::{AllMove, in_generations, in_generations_of, user_page};
     use crate::types::Pfn;
     use alloc::vec::Vec;
 
@@ -205,7 +205,7 @@ mod tests {
     fn age(m: &mut Memory) -> bool {
         let seq = m.lru.gens(VEC).max_seq;
         let mut sc = ScanControl::new(CPU, crate::Gfp::KERNEL, crate::Order::ZERO, ZoneType::Normal);
-        m.try_to_inc_max_seq(&mut Nobody, &mut sc, VEC, seq, true, false)
+        m.try_to_inc_max_seq(&mut AllMove, &mut sc, VEC, seq, true, false)
     }
 
     #[test]
