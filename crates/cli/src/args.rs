@@ -102,7 +102,9 @@ impl Command {
     /// Advice for a command that has run out of memory.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            Command::Reproduce(_) | Command::Rerun(_) => Some("choose fewer runs side by side with -j 1"),
+            Command::Reproduce(_) | Command::Rerun(_) => {
+                Some("choose fewer runs side by side with -j 1, or a smaller machine in the experiment")
+            }
             Command::Run(_) => Some("choose a smaller machine with --machine, or fewer runs side by side with -j 1"),
             Command::Bench(bench) if bench.full => Some("choose smaller machines: leave --full out"),
             Command::Bench(_) => Some("end other programs first, or measure fewer rows"),

@@ -86,6 +86,7 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
             "name": p.name,
             "summary": p.summary,
             "recorded": p.recorded,
+            "reclaim_recorded": p.reclaim_recorded,
             "version": p.version,
             "lru_gen_not_modelled": p.lru_gen.enabled && !kontig_profiles::has_lru_gen(p),
             "mechanisms": mechanisms,
@@ -102,9 +103,13 @@ fn show(p: &Profile, a: &ShowArgs) -> Result<(), Error> {
             Entry { rule, value: s.shown(), kernels: history.kernels(rule, s), text }
         })
         .collect();
-    let recorded = match p.recorded {
-        true => "A kernel of this generation was recorded, and the engine reproduces it.",
-        false => "No kernel of this generation was recorded: its rules follow descriptions.",
+    let recorded = match (p.recorded, p.reclaim_recorded) {
+        (true, true) => "A kernel of this generation was recorded, and the engine reproduces it.",
+        (true, false) => {
+            "A kernel of this generation was recorded without reclaim, and the engine reproduces it; reclaim and LRU \
+             lists follow the sources."
+        }
+        (false, _) => "No kernel of this generation was recorded: its rules follow the sources.",
     };
     let recorded = match &p.version {
         Some(version) => format!("{recorded} Its rules are those of {version}."),
@@ -210,6 +215,9 @@ fn listed(entries: &[Entry], short: bool) -> String {
                 out += &wrap("      ", text, 6, width());
             }
         }
+    }
+    if !out.is_empty() {
+        out += &wrap("\n", "§: the section of docs/kernel/kernel-behaviour that describes the rule", 0, width());
     }
     out
 }

@@ -21,6 +21,9 @@ pub const HELP: &str = "Examples:\n  \
     missed the meeting took pages, looked for no room, and yet ended as partial, not complete: the\n\
     fault of kernels before 3.14.";
 
+/// The mode of a run whose kernel does not tell it.
+const UNTOLD: &str = "–";
+
 /// Bytes of a line, at most.
 const LONGEST: u64 = 64 << 10;
 
@@ -127,11 +130,11 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
         return Err(unreadable("no run of compaction begins and ends in it".into()));
     }
     if runs.is_empty() {
-        return Err(unreadable(
-            "it has no run of compaction: if the kernel compacted meanwhile, turn the events on with 'echo 1 > \
-             /sys/kernel/tracing/events/compaction/enable'"
-                .into(),
-        ));
+        return Err(AskedWrongly::Value(format!(
+            "{file} has no run of compaction: none was needed, or its events were off, which on a host 'echo 1 > \
+             /sys/kernel/tracing/events/compaction/enable' turns on"
+        ))
+        .into());
     }
     if let Some(svg) = &a.svg {
         write_file(svg, scanners::picture(&runs).as_bytes())?;
@@ -142,13 +145,14 @@ pub fn trace(a: &TraceArgs) -> Result<(), Error> {
     for run in &runs {
         run.unknown().into_iter().for_each(|value| *unknown.entry(value).or_default() += 1);
         all.add(run, window);
-        let mode = run.mode.as_deref().unwrap_or("–");
+        let mode = run.mode.as_deref().unwrap_or(UNTOLD);
         kinds.entry((&run.comm, run.zone, mode)).or_default().add(run, window);
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(name, kind)| (std::cmp::Reverse(kind.us), *name));
     if a.json {
         let rows = kinds.iter().map(|((task, zone, mode), kind)| {
+            let mode = (*mode != UNTOLD).then_some(mode);
             serde_json::json!({ "task": task, "zone_start": zone.0, "zone_end": zone.1, "mode": mode, "counts": kind })
         });
         let document = serde_json::json!({

@@ -6,8 +6,6 @@ use kontig_text::{UNITS, grouped, parse_size};
 
 /// More values than anyone reads a table of.
 const MOST_OF_A_RANGE: u64 = 100;
-/// No experiment has more.
-const MOST_REPETITIONS: u64 = 10_000;
 
 /// A setting or parameter with its values.
 pub type Assigned = (String, Vec<String>);
@@ -162,12 +160,7 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
                 if from > to {
                     return Err(format!("the range {part} goes down: write the lower end first, {to}..{from}"));
                 }
-                few(to - from, "seeds").map_err(|many| {
-                    let repetitions = (to - from).saturating_add(1).min(MOST_REPETITIONS);
-                    format!(
-                        "the range {part} has {many}: --seed {from} --repetitions {repetitions} goes on from {from}"
-                    )
-                })?;
+                few(to - from, "seeds").map_err(|many| format!("the range {part} has {many}"))?;
                 all.extend(from..=to);
             }
             None => all.push(number(part)?),

@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A name made safe as part of a path.
 pub fn file_name(name: &str) -> String {
@@ -127,6 +128,64 @@ pub fn read_short(path: &Path) -> Result<String, Error> {
     }
     read.map_err(failed)?;
     Ok(text)
+}
+
+/// A file that is written piece by piece and has its name once it is whole: until then an earlier
+/// file of that name stays as it is, and what is dropped before leaves nothing behind.
+pub struct Pieces {
+    path: PathBuf,
+    /// The name until it is whole; a device has its own from the start.
+    part: Option<PathBuf>,
+    file: File,
+    whole: AtomicBool,
+}
+
+impl Pieces {
+    /// Begins it in an existing directory.
+    ///
+    /// # Errors
+    /// The path, and the reason.
+    pub fn create(path: &Path) -> Result<Pieces, Error> {
+        let fail = |e: std::io::Error| unwritten(path, e.to_string());
+        let (part, file) = match is_device(path) {
+            true => (None, OpenOptions::new().append(true).open(path).map_err(fail)?),
+            false => {
+                has_directory(path)?;
+                let part = part_of(path);
+                let file = File::create(&part).map_err(fail)?;
+                (Some(part), file)
+            }
+        };
+        Ok(Pieces { path: path.into(), part, file, whole: AtomicBool::new(false) })
+    }
+
+    /// Writes the next piece.
+    ///
+    /// # Errors
+    /// The path, and the reason.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
+        (&self.file).write_all(bytes).map_err(|e| unwritten(&self.path, e.to_string()))
+    }
+
+    /// Gives it its name, in place of an earlier file.
+    ///
+    /// # Errors
+    /// The path, and the reason.
+    pub fn finish(&self) -> Result<(), Error> {
+        if let Some(part) = &self.part {
+            std::fs::rename(part, &self.path).map_err(|e| unwritten(&self.path, e.to_string()))?;
+        }
+        self.whole.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        if let Some(part) = self.part.as_ref().filter(|_| !self.whole.load(Ordering::Relaxed)) {
+            let _ = std::fs::remove_file(part);
+        }
+    }
 }
 
 /// Tests whether a file can be written without changing it.
@@ -323,6 +382,23 @@ mod tests {
         let mut names: Vec<_> = std::fs::read_dir(dir).expect("a folder").map(name).collect();
         names.sort();
         names.into_iter().map(|name| name.into_string().expect("UTF-8")).collect()
+    }
+
+    #[test]
+    fn a_file_written_in_pieces_replaces_an_earlier_one_only_when_it_is_whole() {
+        let tmp = tempfile::tempdir().expect("a folder");
+        let path = tmp.path().join("t.txt");
+        std::fs::write(&path, "earlier").expect("written");
+        let pieces = Pieces::create(&path).expect("begun");
+        pieces.write(b"half").expect("written");
+        drop(pieces);
+        assert_eq!((read_short(&path), names(tmp.path())), (Ok("earlier".into()), vec!["t.txt".into()]));
+        let pieces = Pieces::create(&path).expect("begun");
+        pieces.write(b"who").and_then(|()| pieces.write(b"le")).and_then(|()| pieces.finish()).expect("written");
+        drop(pieces);
+        assert_eq!((read_short(&path), names(tmp.path())), (Ok("whole".into()), vec!["t.txt".into()]));
+        let device = Pieces::create(Path::new("/dev/null")).expect("open");
+        device.write(b"x").and_then(|()| device.finish()).expect("written");
     }
 
     #[test]

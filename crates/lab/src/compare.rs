@@ -12,7 +12,7 @@ use crate::quantity::Quantity;
 use crate::remarks::{endings, readings, remarks};
 use crate::repetitions::{Repetitions, merged, pairs, statistics_of};
 use crate::swept::sweeps;
-use crate::target::{CaveatOf, PublishedShares, Target, TargetRow, is_of_case};
+use crate::target::{CaveatOf, Part, PublishedShares, Target, TargetRow, is_of_case};
 use kontig_results::{
     Caveat, CaveatKind, ExperimentResult, MEASURE, Measured, Noise, Pairs, Remark, Row, RunResult, Score, Sweep, judge,
 };
@@ -65,6 +65,7 @@ fn row(quantity: &Quantity, by_variant: &[Repetitions<'_>]) -> Row {
         published: Vec::new(),
         below: false,
         zero_is_none: false,
+        part: None,
         measured: by_variant.iter().map(|runs| merged(quantity, runs)).collect(),
         pairs: against().map(|(runs, baseline)| pairs(quantity, baseline?, runs)).collect(),
         steps: Vec::new(),
@@ -139,6 +140,15 @@ fn shares(of: &PublishedShares, variants: &[Variant], runs: &[RunResult]) -> Opt
     Some(Remark { variant: Some(variant), text })
 }
 
+/// Notes the part of the published work that ours do with the rows that count it.
+fn note_part(rows: &mut [Row], of: &Part) {
+    let share = |row: &Row| Some(row.measured.first()?.as_ref()?.value / row.published.first().filter(|v| **v > 0.0)?);
+    let Some(share) = rows.iter().find(|row| row.name == of.by).and_then(share) else { return };
+    for row in rows.iter_mut().filter(|row| !of.not.contains(&row.name)) {
+        row.part = Some(share);
+    }
+}
+
 /// The table of an experiment's runs. A target's rows come first; other figures follow in the runs'
 /// order.
 pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
@@ -152,6 +162,9 @@ pub fn compare(subject: &Subject<'_>, runs: &[RunResult]) -> ExperimentResult {
     let mut rows: Vec<Row> = of_target.iter().map(|(of, q)| held(of, subject, q, &by_variant)).collect();
     let mut others: Vec<Quantity> = Vec::new();
     let null_tests: Vec<Option<[f64; 2]>> = of_target.iter().map(|(of, _)| of.null_test).collect();
+    if let Some(part) = target.and_then(|t| t.part.as_ref()) {
+        note_part(&mut rows, part);
+    }
     explain(&mut rows, subject.lacks, subject.case);
     let said = [missed(&rows), beyond_run_to_run(&rows, &null_tests)].concat();
     let mut known: BTreeSet<(&str, &str)> =

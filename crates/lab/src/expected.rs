@@ -14,12 +14,12 @@ use crate::session::{Job, Session, memory_for_runs};
 use kontig_error::{AskedWrongly, Error};
 use kontig_sim::MachineFile;
 use kontig_workload::Workload;
+use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// The time and memory of the runs that are left, together.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,21 +145,22 @@ impl Book {
     }
 }
 
-/// The time of a loop that waits for a CPU's own caches, in seconds: the best of five, each too
-/// short to be interrupted often. What a host shares with others varies more than runs do: with 16
-/// MiB instead of one, the best of five took 0.8 to 1.8 ms within a minute.
+/// The CPU time of a loop that waits for a CPU's own caches, in seconds, the best of five: the
+/// host's other work does not count. What a host shares with others varies more than runs do: with
+/// 16 MiB instead of one, the best of five took 0.8 to 1.8 ms within a minute.
 pub fn a_loop() -> f64 {
     const WORDS: usize = 128 << 10;
     let mut table = vec![1_u64; WORDS];
     let mut turn = || {
-        let begin = Instant::now();
+        let begin = clock_gettime(ClockId::ThreadCPUTime);
         let mut at = 1_usize;
         for _ in 0..100_000 {
             table[at] = table[at].wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at as u64);
             at = (table[at] >> 20) as usize % WORDS;
         }
         black_box(at);
-        begin.elapsed().as_secs_f64()
+        let took = clock_gettime(ClockId::ThreadCPUTime) - begin;
+        took.tv_sec as f64 + took.tv_nsec as f64 / 1e9
     };
     (0..5).map(|_| turn()).fold(f64::INFINITY, f64::min)
 }

@@ -12,15 +12,14 @@
 mod dat;
 mod format;
 
-use kontig_error::{Error, Failed};
+use kontig_error::Error;
+use kontig_error::files::Pieces;
 use kontig_mm::event::MigrateMode;
 use kontig_mm::{Event, Memory, Order, Pfn};
 use kontig_sim::Traced;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use dat::TraceDat;
@@ -65,8 +64,7 @@ struct Work {
 /// A trace that is being written.
 #[derive(Clone)]
 pub(crate) struct Ftrace {
-    path: PathBuf,
-    file: Arc<File>,
+    file: Arc<Pieces>,
     format: Format,
     text: String,
     /// In place of text, in a file for trace-cmd.
@@ -74,16 +72,15 @@ pub(crate) struct Ftrace {
     zones: Vec<Zone>,
     tasks: BTreeMap<u32, Work>,
     /// The first error of a write. Nothing is written after it.
-    failed: Option<String>,
+    failed: Option<Error>,
 }
 
 impl Ftrace {
-    /// Creates the file and writes its head.
+    /// Begins the file with its head.
     ///
     /// # Errors
     /// If it cannot be created.
     pub(crate) fn create(path: &Path, memory: &Memory) -> Result<Ftrace, Error> {
-        let file = File::create(path).map_err(|e| unwritten(path, &e.to_string()))?;
         let zone = |z: &kontig_mm::state::Zone| {
             let name = format!("node {} {}", z.node.index(), z.kind.name());
             Zone { end: z.end, name }
@@ -95,8 +92,7 @@ impl Ftrace {
                     #           TASK-PID     CPU#  ||||   TIMESTAMP  FUNCTION\n\
                     #              | |         |   ||||      |         |\n";
         Ok(Ftrace {
-            path: path.into(),
-            file: Arc::new(file),
+            file: Arc::new(Pieces::create(path)?),
             format: Format::of(memory.profile()),
             text: if dat { String::new() } else { head.into() },
             dat: dat.then(|| TraceDat::new(memory.nr_cpus())),
@@ -245,9 +241,9 @@ impl Ftrace {
 
     fn flush(&mut self) {
         if self.failed.is_none()
-            && let Err(e) = (&*self.file).write_all(self.text.as_bytes())
+            && let Err(e) = self.file.write(self.text.as_bytes())
         {
-            self.failed = Some(e.to_string());
+            self.failed = Some(e);
         }
         self.text.clear();
     }
@@ -257,24 +253,21 @@ impl Ftrace {
     /// # Errors
     /// The first that has not.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.failed.as_ref().map_or(Ok(()), |reason| Err(unwritten(&self.path, reason)))
+        self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes the rest.
+    /// Writes the rest, and gives the file its name.
     ///
     /// # Errors
     /// As [`Ftrace::check`].
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         self.flush();
         if let Some(dat) = &self.dat
-            && let Err(e) = (&*self.file).write_all(&dat.bytes())
+            && let Err(e) = self.file.write(&dat.bytes())
         {
-            self.failed = Some(e.to_string());
+            self.failed = Some(e);
         }
-        self.check()
+        self.check()?;
+        self.file.finish()
     }
-}
-
-fn unwritten(path: &Path, reason: &str) -> Error {
-    Failed::Write { path: path.display().to_string(), reason: reason.into() }.into()
 }

@@ -3,7 +3,7 @@
 use crate::names::unknown;
 use kontig_error::{AskedWrongly, Error};
 use kontig_mm::Profile;
-use kontig_profiles::Switch;
+use kontig_profiles::{Fit, Switch};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -25,14 +25,27 @@ pub(crate) fn switch(name: &str) -> Result<Switch, Error> {
 /// A profile with switches thrown, in their order.
 pub fn with_switches(name: &str, switched: &[String]) -> Result<Profile, Error> {
     switched.iter().try_fold(named(name)?, |profile, s| {
-        switch(s)?.throw(&profile).ok_or_else(|| {
+        let switch = switch(s)?;
+        switch.throw(&profile).ok_or_else(|| {
             let reason = match kontig_profiles::to_throw_before(s, &profile) {
                 Some(before) => format!(" as it is: throw '{}' before it", before.join("', '")),
-                None => ", which has it already or differently: leave it out".into(),
+                None => match switch.fit(&profile) {
+                    Fit::Already => ", which has it already: leave it out".into(),
+                    _ => format!(": it fits {}", fitting(&switch)),
+                },
             };
             AskedWrongly::Value(format!("switch '{s}' does not fit profile '{name}'{reason}")).into()
         })
     })
+}
+
+/// The built-in profiles that a switch fits as they are.
+fn fitting(switch: &Switch) -> String {
+    let fits = kontig_profiles::all().filter(|profile| switch.fit(profile) == Fit::Fits);
+    match fits.map(|profile| profile.name).collect::<Vec<_>>() {
+        none if none.is_empty() => "no profile without another switch".into(),
+        names => names.join(", "),
+    }
 }
 
 /// The profile of each of these, given by names and switches. A sweep's thousands of variants have

@@ -303,7 +303,7 @@ impl Resolved {
     /// Lines on the parts of this experiment that rest on a model which was held against less than
     /// the rest.
     pub(crate) fn rests_on(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.not_recorded().into_iter().collect();
+        let mut lines = self.not_recorded();
         for variant in &self.experiment.variant {
             let of = self.experiment.workload_of(variant).is_ok_and(|of| of.scenario().needs_translation());
             let machine = self.machine_of(variant);
@@ -317,17 +317,31 @@ impl Resolved {
         lines
     }
 
-    /// The kernels of this experiment that nothing but a description stands for, a line.
-    fn not_recorded(&self) -> Option<String> {
-        let not_recorded = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| !p.recorded);
+    /// The kernels of this experiment that nothing but their sources stands for, or that were
+    /// recorded without reclaim: a line each.
+    fn not_recorded(&self) -> Vec<String> {
+        let reclaims = self.machine.has_disks();
+        let said = |what: &str, is: &dyn Fn(&Profile) -> bool| {
+            let names = self.names_of(is);
+            let are = if names.len() == 1 { "profile" } else { "profiles" };
+            (!names.is_empty()).then(|| format!("{are} {}: {what}", names.join(", ")))
+        };
+        let without =
+            said("recorded without reclaim, which follows the sources", &|p| p.recorded && !p.reclaim_recorded);
+        let none = said("followed from source, none was recorded", &|p| !p.recorded);
+        none.into_iter().chain(without.filter(|_| reclaims)).collect()
+    }
+
+    /// The variants' profiles of this kind, each with its switches.
+    fn names_of(&self, is: &dyn Fn(&Profile) -> bool) -> Vec<String> {
+        let these = self.profiles.iter().zip(&self.experiment.variant).filter(|(p, _)| is(p));
         let name = |(profile, variant): (&Profile, &Variant)| match variant.switches.as_slice() {
             [] => profile.name.clone(),
             switches => format!("{} with {}", profile.name, switches.join(" and ")),
         };
-        let mut names: Vec<String> = not_recorded.map(name).collect();
+        let mut names: Vec<String> = these.map(name).collect();
         names.dedup();
-        let are = if names.len() == 1 { "profile" } else { "profiles" };
-        (!names.is_empty()).then(|| format!("{are} {}: followed from source, none was recorded", names.join(", ")))
+        names
     }
 
     /// The variants' names, baseline first.

@@ -16,6 +16,7 @@ use kontig_error::Error;
 use kontig_mm::Daemon;
 use kontig_mm::Event;
 use kontig_mm::VmEvent;
+use kontig_mm::rules::ProactiveScore;
 use kontig_results::{Figure, MapFrame, MapZone, MemoryMap, Merge, Reading, Series};
 use kontig_sim::{Machine, Traced};
 use std::io::Write;
@@ -62,6 +63,8 @@ pub(crate) struct Sampler {
     /// For each node, the first and the last proactive run of the measurement. The kcompactds of
     /// different nodes know nothing of each other.
     proactive: Vec<Option<(Seen, Seen)>>,
+    /// The kernel has no proactive compaction.
+    never_proactive: bool,
     last_runs: Vec<u64>,
 }
 
@@ -90,6 +93,7 @@ impl Sampler {
             measuring: false,
             score: (f64::MAX, f64::MIN),
             proactive: Vec::new(),
+            never_proactive: false,
             last_runs: Vec::new(),
         }
     }
@@ -104,6 +108,7 @@ impl Sampler {
 
     pub(crate) fn measured_from(&mut self, m: &Machine) {
         self.measuring = true;
+        self.never_proactive = m.memory().profile().proactive.score == ProactiveScore::Off;
         self.last_runs = node_runs(m).collect();
         self.proactive = vec![None; self.last_runs.len()];
         self.score = (machine_score(m), machine_score(m));
@@ -273,12 +278,13 @@ impl Sampler {
                 (ns + last.at_ns - first.at_ns, gaps + last.runs - first.runs)
             });
         let between = (gaps > 0).then(|| ns as f64 / 1e9 / gaps as f64);
-        vec![
+        let between = Figure::new("time between proactive runs", "s")
+            .read_or(between, "fewer than two proactive runs of a node began in the measured phase");
+        let scores = [
             score("lowest fragmentation score", Merge::Min, self.score.0),
             score("highest fragmentation score", Merge::Max, self.score.1),
-            Figure::new("time between proactive runs", "s")
-                .read_or(between, "fewer than two proactive runs of a node began in the measured phase"),
-        ]
+        ];
+        scores.into_iter().chain((!self.never_proactive).then_some(between)).collect()
     }
 
     pub(crate) fn finish(self) -> (Vec<Series>, MemoryMap, EventLog) {

@@ -20,6 +20,9 @@ pub struct Target {
     pub variants: Vec<String>,
     /// How many rounds on one machine the series are of.
     pub rounds: Option<u32>,
+    /// Where ours do a part of the published work.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// Rows that are scored apart.
     #[serde(default)]
     pub caveat: Vec<CaveatOf>,
@@ -33,6 +36,17 @@ pub struct Target {
     /// The watermarks of the machine's zones, where they were published.
     #[serde(default)]
     pub watermarks: Vec<PublishedWatermarks>,
+}
+
+/// How large a part of the published work ours do: levels are held against that part of the
+/// published ones, changes are not affected.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The row whose baseline, here over published, is the part.
+    pub by: String,
+    /// Rows that do not count work, such as the mean time of an operation.
+    pub not: Vec<String>,
 }
 
 /// One row of a published table.
@@ -214,6 +228,14 @@ impl Target {
             };
             if let Some(row) = self.row.iter().find(twice) {
                 return Err(below(Wrong::at(&["rows"], format!("row '{}' has a caveat already", row.name))));
+            }
+        }
+        if let Some(part) = &self.part {
+            let known: Vec<&str> = self.row.iter().map(|row| row.name.as_str()).collect();
+            if let Some(name) = std::iter::once(&part.by).chain(&part.not).find(|name| !known.contains(&name.as_str()))
+            {
+                let key = if *name == part.by { "by" } else { "not" };
+                return Err(Wrong::at(&["part", key], did_you_mean("row", name, &known)));
             }
         }
         for (i, shares) in self.shares.iter().enumerate() {

@@ -58,6 +58,7 @@ pub fn is_path(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kontig_mm::Profile;
     use std::collections::BTreeSet;
 
     #[test]
@@ -80,12 +81,18 @@ mod tests {
     #[test]
     fn the_profiles_that_are_called_recorded_are_those_with_recordings() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../oracle/golden");
-        let series = |entry: std::io::Result<std::fs::DirEntry>| {
-            let name = entry.expect("an entry").file_name().into_string().expect("a name in UTF-8");
-            name.split_once('-').map(|(series, _)| series.to_string())
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.expect("an entry").file_name().into_string().expect("a name in UTF-8")
         };
-        let recorded: BTreeSet<_> = std::fs::read_dir(folder).expect("the recordings").filter_map(series).collect();
-        let called = crate::all().filter(|profile| profile.recorded).map(|profile| profile.name);
-        assert_eq!(called.collect::<BTreeSet<_>>(), recorded);
+        let names: Vec<String> = std::fs::read_dir(folder).expect("the recordings").map(name).collect();
+        let of = |is: &dyn Fn(&str) -> bool| -> BTreeSet<String> {
+            let each = names.iter().filter_map(|name| name.split_once('-'));
+            each.filter(|(_, what)| is(what)).map(|(series, _)| series.into()).collect()
+        };
+        let called = |is: fn(&Profile) -> bool| -> BTreeSet<String> {
+            crate::all().filter(is).map(|profile| profile.name).collect()
+        };
+        assert_eq!(called(|profile| profile.recorded), of(&|_| true));
+        assert_eq!(called(|profile| profile.reclaim_recorded), of(&|what| what.contains("lru")));
     }
 }

@@ -19,7 +19,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of a profile file outside the mechanisms' tables.
-const HEAD: [&str; 5] = ["name", "summary", "base", "recorded", "version"];
+const HEAD: [&str; 6] = ["name", "summary", "base", "recorded", "reclaim_recorded", "version"];
 
 /// The least the kernel computes for `vm.min_free_kbytes`.
 const LEAST_KBYTES: u32 = 128;
@@ -143,6 +143,7 @@ fn rules_of(source: &Source, above: &mut Vec<String>) -> Result<toml::Table, Pro
     rules.remove("summary");
     rules.remove("version");
     rules.insert("recorded".into(), false.into());
+    rules.insert("reclaim_recorded".into(), false.into());
     for (key, value) in document {
         match MECHANISMS.iter().find(|m| m.name == key.get_ref()) {
             Some(mechanism) => {
@@ -185,11 +186,12 @@ fn check_names(source: &Source, document: &DeTable<'_>) -> Result<(), ProfileErr
 /// A value outside the mechanisms' tables.
 fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml::Value, ProfileError> {
     match (key, value.get_ref()) {
-        ("recorded", DeValue::Boolean(true)) if !source.built_in => {
-            let reason = "recorded = true is for built-in profiles, whose recordings can be replayed: leave it out";
+        ("recorded" | "reclaim_recorded", DeValue::Boolean(true)) if !source.built_in => {
+            let reason =
+                format!("{key} = true is for built-in profiles, whose recordings can be replayed: leave it out");
             Err(source.wrong(value.span().start, reason))
         }
-        ("recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
+        ("recorded" | "reclaim_recorded", DeValue::Boolean(recorded)) => Ok((*recorded).into()),
         ("name", DeValue::String(name)) if !source.built_in && names().any(|known| known == name) => {
             let reason = format!("'{name}' is a built-in profile: change the name");
             Err(source.wrong(value.span().start, reason))
@@ -200,7 +202,9 @@ fn head(source: &Source, key: &str, value: &Spanned<DeValue<'_>>) -> Result<toml
             let reason = "version is a kernel's with its patch level, in quotes, such as \"5.10.223\"";
             Err(source.wrong(value.span().start, reason))
         }
-        ("recorded", _) => Err(source.wrong(value.span().start, "recorded is true or false")),
+        ("recorded" | "reclaim_recorded", _) => {
+            Err(source.wrong(value.span().start, format!("{key} is true or false")))
+        }
         (_, DeValue::String(_)) => Err(source.wrong(value.span().start, format!("{key} is empty: give it a text"))),
         _ => Err(source.wrong(value.span().start, format!("{key} is a text in quotes"))),
     }
@@ -364,7 +368,7 @@ mod tests {
         let mut expected = crate::linux("6.1");
         expected.name = "x".into();
         expected.summary = "mine".into();
-        expected.recorded = false;
+        (expected.recorded, expected.reclaim_recorded) = (false, false);
         expected.version = None;
         expected.proactive.half_leeway = true;
         assert_eq!(profile, expected);

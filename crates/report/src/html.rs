@@ -263,7 +263,7 @@ fn in_element(inside: bool, name: &str, text: &str) -> String {
 
 /// The rows with published figures, or the others.
 fn tables(out: &mut String, e: &ExperimentResult, rows: &[&Row], held: bool) {
-    if let Some(how) = standing::how_merged(e) {
+    if let Some(how) = standing::how_merged_with_ranges(e) {
         let _ = write!(out, "<p class=\"hint\">{}</p>", escape(&how));
     }
     let (published, others): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| !row.published.is_empty());

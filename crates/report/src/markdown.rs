@@ -62,7 +62,7 @@ pub fn page(page: &MarkdownPage<'_>) -> String {
         line(&format!("- **{}**: {}", escaped(name), escaped(what)));
     }
     line(&format!("\n{}\n", escaped(page.assumptions)));
-    if let Some(how) = page.results.first().and_then(|e| standing::how_merged(e)) {
+    if let Some(how) = page.results.first().and_then(|e| standing::how_merged_with_ranges(e)) {
         line(&format!("{}.\n", escaped(&how)));
     }
     for question in &page.questions {
@@ -188,6 +188,7 @@ mod tests {
             lack: None,
             below: false,
             zero_is_none: false,
+            part: None,
             statistics: Vec::new(),
         };
         let of_measure = vec![measured(10.0, 8.0, 12.0), measured(5.0, 4.0, 8.0), measured(20.0, 13.0, 30.0), None];

@@ -45,11 +45,13 @@ pub(crate) const HEAD: [&str; 8] =
 pub(crate) const MISSED_HEAD: [&str; 4] = ["missed", "published", "measured", "reason"];
 pub(crate) const EXPLAINED: &str = "\
 direction: rows published to change by a tenth or more that change the published way; by chance half of those that \
-move would; a row with several steps counts once for each; to zero: rows that vanish as \
-published; false alarms: rows published to change by less that change by more; headline: within 2× of the published \
-change, and how many would be if nothing changed; rows whose published change is within their series' own noise are \
-in no score; baseline: levels within 2× of the published ones, and the factor that the median row is off by, which is \
-no evidence where an experiment's assumptions say that its load was chosen by it";
+move would; a row with several steps counts once for each; to zero: rows that vanish as published; false alarms: \
+rows published to change by less that change by more; headline: within 2× of the published change, of one below a \
+tenth less than a tenth here, and how many would be if nothing changed; rows whose published change is within their \
+series' own noise are in no score; ageing: figures that rise or fall from round to round as published; baseline: \
+levels within 2× of the published ones, and the factor that the median row is off by, which is no evidence where an \
+experiment's assumptions say that its load was chosen by it. Where ours do a part of the published work, such as \
+half a build, levels are held against that part. Bounds such as 'below 1 s' are missed or kept, and in no score";
 
 impl Overview {
     /// `unfinished` names the tables that lack runs.
@@ -141,7 +143,10 @@ fn conclusion(score: &Score) -> String {
     let chance = match score.beyond_chance {
         Tally { of: 0, .. } => String::new(),
         Tally { agree, of } => {
-            format!(" Of {of} that change the published way and whose runs vary, {agree} differ by more than chance.")
+            format!(
+                " Of {of} that change so from the first column to another and whose runs vary, {agree} differ by more \
+                 than chance."
+            )
         }
     };
     format!(
@@ -168,6 +173,7 @@ fn conclusion(score: &Score) -> String {
 fn levels(result: &ExperimentResult) -> Vec<f64> {
     let factor = |row: &Row| {
         let (published, measured) = (*row.published.first()?, row.measured.first().copied().flatten()?.value);
+        let measured = measured / row.part.unwrap_or(1.0);
         // One that is 0 on one side alone is off by more than any factor.
         let factor = (measured / published).max(published / measured);
         (row.caveat.is_none() && !row.below && published + measured > 0.0).then_some(factor)
@@ -311,6 +317,7 @@ mod tests {
             published: published.into(),
             below: false,
             zero_is_none: false,
+            part: None,
             measured: measured.map(|value| Some(once(value))).into(),
             pairs: vec![],
             steps: judge::steps(&published, &measured.map(Some), Noise::Unknown),

@@ -133,6 +133,12 @@ pub(crate) fn has_pairs(e: &ExperimentResult) -> bool {
     e.rows.iter().any(|row| row.pairs.iter().any(Option::is_some))
 }
 
+/// [`how_merged`], and what the ranges beside the figures are.
+pub(crate) fn how_merged_with_ranges(e: &ExperimentResult) -> Option<String> {
+    let one = if e.rounds > 1 { "round" } else { "repetition" };
+    how_merged(e).map(|how| format!("{how}; ranges are from the lowest {one} to the highest"))
+}
+
 /// How the figures of several repetitions were merged; none for a single one.
 pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
     let merged = |is: fn(&Merge) -> bool| e.rows.iter().any(|row| is(&row.merge));
@@ -156,8 +162,7 @@ pub(crate) fn how_merged(e: &ExperimentResult) -> Option<String> {
             format!("{n} repetitions, each with its own seed, of {rounds} rounds on a machine not booted in between")
         }
     };
-    let one = if e.rounds > 1 { "round" } else { "repetition" };
-    Some(format!("{of}: {ways}{other}figures are medians; ranges are from the lowest {one} to the highest"))
+    Some(format!("{of}: {ways}{other}figures are medians"))
 }
 
 /// Explains the mark of unresolved percentiles, if it is used.

@@ -100,6 +100,7 @@ mod tests {
             lack: None,
             below: false,
             zero_is_none: false,
+            part: None,
             statistics: vec![Statistics::of(&a, Better::Lower, None), Statistics::of(&b, Better::Lower, Some(&a))],
         };
         let e = ExperimentResult {

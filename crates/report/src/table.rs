@@ -57,7 +57,7 @@ pub fn render(e: &ExperimentResult, figures: &Figures, width: Option<usize>, col
         }
     }
     conclusion::lines(e, Called::ByLetter).iter().for_each(|line| out.push_str(&wrapped(line, width)));
-    if let Some(how) = standing::how_merged(e) {
+    if let Some(how) = standing::how_merged_with_ranges(e) {
         out.push_str(&wrapped(&how, width));
     }
     let paint = Paint { e, colour };

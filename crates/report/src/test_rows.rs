@@ -23,6 +23,7 @@ pub(crate) fn row(name: &str, better: Better, values: &[f64]) -> Row {
         lack: None,
         below: false,
         zero_is_none: false,
+        part: None,
         statistics: vec![],
     }
 }

@@ -263,6 +263,7 @@ mod tests {
             lack: None,
             below: false,
             zero_is_none: false,
+            part: None,
             statistics: vec![],
         }
     }

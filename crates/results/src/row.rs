@@ -25,6 +25,9 @@ pub struct Row {
     /// A published 0 stands for no figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub zero_is_none: bool,
+    /// The part of the published work that the measured figure counts; none for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<f64>,
     /// One a variant; null if nothing was measured.
     pub measured: Vec<Option<Measured>>,
     /// Each variant against the baseline, seed by seed; null for the baseline, and if fewer than

@@ -41,7 +41,11 @@ impl CompactRun {
         if every_page {
             stride = 1;
         }
-        let mut position = self.free.pfn;
+        // Where it begins at the zone's end, there is nothing to scan.
+        let mut position = match self.free.pfn {
+            end if end == zone_end => m.zones[self.zone].last_pageblock(),
+            within => within,
+        };
         let mut block = position.pageblock();
         loop {
             if block < lowest {

@@ -96,10 +96,10 @@ impl CompactRun {
             for i in (0..todo).rev() {
                 let from = self.migrate.pages[i];
                 let Some(to) = self.next_target(m, Order::ZERO) else {
-                    // Only the page that found no target counts as failed; the others were not
+                    // Only the page that found no target may count as failed; the others were not
                     // tried.
                     t.out_of_targets = true;
-                    t.failed += 1;
+                    t.failed += u64::from(m.shared.profile.compaction.counts_missing_target);
                     self.migrate.pages.copy_within(kept..todo, i + 1);
                     self.migrate.count = i + 1 + (todo - kept);
                     break 'passes;

@@ -189,7 +189,7 @@ mod tests {
     use crate::gfp::Gfp;
     use crate::owner::MigrateOutcome;
     use crate::request::Request;
-    use crate::rules::{Positions, Profile};
+    use crate::rules::Profile;
     use crate::state::{PageFlags, Watermarks};
     use crate::step::Step;
     use crate::testing::{linux, linux_with, take, whole_zone};
@@ -252,7 +252,7 @@ mod tests {
         }
         m.drain_cpu(CPU);
         m.fold_vmstat(CPU);
-        m.zones[ZONE].reset_cached_positions(Positions::OneUntilIsolated);
+        m.zones[ZONE].reset_cached_positions(true);
         m
     }
 

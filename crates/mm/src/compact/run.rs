@@ -137,11 +137,12 @@ impl CompactRun {
             (self.migrate.pfn, self.free.pfn) = (start, last);
         } else {
             let c = &mut z.compaction;
-            let (beyond, highest, slot) = match rules.positions {
-                Positions::OneUntilIsolated => (c.cached_free_pfn > end, end, 0),
-                Positions::EachMode => (c.cached_free_pfn >= end, last, usize::from(sync)),
+            let slot = match rules.positions {
+                Positions::OneUntilIsolated => 0,
+                Positions::EachMode => usize::from(sync),
             };
-            if c.cached_free_pfn < start || beyond {
+            let highest = if rules.free_begins_at_end { end } else { last };
+            if c.cached_free_pfn < start || c.cached_free_pfn >= end {
                 c.cached_free_pfn = highest;
             }
             if c.cached_migrate_pfn[slot] < start || c.cached_migrate_pfn[slot] >= end {
@@ -436,8 +437,8 @@ mod tests {
         let stalls = |held| {
             let mut m = half_free_with(16, linux("4.6"));
             // As after any run: the scanners are apart.
-            let positions = m.shared.profile.compaction.positions;
-            m.zones[ZoneId::new(0)].reset_cached_positions(positions);
+            let at_end = m.shared.profile.compaction.free_begins_at_end;
+            m.zones[ZoneId::new(0)].reset_cached_positions(at_end);
             let gfp = Gfp::TRANSHUGE_LIGHT | Gfp::NORETRY | Gfp::DIRECT_RECLAIM;
             let request = Request::new(CpuId::new(0), crate::NodeId::new(0), gfp, Order::new(9));
             let mut slow = crate::AllocSlow::new(&m, request);

@@ -1,6 +1,7 @@
 //! Parameters and progress of one reclaim: the kernel's `scan_control`.
 
 use crate::gfp::Gfp;
+use crate::rules::ReclaimRules;
 use crate::state::Sizes;
 use crate::types::{CpuId, GroupId, Order, ZoneType};
 use alloc::boxed::Box;
@@ -95,6 +96,11 @@ pub(in crate::reclaim) struct Promoted {
 }
 
 impl ScanControl {
+    /// Whether reclaim counts on compaction to make the block of pages it frees.
+    pub(super) fn counts_on_compaction(&self, rules: &ReclaimRules) -> bool {
+        self.order > Order::ZERO && (self.gfp.has(Gfp::IO) || rules.room_without_io)
+    }
+
     /// A reclaim for a request of this order.
     pub(crate) fn new(cpu: CpuId, gfp: Gfp, order: Order, highest: ZoneType) -> ScanControl {
         ScanControl {

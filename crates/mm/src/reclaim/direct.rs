@@ -286,7 +286,7 @@ impl DirectReclaim {
     /// enough room above its high watermark.
     fn compaction_ready(&self, m: &mut Memory, zone: ZoneId) -> bool {
         let (order, highest) = (self.sc.order, self.sc.highest);
-        if !self.sc.gfp.has(Gfp::IO) {
+        if !self.sc.counts_on_compaction(&m.shared.profile.reclaim) {
             return false;
         }
         let plain = AllocFlags::mark(Wmark::Min);

@@ -14,7 +14,7 @@ use crate::owner::Owner;
 use crate::rules::StallsFor;
 use crate::state::{LruList, Memory};
 use crate::step::{Step, Wait};
-use crate::types::{LruvecId, Order, ZoneType};
+use crate::types::{LruvecId, ZoneType};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ShrinkNode {
@@ -228,8 +228,8 @@ impl ShrinkNode {
 
     /// Whether to go on for a high-order request because compaction would have too little room.
     fn should_continue(&self, m: &mut Memory, sc: &ScanControl) -> bool {
-        let compacts =
-            sc.gfp.has(Gfp::IO) && sc.order > Order::ZERO && (sc.order.is_costly() || sc.priority < DEF_PRIORITY - 2);
+        let compacts = sc.counts_on_compaction(&m.shared.profile.reclaim)
+            && (sc.order.is_costly() || sc.priority < DEF_PRIORITY - 2);
         // A request with `__GFP_RETRY_MAYFAIL` goes on as long as anything is scanned.
         let insists = m.shared.profile.reclaim.frees_enough_for_compaction && sc.gfp.has(Gfp::RETRY_MAYFAIL);
         let nothing = sc.nr_reclaimed == self.before && !(insists && sc.nr_scanned > self.scanned_before);
@@ -277,7 +277,7 @@ impl ShrinkNode {
 mod tests {
     use super::*;
     use crate::testing::{linux, ordered_machine_with, two_zones, user_page};
-    use crate::types::{CpuId, NodeId};
+    use crate::types::{CpuId, NodeId, Order};
 
     const VEC: LruvecId = LruvecId::new(0);
 

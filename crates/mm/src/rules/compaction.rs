@@ -88,11 +88,10 @@ variants! {
     /// Where the next run's scanners begin.
     pub enum Positions {
         /// One position for each scanner, whatever the run's mode. A run moves it only until it has
-        /// isolated a page. After a reset, the free scanner begins at the zone's end.
+        /// isolated a page.
         OneUntilIsolated,
         /// A position of the migration scanner for each mode, moved by every pageblock that is done
-        /// with. A run that returns free pages moves the free scanner's back to them; after a reset
-        /// that begins at the last pageblock.
+        /// with. A run that returns free pages moves the free scanner's back to them.
         EachMode,
     }
 }
@@ -174,6 +173,13 @@ mechanism! {
         /// scanner has isolated; before, it was freed, at each try anew. Since 3.16.
         #[rule(section = "5.11")]
         pub keeps_failed_targets: bool,
+        /// A page for which there is no target left counts as one failed migration. Since 4.7.
+        #[rule(section = "5.11")]
+        pub counts_missing_target: bool,
+        /// After a reset the free scanner begins at the zone's end, where there is no pageblock;
+        /// later, at the last one. Up to 4.5.
+        #[rule(section = "5.7")]
+        pub free_begins_at_end: bool,
         /// Migration targets are taken only above the low mark, and the scan goes on after a
         /// refusal; later, above the min mark. Up to 4.8.
         #[rule(section = "2.10")]

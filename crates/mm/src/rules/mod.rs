@@ -78,6 +78,9 @@ macro_rules! profile {
             /// Whether a kernel of this generation was recorded and is reproduced; the rules of
             /// others follow descriptions.
             pub recorded: bool,
+            /// Whether its reclaim and its LRU lists were recorded, too.
+            #[cfg_attr(feature = "serde", serde(default))]
+            pub reclaim_recorded: bool,
             /// The patch level whose rules these are, such as `5.10.262`: a stable release can
             /// change one.
             #[cfg_attr(feature = "serde", serde(default))]
@@ -141,7 +144,7 @@ impl Profile {
     pub fn is_same_until_compaction(&self, other: &Profile) -> bool {
         let compaction = self.compaction.with_runs_of(&other.compaction);
         // What is said of where rules come from does nothing.
-        let (recorded, version) = (other.recorded, other.version.clone());
-        Profile { compaction, recorded, version, ..self.clone() } == *other
+        let Profile { recorded, reclaim_recorded, ref version, .. } = *other;
+        Profile { compaction, recorded, reclaim_recorded, version: version.clone(), ..self.clone() } == *other
     }
 }

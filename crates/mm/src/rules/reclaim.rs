@@ -51,6 +51,10 @@ mechanism! {
         /// page is done, and a request scans all of them at its first priority.
         #[rule(section = "4.2")]
         pub requests_stop_at_target: bool,
+        /// Reclaim for a large request makes room for compaction, and stops where there is room,
+        /// even if the request may do no I/O and so cannot compact. Up to 5.9.
+        #[rule(section = "4.5")]
+        pub room_without_io: bool,
         /// The event a task waits for when reclaim outruns its success.
         #[rule(section = "4.3")]
         pub stalls_for: StallsFor,

@@ -172,7 +172,6 @@ mod tests {
     use super::*;
     use crate::event::{Event, Listen};
     use crate::request::Request;
-    use crate::rules::Positions;
     use crate::testing::{AllMove, linux, with_single_pages};
     use crate::types::{CpuId, NodeId, ZoneId};
     use alloc::vec::Vec;
@@ -183,7 +182,7 @@ mod tests {
     /// the kernel.
     fn machine(singles: usize) -> Memory {
         let mut m = with_single_pages(16, singles, linux("3.13"));
-        m.zones[ZONE].reset_cached_positions(Positions::OneUntilIsolated);
+        m.zones[ZONE].reset_cached_positions(true);
         m
     }
 

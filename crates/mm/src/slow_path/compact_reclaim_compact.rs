@@ -1,5 +1,5 @@
-//! The slow path of 3.14 to 4.7: compaction for any order, reclaim, and compaction once more before it
-//! gives up.
+//! The slow path of 3.14 to 4.7: compaction for any order, reclaim, and compaction once more before
+//! it gives up.
 //!
 //! A huge-page request, which is recognised by its flags, gives up where compaction is deferred or
 //! another task waits for the CPU; other requests compact harder from the second time on. Source:

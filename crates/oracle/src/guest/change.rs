@@ -113,6 +113,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether it rises on one side, and falls on the other.
+    pub fn is_opposite(&self) -> bool {
+        let lab = self.lab.map_or(Ordering::Equal, |lab| lab.change());
+        lab != Ordering::Equal && lab == self.kernel.change().reverse()
+    }
     /// Whether the laboratory's runs overlap with the kernel's, without and with the sysctl.
     pub fn within(&self) -> Option<[bool; 2]> {
         let lab = self.lab?;

@@ -60,7 +60,7 @@ impl Tree {
         };
         [headers, sources, others]
     }
-    /// What a build reads of it: headers and sources.
+    /// The files that a build reads of it: headers and sources.
     pub(super) fn read(self) -> [Files; 2] {
         static LENGTHS: [OnceLock<[Vec<u32>; 2]>; Release::COUNT] = [const { OnceLock::new() }; Release::COUNT];
         let Figures { units, headers, .. } = *self.figures();

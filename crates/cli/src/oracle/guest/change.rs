@@ -72,6 +72,11 @@ impl Setting<'_> {
             out += &markdown::row([change.figure.to_string()].into_iter().chain(cells(&change)));
         }
         out.push('\n');
+        let opposite = self.changes().into_iter().filter(Change::is_opposite).map(|change| change.figure);
+        let opposite: Vec<&str> = opposite.collect();
+        if !opposite.is_empty() {
+            let _ = writeln!(out, "**The lab changes the opposite way:** {}.\n", opposite.join("; "));
+        }
         out
     }
 
@@ -164,6 +169,16 @@ mod tests {
         let line = cells(&Change { figure: "stalls", kernel, lab: Some(lab) });
         let shown = ["100 [90..110]", "30 [20..40]", "125 [120..130]", "77.8 [30..125.5]", "less", "none", "with"];
         assert_eq!(line, shown);
+    }
+
+    #[test]
+    fn a_change_is_opposite_only_if_both_sides_change() {
+        let [low, middle, high] = [spread(1.0, 2.0), spread(1.5, 9.0), spread(8.0, 9.0)];
+        let (rises, falls) = (Pair { without: low, with: high }, Pair { without: high, with: low });
+        let none = Pair { without: low, with: middle };
+        let is_opposite = |kernel, lab| Change { figure: "stalls", kernel, lab: Some(lab) }.is_opposite();
+        assert!(is_opposite(rises, falls) && is_opposite(falls, rises));
+        assert!(!is_opposite(rises, rises) && !is_opposite(rises, none) && !is_opposite(none, falls));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub fn row(name: &str, unit: &str, headline: bool, published: &[f64], measured: 
         lack: None,
         below: false,
         zero_is_none: false,
+        part: None,
         statistics: vec![],
     }
 }
