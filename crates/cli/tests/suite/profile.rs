@@ -50,7 +50,10 @@ fn every_rule_of_every_profile_is_shown_with_its_value_and_its_section() {
         let text = printed(d.path(), &["show", &profile.name]);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.starts_with(&format!("{}: {} ", profile.name, profile.summary)), "{words}");
-        assert_eq!(text.contains("was recorded, and the engine reproduces it"), profile.recorded, "{text}");
+        let reclaim_too = words.contains("was recorded, and the engine reproduces it.");
+        assert_eq!(reclaim_too, profile.recorded && profile.reclaim_recorded, "{text}");
+        let without = words.contains("was recorded without reclaim, and the engine reproduces it;");
+        assert_eq!(without, profile.recorded && !profile.reclaim_recorded, "{text}");
         let left_out = profile.lru_gen.enabled && !kontig_profiles::has_lru_gen(&profile);
         assert_eq!(words.contains("multi-generational LRU on (/sys/kernel/mm/lru_gen/enabled)"), left_out, "{text}");
         let lines = rule_lines(&text);
@@ -136,7 +139,8 @@ fn a_file_of_ones_own_differs_in_what_it_says() {
         format!(
             "6.1 -> mine: 1 of {all} rules differs\n\n\
              [proactive] kcompactd keeps a node's fragmentation score within bounds.\n  \
-             half_leeway  false -> true  from 6.15-posted  §5.10\n"
+             half_leeway  false -> true  from 6.15-posted  §5.10\n\n\
+             §: the section of docs/kernel/kernel-behaviour that describes the rule\n"
         )
     );
     assert!(printed(d.path(), &["show", &mine]).contains("No kernel of this generation was recorded"));
