@@ -423,6 +423,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn kernels_that_were_not_recorded_or_without_reclaim_are_named() {
+        let said = |machine: &str| {
+            let (e, _) = catalog::experiment("compact-32g").unwrap_or_else(|e| panic!("{e}"));
+            let of = |profile: &str| Variant { name: profile.into(), profile: profile.into(), ..Variant::default() };
+            let variant = ["3.13", "4.6", "5.0", "6.1"].map(of).to_vec();
+            let (target, machine) = (None, machine.into());
+            let e = Experiment { variant, target, machine, caveat: Vec::new(), lack: Vec::new(), pace: None, ..e };
+            Resolved::new(e, None).unwrap_or_else(|e| panic!("{e}")).not_recorded()
+        };
+        let none = "profile 4.6: followed from source, none was recorded";
+        let without = "profiles 3.13, 5.0: recorded without reclaim, which follows the sources";
+        assert_eq!(said("box-2g"), [none, without]);
+        assert_eq!(said("xeon-64g"), [none], "nothing is reclaimed without a disk");
+    }
+
+    #[test]
     fn every_row_of_a_built_in_target_is_of_something_that_its_experiment_measures() {
         for e in catalog::experiments().unwrap_or_else(|e| panic!("{e}")) {
             for case in Resolved::all(&e, None).unwrap_or_else(|e| panic!("{e}")) {

@@ -11,7 +11,7 @@ use kontig_workload::Wrong;
 use serde::{Deserialize, Serialize};
 
 /// The figures of one publication.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// The name it is asked for by.
@@ -357,6 +357,7 @@ mod tests {
                 "values = [1, 2, 3]\n[[shares]]\nwhat = 'w'\nvariant = 'b'\nfigures = ['f']\nvalues = [1, 2]\n",
                 "t.toml:26: 2 values for 1 figures",
             ),
+            ("[1, 2, 3]\n", "[1, 2, 3]\n[part]\nby = 'x'\nnot = ['z']\n", "t.toml:24: unknown row 'z'; known: x, y"),
             ("[1, 2, 3]", "[1, 2]", "t.toml:21: the series 'x' of 'b' has 2 values for 3 rounds"),
             ("rounds = 3\n", "\n", "t.toml:21: a target with a [[series]] says of how many rounds: rounds = 15"),
             (

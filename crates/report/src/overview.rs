@@ -347,6 +347,13 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_held_against_the_part_of_the_published_work_that_was_done() {
+        let whole = row("stalls", [100.0, 10.0], [50.0, 5.0], false);
+        let half = Row { part: Some(0.5), ..whole.clone() };
+        assert_eq!(levels(&result("e", vec![whole, half])), [2.0, 1.0]);
+    }
+
+    #[test]
     fn of_a_series_of_patches_the_missed_step_is_shown() {
         let (published, measured) = ([100.0, 50.0, 25.0], [100.0, 200.0, 100.0]);
         let mut series = row("scans", [100.0, 50.0], [100.0, 200.0], true);

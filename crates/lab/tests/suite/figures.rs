@@ -7,7 +7,7 @@ use kontig_lab::outcome::Outcome;
 use kontig_lab::plan::Views;
 use kontig_lab::resolved::Resolved;
 use kontig_lab::session::Session;
-use kontig_lab::target::{PublishedShares, Target, TargetRow};
+use kontig_lab::target::{Part, PublishedShares, Target, TargetRow};
 use kontig_results::{
     Better, Ending, Endings, ExperimentResult, Figure, Histogram, MEASURE, Measured, Merge, Pairs, Reading, Row,
     RunResult, TOTAL,
@@ -100,21 +100,29 @@ fn a_target_may_name_any_percentile_of_a_distribution() {
     let row_of =
         |name: &str| TargetRow { name: name.into(), unit: "us".into(), values: vec![7.0], ..TargetRow::default() };
     let rows = vec![row_of("hugepage alloc latency p30"), row_of("hugepage alloc latency p101"), row_of("something")];
-    let target = Target {
-        id: "t".into(),
-        variants: vec!["a".into()],
-        rounds: None,
-        part: None,
-        caveat: vec![],
-        row: rows,
-        series: vec![],
-        shares: vec![],
-        watermarks: vec![],
-    };
+    let target = Target { id: "t".into(), variants: vec!["a".into()], row: rows, ..Target::default() };
     let runs = [timed("a", 0, &[(1.0, 29), (2.0, 71)])];
     let e = compare(&about(&[variant("a")], Some(&target)), &runs);
     assert_eq!(values(&e.rows[0]), [Some(2.0)], "p30 is the thirtieth of a hundred");
     assert_eq!((values(&e.rows[1]), values(&e.rows[2])), (vec![None], vec![None]));
+}
+
+#[test]
+fn rows_that_count_work_know_which_part_of_the_published_work_was_done() {
+    let row_of = |name: &str, value: f64| TargetRow {
+        name: name.into(),
+        unit: "s".into(),
+        values: vec![value],
+        ..TargetRow::default()
+    };
+    let row = vec![row_of("user", 100.0), row_of("stalls", 50.0), row_of("mean", 7.0)];
+    let part = Some(Part { by: "user".into(), not: vec!["mean".into()] });
+    let target = Target { id: "t".into(), variants: vec!["a".into()], row, part, ..Target::default() };
+    let mut run = with("a", 0, Figure::new("user", "s").read(60.0));
+    run.figures.extend(["stalls", "mean"].map(|name| Figure::new(name, "s").read(9.0)));
+    let e = compare(&about(&[variant("a")], Some(&target)), &[run]);
+    let parts: Vec<_> = e.rows.iter().map(|row| row.part).collect();
+    assert_eq!(parts, [Some(0.6), Some(0.6), None]);
 }
 
 #[test]
@@ -126,17 +134,7 @@ fn published_shares_of_a_figure_that_no_run_has_are_named_and_not_left_out() {
             figures: figures.iter().map(|name| name.to_string()).collect(),
             values: vec![3.0, 1.0],
         };
-        let target = Target {
-            id: "t".into(),
-            variants: vec!["a".into()],
-            rounds: None,
-            part: None,
-            caveat: vec![],
-            row: vec![],
-            series: vec![],
-            shares: vec![of],
-            watermarks: vec![],
-        };
+        let target = Target { id: "t".into(), variants: vec!["a".into()], shares: vec![of], ..Target::default() };
         let mut run = with("a", 0, Figure::new("met", "events").read(9.0));
         run.figures.push(Figure::new("full", "events").read(1.0));
         let said = compare(&about(&[variant("a")], Some(&target)), &[run]).remarks;

@@ -302,8 +302,8 @@ mod tests {
         let ends = |profile: &str, m: fn(u32, Profile) -> Memory| {
             let mut m = m(16, linux(profile));
             // As after any run: the scanners are apart.
-            let at_end = m.shared.profile.compaction.free_begins_at_end;
-            m.zones[ZoneId::new(0)].reset_cached_positions(at_end);
+            let rules = m.shared.profile.compaction;
+            m.zones[ZoneId::new(0)].reset_cached_positions(&rules);
             let request = Request::new(CpuId::new(0), NodeId::default(), Gfp::HIGHUSER_MOVABLE, Order::new(9));
             let plain = AllocFlags::mark(Wmark::Min);
             let mut compaction = DirectCompact::new(&mut m, request, plain, CompactPriority::Async);

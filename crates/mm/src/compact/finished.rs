@@ -93,7 +93,7 @@ impl CompactRun {
         if self.scanners_met(rules) {
             let z = &mut m.zones[self.zone];
             if rules.resets_on_meeting {
-                z.reset_cached_positions(rules.free_begins_at_end);
+                z.reset_cached_positions(rules);
             }
             let clears = self.cc.direct || rules.scanners == Scanners::PageByPage && !self.cc.kswapd;
             if clears {

@@ -41,7 +41,7 @@ impl CompactRun {
         if every_page {
             stride = 1;
         }
-        // Where it begins at the zone's end, there is nothing to scan.
+        // There is no pageblock at the zone's end: up to 4.5 the first to scan is the one below.
         let mut position = match self.free.pfn {
             end if end == zone_end => m.zones[self.zone].last_pageblock(),
             within => within,

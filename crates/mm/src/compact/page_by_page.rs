@@ -252,7 +252,8 @@ mod tests {
         }
         m.drain_cpu(CPU);
         m.fold_vmstat(CPU);
-        m.zones[ZONE].reset_cached_positions(true);
+        let rules = m.shared.profile.compaction;
+        m.zones[ZONE].reset_cached_positions(&rules);
         m
     }
 

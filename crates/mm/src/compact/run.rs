@@ -437,8 +437,8 @@ mod tests {
         let stalls = |held| {
             let mut m = half_free_with(16, linux("4.6"));
             // As after any run: the scanners are apart.
-            let at_end = m.shared.profile.compaction.free_begins_at_end;
-            m.zones[ZoneId::new(0)].reset_cached_positions(at_end);
+            let rules = m.shared.profile.compaction;
+            m.zones[ZoneId::new(0)].reset_cached_positions(&rules);
             let gfp = Gfp::TRANSHUGE_LIGHT | Gfp::NORETRY | Gfp::DIRECT_RECLAIM;
             let request = Request::new(CpuId::new(0), crate::NodeId::new(0), gfp, Order::new(9));
             let mut slow = crate::AllocSlow::new(&m, request);

@@ -6,6 +6,7 @@
 //! kernel-behaviour §5.7.
 
 use crate::event::MigrateMode;
+use crate::rules::CompactionRules;
 use crate::state::{Memory, Tag, Zone};
 use crate::types::{MigrateType, NodeId, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -32,9 +33,9 @@ fn first_sample(tags: &[u8], lru: bool, buddy: bool) -> Option<usize> {
 
 impl Zone {
     /// Lets the next run start at the zone's ends.
-    pub(crate) fn reset_cached_positions(&mut self, free_begins_at_end: bool) {
+    pub(crate) fn reset_cached_positions(&mut self, rules: &CompactionRules) {
         self.compaction.cached_migrate_pfn = [self.start, self.start];
-        self.compaction.cached_free_pfn = if free_begins_at_end { self.end } else { self.last_pageblock() };
+        self.compaction.cached_free_pfn = if rules.free_begins_at_end { self.end } else { self.last_pageblock() };
     }
 
     /// The migration scanner is done with the pageblock before `pfn`; the next run of this mode may
@@ -134,7 +135,7 @@ impl Memory {
     pub(super) fn clear_all_hints(&mut self, zone: ZoneId) {
         let z = &mut self.zones[zone];
         z.compaction.blockskip_flush = false;
-        z.reset_cached_positions(self.shared.profile.compaction.free_begins_at_end);
+        z.reset_cached_positions(&self.shared.profile.compaction);
         let (first, last) = (z.start.pageblock(), z.last_pageblock().pageblock());
         self.shared.work.any = true;
         self.shared.work.blocks_visited += (last + 1 - first) as u64;

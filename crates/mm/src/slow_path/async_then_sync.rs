@@ -182,7 +182,8 @@ mod tests {
     /// the kernel.
     fn machine(singles: usize) -> Memory {
         let mut m = with_single_pages(16, singles, linux("3.13"));
-        m.zones[ZONE].reset_cached_positions(true);
+        let rules = m.shared.profile.compaction;
+        m.zones[ZONE].reset_cached_positions(&rules);
         m
     }
 
