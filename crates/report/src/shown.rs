@@ -124,14 +124,17 @@ pub(crate) fn name(row: &Row) -> String {
     name.strip_suffix(&format!(", {TOTAL}")).unwrap_or(&name).to_owned()
 }
 
-/// Names of figures; percentiles of one distribution are listed after its name: `burst p95, p99`.
+/// Names of figures; percentiles of one distribution are listed after its name, before the phase:
+/// `burst p95, p99, run`.
 pub(crate) fn names(rows: &[&Row]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     let mut before = None;
     for row in rows {
-        let (name, of) = (name(row), row.merge.distribution());
-        match said.last_mut().filter(|_| of.is_some() && of == before).zip(name.rsplit(' ').next()) {
-            Some((list, percentile)) => *list += &format!(", {percentile}"),
+        let (name, figure) = (name(row), plain(&row.name));
+        let phase = name.strip_prefix(&figure).unwrap_or_default();
+        let of = row.merge.distribution().map(|distribution| (distribution, phase.to_owned()));
+        match said.last_mut().filter(|_| of.is_some() && of == before).zip(figure.rsplit(' ').next()) {
+            Some((list, percentile)) => list.insert_str(list.len() - phase.len(), &format!(", {percentile}")),
             None => said.push(name),
         }
         before = of;
@@ -148,4 +151,26 @@ pub(crate) fn unit(row: &Row) -> String {
 /// Whether a figure is 0 in every variant, or none has it.
 pub(crate) fn is_nothing(row: &Row) -> bool {
     row.measured.iter().flatten().all(|m| m.value == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_rows::row;
+
+    #[test]
+    fn percentiles_of_a_distribution_are_listed_after_its_name_and_before_the_phase() {
+        let of = |name: &str, distribution: &str, phase: &str, p: f64| Row {
+            merge: Merge::Percentile { of: distribution.to_owned().into(), p },
+            phase: phase.into(),
+            ..row(name, Better::Lower, &[1.0, 2.0])
+        };
+        let rows = [
+            of("x p50", "x", "run", 50.0),
+            of("x p99", "x", "run", 99.0),
+            of("x p50", "x", "rest", 50.0),
+            of("y p50", "y", "rest", 50.0),
+        ];
+        assert_eq!(names(&rows.iter().collect::<Vec<_>>()), ["x p50, p99, run", "x p50, rest", "y p50, rest"]);
+    }
 }

@@ -27,6 +27,8 @@ const BATCH_PASSES: u32 = 3;
 struct Tally {
     moved: u64,
     failed: u64,
+    /// Busy at each try.
+    still_busy: u64,
     out_of_targets: bool,
 }
 
@@ -47,9 +49,10 @@ impl CompactRun {
             }
         };
         m.shared.vmstat.add(VmEvent::PgmigrateSuccess, t.moved);
-        m.shared.vmstat.add(VmEvent::PgmigrateFail, t.failed);
+        let counted = if rules.counts_still_busy { t.failed + t.still_busy } else { t.failed };
+        m.shared.vmstat.add(VmEvent::PgmigrateFail, counted);
         m.shared.work.migrated += t.moved;
-        m.shared.work.migrate_failed += t.failed;
+        m.shared.work.migrate_failed += t.failed + t.still_busy;
         let (nr_migrated, nr_failed) = (t.moved, u64::from(isolated) - t.moved);
         m.shared.emit(Listen::COMPACTION_DETAIL, || Event::Migratepages { nr_migrated, nr_failed });
         if nr_failed == 0 {
@@ -115,7 +118,7 @@ impl CompactRun {
                 break;
             }
             if pass + 1 == MIGRATE_PASSES {
-                t.failed += self.migrate.count as u64;
+                t.still_busy += self.migrate.count as u64;
             }
         }
         t
@@ -151,10 +154,10 @@ impl CompactRun {
                     given_up += u64::from(order.pages());
                 }
             }
-            t.failed += given_up;
+            t.still_busy += given_up;
             return t;
         }
-        t.failed += self.left(m);
+        t.still_busy += self.left(m);
         t
     }
 
@@ -321,23 +324,36 @@ mod tests {
         }
     }
 
-    /// The tries of each page in one run over a zone of busy pages with holes between them.
-    fn tries(profile: &str, mode: MigrateMode) -> BTreeMap<Pfn, u32> {
+    /// The tries of each page in one run over a zone of busy pages with holes between them, and how
+    /// many pages count as failed.
+    fn tries(profile: &str, mode: MigrateMode) -> (BTreeMap<Pfn, u32>, u64) {
         let mut m = half_free_with(64, linux(profile));
         let mut owner = Busy::default();
         let mut run = CompactRun::new(whole_zone(mode), ZoneId::new(0), CpuId::new(0));
         while run.step(&mut m, &mut owner, 64) == Step::Working {}
-        owner.0
+        (owner.0, m.vmstat().get(VmEvent::PgmigrateFail))
     }
 
     #[test]
     fn a_busy_page_is_tried_ten_times_in_any_mode() {
         for profile in ["6.1", "6.12", "7.2"] {
             for mode in [MigrateMode::Async, MigrateMode::SyncLight] {
-                let tries = tries(profile, mode);
+                let (tries, _) = tries(profile, mode);
                 assert!(!tries.is_empty() && tries.values().all(|n| *n == MIGRATE_PASSES), "{profile}, {mode:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_that_stays_busy_counts_as_failed_since_4_4() {
+        let mode = MigrateMode::SyncLight;
+        for profile in ["4.4", "6.1", "7.2"] {
+            let (tries, failed) = tries(profile, mode);
+            assert!(failed > 0 && failed as usize == tries.len(), "{profile}: {failed} of {}", tries.len());
+        }
+        let (tries, failed) = tries("3.13", mode);
+        assert!(!tries.is_empty());
+        assert_eq!(failed, 0);
     }
 
     /// An owner whose folios can be split.

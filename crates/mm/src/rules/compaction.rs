@@ -176,6 +176,9 @@ mechanism! {
         /// A page for which there is no target left counts as one failed migration. Since 4.7.
         #[rule(section = "5.11")]
         pub counts_missing_target: bool,
+        /// A page that is busy at each of its ten tries counts as one failed migration. Since 4.4.
+        #[rule(section = "5.11")]
+        pub counts_still_busy: bool,
         /// After a reset the free scanner begins at the zone's end, where there is no pageblock;
         /// later, at the last one. Up to 4.5.
         #[rule(section = "5.7")]
