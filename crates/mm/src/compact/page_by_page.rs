@@ -285,6 +285,34 @@ mod tests {
         (0..BLOCKS).filter(|number| m.blocks.skip(block(*number).pageblock())).count()
     }
 
+    /// Pages that are busy whenever they should move.
+    struct Busy;
+
+    impl Owner for Busy {
+        fn may_isolate(&mut self, _: Pfn) -> bool {
+            true
+        }
+        fn migrate(&mut self, _: Pfn, _: Pfn, _: u32) -> MigrateOutcome {
+            MigrateOutcome::Busy
+        }
+    }
+
+    #[test]
+    fn a_page_that_stayed_busy_was_no_pgmigrate_fail() {
+        let failed = |profile: Profile| {
+            let mut m = zone(profile, MigrateType::Movable, 0..1);
+            let mut run = CompactRun::new(whole_zone(MigrateMode::SyncLight), ZONE, CPU);
+            while run.step(&mut m, &mut Busy, 64) == Step::Working {}
+            (m.shared.work.migrate_failed, m.vmstat().get(VmEvent::PgmigrateFail))
+        };
+        let (tried, counted) = failed(linux("3.13"));
+        assert!(tried > 0, "it has cost time");
+        assert_eq!(counted, 0);
+        let mut counts = linux("3.13");
+        counts.compaction.counts_still_busy = true;
+        assert_eq!(failed(counts), (tried, tried));
+    }
+
     #[test]
     fn a_run_after_the_longest_deferral_began_where_the_last_had_ended() {
         let restarted = |switches: &[&str]| {
